@@ -1,0 +1,46 @@
+// What we know to fail, and why: baseline.yml.
+
+/**
+ * Checks what was read from the baseline file: a list of `{ expect, reason }`,
+ * where `expect` is `scenario` or `scenario:check`.
+ */
+export function validateBaseline(entries) {
+  if (!Array.isArray(entries)) {
+    throw new Error("the baseline must be a list");
+  }
+  const seen = new Set();
+  for (const entry of entries) {
+    const { expect, reason, ...rest } = entry ?? {};
+    if (typeof expect !== "string" || expect === "") {
+      throw new Error(`a baseline line needs "expect": ${JSON.stringify(entry)}`);
+    }
+    if (typeof reason !== "string" || reason.trim() === "") {
+      throw new Error(`the baseline line for ${expect} needs a reason`);
+    }
+    if (Object.keys(rest).length > 0) {
+      throw new Error(`the baseline line for ${expect} has unknown keys: ${Object.keys(rest).join(", ")}`);
+    }
+    if (seen.has(expect)) {
+      throw new Error(`the baseline lists ${expect} twice`);
+    }
+    seen.add(expect);
+  }
+  return entries;
+}
+
+/**
+ * Divides findings into those that the baseline explains and those it does not,
+ * and names the baseline lines that explained nothing.
+ */
+export function judge(findings, baseline) {
+  const used = new Set();
+  const explained = [];
+  const unexplained = [];
+  for (const finding of findings) {
+    const names = [finding.scenario, `${finding.scenario}:${finding.check}`];
+    const lines = baseline.filter((line) => names.includes(line.expect));
+    lines.forEach((line) => used.add(line));
+    (lines.length > 0 ? explained : unexplained).push(finding);
+  }
+  return { explained, unexplained, stale: baseline.filter((line) => !used.has(line)) };
+}

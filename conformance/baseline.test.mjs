@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { judge, validateBaseline } from "./baseline.mjs";
+
+const failure = { run: "2025-11-25", scenario: "tools-list", check: "tools-name-format", status: "FAILURE" };
+
+test("a finding without a line in the baseline is unexplained", () => {
+  const other = { expect: "tools-list:another-check", reason: "known" };
+  assert.deepEqual(judge([failure], [other]), { explained: [], unexplained: [failure], stale: [other] });
+});
+
+test("a line explains a whole scenario or one check of it", () => {
+  for (const expect of ["tools-list", "tools-list:tools-name-format"]) {
+    const line = { expect, reason: "known" };
+    assert.deepEqual(judge([failure], [line]), { explained: [failure], unexplained: [], stale: [] });
+  }
+});
+
+test("a line that explains nothing is stale", () => {
+  const line = { expect: "ping", reason: "was broken once" };
+  assert.deepEqual(judge([], [line]).stale, [line]);
+});
+
+test("the baseline refuses lines without a reason, without a name, twice, or with unknown keys", () => {
+  const line = { expect: "ping", reason: "known" };
+  assert.deepEqual(validateBaseline([line]), [line]);
+  for (const wrong of [
+    null,
+    ["ping"],
+    [{ expect: "ping" }],
+    [{ expect: "ping", reason: " " }],
+    [{ reason: "known" }],
+    [line, line],
+    [{ ...line, revision: "2025-11-25" }],
+  ]) {
+    assert.throws(() => validateBaseline(wrong));
+  }
+});

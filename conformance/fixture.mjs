@@ -1,0 +1,72 @@
+// The fixture server: the program that the suites and the peers are pointed at.
+
+import { createWriteStream, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { finished } from "node:stream/promises";
+import { fileURLToPath } from "node:url";
+
+import { ended, start, within } from "./children.mjs";
+
+const START_LIMIT = 10_000;
+const STOP_LIMIT = 10_000;
+
+/** The root of the repository. */
+export const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
+
+/** Where build results go, ours included. */
+export const target = resolve(root, process.env.CARGO_TARGET_DIR ?? "target");
+
+/** The path of the fixture server: the one asked for, or the one the `quick` profile built. */
+export function fixtureProgram(asked = process.env.PLEXUS_FIXTURE_SERVER) {
+  const program = asked ? resolve(asked) : join(target, "quick", "conformance-server");
+  if (!existsSync(program)) {
+    throw new Error(`${program} is missing: run ./check build`);
+  }
+  return program;
+}
+
+/**
+ * Starts the fixture server and waits for its address.
+ * Give it `--http 127.0.0.1:0` or the like; what it logs goes to the file `log`.
+ */
+export async function startFixture(program, args, log) {
+  mkdirSync(dirname(log), { recursive: true });
+  const logged = createWriteStream(log);
+  const child = start(program, args, { stdio: ["ignore", "ignore", "pipe"] });
+  child.stderr.pipe(logged);
+
+  const listening = new Promise((found) => {
+    createInterface({ input: child.stderr }).on("line", (line) => {
+      const address = /listening on (http:\S+)/.exec(line);
+      if (address) found(address[1]);
+    });
+  });
+  const outcome = await within(START_LIMIT, Promise.race([listening, ended(child)]));
+  if (typeof outcome !== "string" || !outcome.startsWith("http:")) {
+    child.kill("SIGKILL");
+    throw new Error(`the fixture server did not start listening: see ${log}`);
+  }
+
+  /** Ends the server and lists what it did wrong in its life: crashed, panicked, or would not stop. */
+  async function stop() {
+    const faults = [];
+    if (child.exitCode !== null || child.signalCode !== null) {
+      faults.push(`it ended by itself (${child.exitCode ?? child.signalCode})`);
+    } else {
+      child.kill("SIGTERM");
+      if ((await within(STOP_LIMIT, ended(child))) === undefined) {
+        child.kill("SIGKILL");
+        await ended(child);
+        faults.push(`it did not stop within ${STOP_LIMIT / 1000} s of SIGTERM`);
+      }
+    }
+    await finished(logged);
+    if (readFileSync(log, "utf8").includes("panicked at")) {
+      faults.push("it panicked");
+    }
+    return faults.map((fault) => `the fixture server: ${fault} (see ${log})`);
+  }
+
+  return { url: outcome, stop };
+}

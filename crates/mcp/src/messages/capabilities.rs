@@ -1,0 +1,267 @@
+//! What clients and servers can do.
+
+use plexus_wire::{Kind, Object, ObjectError, Raw};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::codec;
+use crate::Features;
+
+/// What a client can do, read once, and kept as it was given for whoever relays it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientCapabilities {
+    /// It has roots.
+    pub roots: bool,
+    /// It says when its roots change; not in 2026-07-28.
+    pub roots_list_changed: bool,
+    /// It has a model.
+    pub sampling: Option<SamplingCapability>,
+    /// It has a human.
+    pub elicitation: Option<ElicitationCapability>,
+    /// Extensions by id, an object.
+    pub extensions: Option<Raw>,
+    /// What no revision defines, an object.
+    pub experimental: Option<Raw>,
+    raw: Raw,
+}
+
+impl ClientCapabilities {
+    /// A client that can only call.
+    pub fn none() -> Self {
+        Self {
+            roots: false,
+            roots_list_changed: false,
+            sampling: None,
+            elicitation: None,
+            extensions: None,
+            experimental: None,
+            raw: Raw::empty_object(),
+        }
+    }
+
+    /// Reads what a client declared.
+    pub fn from_raw(raw: &Raw) -> Result<Self, InvalidCapabilities> {
+        let declared = Object::parse(raw)?;
+        let capability = |name: &'static str| -> Result<Option<Object>, InvalidCapabilities> {
+            match declared.get(name) {
+                Some(value) if value.kind() != Kind::Null => Object::parse(value)
+                    .map(Some)
+                    .map_err(|source| InvalidCapabilities::Member { name, source }),
+                _ => Ok(None),
+            }
+        };
+        let roots = capability("roots")?;
+        Ok(Self {
+            roots: roots.is_some(),
+            roots_list_changed: roots.is_some_and(|roots| is_true(roots.get("listChanged"))),
+            sampling: capability("sampling")?.map(|sampling| SamplingCapability {
+                tools: has(&sampling, "tools"),
+                context: has(&sampling, "context"),
+            }),
+            elicitation: capability("elicitation")?.map(|elicitation| {
+                let url = has(&elicitation, "url");
+                ElicitationCapability {
+                    form: has(&elicitation, "form") || !url,
+                    url,
+                }
+            }),
+            extensions: capability("extensions")?.map(Object::into_raw),
+            experimental: capability("experimental")?.map(Object::into_raw),
+            raw: raw.clone(),
+        })
+    }
+
+    /// What the client declared, as it declared it.
+    pub fn raw(&self) -> &Raw {
+        &self.raw
+    }
+}
+
+impl Serialize for ClientCapabilities {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.raw.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ClientCapabilities {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::from_raw(&Raw::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+/// Capabilities that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidCapabilities {
+    /// The whole is no object.
+    #[error("client capabilities must be an object")]
+    Whole(#[from] ObjectError),
+    /// One of them is no object.
+    #[error("client capability {name:?} must be an object")]
+    Member {
+        /// The capability.
+        name: &'static str,
+        /// What it is instead.
+        source: ObjectError,
+    },
+}
+
+/// What a client's model can do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SamplingCapability {
+    /// It can use tools.
+    pub tools: bool,
+    /// It can be given the client's context.
+    pub context: bool,
+}
+
+/// How a client's human can be asked. `{}` on the wire means by form (ELIC-02).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ElicitationCapability {
+    /// By a form.
+    pub form: bool,
+    /// By a page to visit.
+    pub url: bool,
+}
+
+/// One thing a server may need of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "whoever asks must consider every kind of question"
+)]
+pub enum ClientCapability {
+    /// Roots.
+    Roots,
+    /// A model.
+    Sampling,
+    /// A model that can use tools.
+    SamplingTools,
+    /// A model that can be given the client's context.
+    SamplingContext,
+    /// A human who fills in forms.
+    ElicitationForm,
+    /// A human who visits pages.
+    ElicitationUrl,
+}
+
+impl ClientCapability {
+    /// Whether the client can.
+    pub fn declared_in(self, client: &ClientCapabilities) -> bool {
+        let sampling = client.sampling;
+        let elicitation = client.elicitation;
+        match self {
+            Self::Roots => client.roots,
+            Self::Sampling => sampling.is_some(),
+            Self::SamplingTools => sampling.is_some_and(|sampling| sampling.tools),
+            Self::SamplingContext => sampling.is_some_and(|sampling| sampling.context),
+            Self::ElicitationForm => elicitation.is_some_and(|elicitation| elicitation.form),
+            Self::ElicitationUrl => elicitation.is_some_and(|elicitation| elicitation.url),
+        }
+    }
+
+    /// Its path among the capabilities.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Roots => "roots",
+            Self::Sampling => "sampling",
+            Self::SamplingTools => "sampling.tools",
+            Self::SamplingContext => "sampling.context",
+            Self::ElicitationForm => "elicitation",
+            Self::ElicitationUrl => "elicitation.url",
+        }
+    }
+
+    /// What the client would have to declare: `data.requiredCapabilities` of the error `-32021`.
+    pub fn required(self) -> Raw {
+        self.as_str()
+            .rsplit('.')
+            .fold(Raw::empty_object(), |inner, name| {
+                let mut outer = Object::new();
+                outer.set(name, inner);
+                outer.into_raw()
+            })
+    }
+}
+
+/// What a server can do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServerCapabilities {
+    /// It has tools.
+    pub tools: Option<ListCapability>,
+    /// It has resources.
+    pub resources: Option<ResourcesCapability>,
+    /// It has prompts.
+    pub prompts: Option<ListCapability>,
+    /// It completes arguments.
+    pub completions: bool,
+    /// It sends log messages.
+    pub logging: bool,
+    /// Extensions by id, an object.
+    pub extensions: Option<Raw>,
+    /// What no revision defines, an object.
+    pub experimental: Option<Raw>,
+}
+
+impl ServerCapabilities {
+    /// These capabilities in the words of the revision with `features`.
+    ///
+    /// `extensions` is written for every revision: the extensions themselves put it into the older
+    /// ones, whose schemas are open.
+    pub fn to_raw(&self, features: &Features) -> Raw {
+        let mut declared = Object::new();
+        if let Some(experimental) = &self.experimental {
+            declared.set("experimental", experimental.clone());
+        }
+        if let Some(extensions) = &self.extensions {
+            declared.set("extensions", extensions.clone());
+        }
+        if self.logging {
+            declared.set("logging", Raw::empty_object());
+        }
+        if self.completions && features.completions_capability {
+            declared.set("completions", Raw::empty_object());
+        }
+        if let Some(prompts) = &self.prompts {
+            declared.set("prompts", codec::to_raw(prompts));
+        }
+        if let Some(resources) = &self.resources {
+            declared.set("resources", codec::to_raw(resources));
+        }
+        if let Some(tools) = &self.tools {
+            declared.set("tools", codec::to_raw(tools));
+        }
+        declared.into_raw()
+    }
+}
+
+/// What a server can do with a list.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ListCapability {
+    /// It says when the list changes.
+    #[serde(skip_serializing_if = "codec::is_false")]
+    pub list_changed: bool,
+}
+
+/// What a server can do with resources.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ResourcesCapability {
+    /// It says when a resource changes.
+    #[serde(skip_serializing_if = "codec::is_false")]
+    pub subscribe: bool,
+    /// It says when the list changes.
+    #[serde(skip_serializing_if = "codec::is_false")]
+    pub list_changed: bool,
+}
+
+fn has(object: &Object, key: &str) -> bool {
+    object
+        .get(key)
+        .is_some_and(|value| value.kind() != Kind::Null)
+}
+
+fn is_true(value: Option<&Raw>) -> bool {
+    value.is_some_and(|value| value.as_bytes() == b"true")
+}

@@ -1,0 +1,140 @@
+//! Questions a server puts to the human behind a client.
+
+use plexus_wire::Raw;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::codec::{decode, encodes};
+
+/// The params of `elicitation/create` (ELIC-07).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "mode", rename_all = "lowercase")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "an unknown mode cannot be answered, and is refused"
+)]
+pub enum ElicitParams {
+    /// A form to fill in.
+    Form(ElicitFormParams),
+    /// A page to visit.
+    Url(ElicitUrlParams),
+}
+
+impl ElicitParams {
+    /// A form to fill in; `requested_schema` is a flat object schema of primitive members.
+    pub fn form(message: impl Into<String>, requested_schema: Raw) -> Self {
+        Self::Form(ElicitFormParams {
+            message: message.into(),
+            requested_schema,
+        })
+    }
+
+    /// A page to visit.
+    pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
+        Self::Url(ElicitUrlParams {
+            message: message.into(),
+            url: url.into(),
+            elicitation_id: None,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for ElicitParams {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Mode {
+            mode: Option<String>,
+        }
+        let raw = Raw::deserialize(deserializer)?;
+        match decode::<Mode, _>(&raw)?.mode.as_deref() {
+            None | Some("form") => decode(&raw).map(Self::Form),
+            Some("url") => decode(&raw).map(Self::Url),
+            Some(other) => Err(D::Error::unknown_variant(other, &["form", "url"])),
+        }
+    }
+}
+
+/// The members of a form.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ElicitFormParams {
+    /// What the human is asked.
+    pub message: String,
+    /// The fields: a flat object schema of primitive members.
+    pub requested_schema: Raw,
+}
+
+/// The members of a page to visit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ElicitUrlParams {
+    /// Why the human should go there.
+    pub message: String,
+    /// Where.
+    pub url: String,
+    /// What the completion notification of 2025-11-25 names it by; no other revision has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elicitation_id: Option<String>,
+}
+
+/// What the human did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ElicitResult {
+    /// The choice.
+    pub action: ElicitAction,
+    /// The form as filled in, an object; only with [`ElicitAction::Accept`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<Raw>,
+}
+
+impl ElicitResult {
+    /// The form was sent off.
+    pub fn accept(content: Raw) -> Self {
+        Self {
+            action: ElicitAction::Accept,
+            content: Some(content),
+        }
+    }
+
+    /// The page was agreed to; what happens there, the client does not see.
+    pub fn accept_url() -> Self {
+        Self {
+            action: ElicitAction::Accept,
+            content: None,
+        }
+    }
+
+    /// The human said no.
+    pub fn decline() -> Self {
+        Self {
+            action: ElicitAction::Decline,
+            content: None,
+        }
+    }
+
+    /// The human said nothing.
+    pub fn cancel() -> Self {
+        Self {
+            action: ElicitAction::Cancel,
+            content: None,
+        }
+    }
+}
+
+/// What a human can do with a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "every revision has exactly these three"
+)]
+pub enum ElicitAction {
+    /// Say yes.
+    Accept,
+    /// Say no.
+    Decline,
+    /// Close it without a choice.
+    Cancel,
+}
+
+encodes!(ElicitParams, ElicitResult);

@@ -1,0 +1,49 @@
+//! How a stateless server asks: by a result that says what it needs.
+
+use plexus_wire::{Object, Raw};
+use serde::{Deserialize, Serialize};
+
+use super::codec::{self, encodes};
+
+/// An interim result: the call goes on when the client repeats it with answers.
+///
+/// At least one of its two members is given.
+#[derive(Debug, Clone, Default)]
+pub struct InputRequiredResult {
+    /// The questions, by keys the answers come back under; each an [`InputRequest`].
+    pub input_requests: Object,
+    /// What the client hands back unread.
+    pub request_state: Option<String>,
+}
+
+impl InputRequiredResult {
+    /// Adds a question.
+    pub fn ask(&mut self, key: impl Into<String>, request: &InputRequest) {
+        self.input_requests.set(key.into(), request.to_raw());
+    }
+
+    /// This message as JSON.
+    pub fn to_raw(&self) -> Raw {
+        let mut result = Object::new();
+        result.set("resultType", codec::to_raw("input_required"));
+        if !self.input_requests.is_empty() {
+            result.set("inputRequests", self.input_requests.clone().into_raw());
+        }
+        if let Some(state) = &self.request_state {
+            result.set("requestState", codec::to_raw(state));
+        }
+        result.into_raw()
+    }
+}
+
+/// A question inside a result: a request without an envelope.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InputRequest {
+    /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
+    pub method: String,
+    /// Its params.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub params: Option<Raw>,
+}
+
+encodes!(InputRequest);

@@ -1,0 +1,353 @@
+//! Tools: their definitions, calls and results.
+
+use plexus_wire::{Object, Raw};
+use serde::{Deserialize, Serialize};
+
+use super::codec::{self, encodes, null_as_default, present};
+use super::content::ContentBlock;
+
+/// The definition of a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tool {
+    /// What the tool is called by.
+    pub name: String,
+    /// What people see.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What the model is told about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The JSON Schema of its arguments.
+    pub input_schema: Raw,
+    /// The JSON Schema of its structured result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Raw>,
+    /// Hints about what it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<ToolAnnotations>,
+    /// Pictures of it.
+    #[serde(
+        default,
+        deserialize_with = "null_as_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub icons: Vec<Icon>,
+    /// `_meta`.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Raw>,
+}
+
+impl Tool {
+    /// A tool that takes no arguments, until [`input_schema`](Self::input_schema) says otherwise.
+    pub fn new(name: impl Into<String>) -> Self {
+        let mut no_arguments = Object::new();
+        no_arguments.set("type", codec::to_raw("object"));
+        no_arguments.set("additionalProperties", codec::to_raw(&false));
+        Self {
+            name: name.into(),
+            title: None,
+            description: None,
+            input_schema: no_arguments.into_raw(),
+            output_schema: None,
+            annotations: None,
+            icons: Vec::new(),
+            meta: None,
+        }
+    }
+
+    /// What people see.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// What the model is told about the tool.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// The JSON Schema of the arguments; its root must be an object schema.
+    #[must_use]
+    pub fn input_schema(mut self, schema: Raw) -> Self {
+        self.input_schema = schema;
+        self
+    }
+
+    /// The JSON Schema of the structured result.
+    #[must_use]
+    pub fn output_schema(mut self, schema: Raw) -> Self {
+        self.output_schema = Some(schema);
+        self
+    }
+
+    /// Hints about what the tool does.
+    #[must_use]
+    pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
+        self.annotations = Some(annotations);
+        self
+    }
+
+    /// Adds a picture.
+    #[must_use]
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.icons.push(icon);
+        self
+    }
+
+    /// `_meta`, an object.
+    #[must_use]
+    pub fn meta(mut self, meta: Raw) -> Self {
+        self.meta = Some(meta);
+        self
+    }
+}
+
+/// Hints about what a tool does. They are hints: a client trusts them as far as it trusts the
+/// server.
+///
+/// The names some older systems use, `readOnly`, `destructive`, `idempotent` and `openWorld`, are
+/// read as well (C40), and never written.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", from = "AnnotationsAsWritten")]
+pub struct ToolAnnotations {
+    /// What people see, in 2025-03-26; later the tool's own title goes first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// It changes nothing; taken as false when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only_hint: Option<bool>,
+    /// It may destroy something; taken as true when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destructive_hint: Option<bool>,
+    /// Calling it again changes nothing more; taken as false when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotent_hint: Option<bool>,
+    /// It reaches beyond a closed domain; taken as true when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_world_hint: Option<bool>,
+}
+
+impl ToolAnnotations {
+    /// No hints.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What people see, for clients of 2025-03-26.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// Whether it changes nothing.
+    #[must_use]
+    pub fn read_only(mut self, hint: bool) -> Self {
+        self.read_only_hint = Some(hint);
+        self
+    }
+
+    /// Whether it may destroy something.
+    #[must_use]
+    pub fn destructive(mut self, hint: bool) -> Self {
+        self.destructive_hint = Some(hint);
+        self
+    }
+
+    /// Whether calling it again changes nothing more.
+    #[must_use]
+    pub fn idempotent(mut self, hint: bool) -> Self {
+        self.idempotent_hint = Some(hint);
+        self
+    }
+
+    /// Whether it reaches beyond a closed domain.
+    #[must_use]
+    pub fn open_world(mut self, hint: bool) -> Self {
+        self.open_world_hint = Some(hint);
+        self
+    }
+}
+
+/// A picture of a tool, resource, prompt or implementation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Icon {
+    /// Where it is: an `https:` or `data:` URI.
+    pub src: String,
+    /// What it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+    /// The sizes it suits, as `48x48` or `any`.
+    #[serde(
+        default,
+        deserialize_with = "null_as_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub sizes: Vec<String>,
+    /// The background it suits, `light` or `dark`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub theme: Option<String>,
+}
+
+impl Icon {
+    /// A picture that suits every size and background.
+    pub fn new(src: impl Into<String>) -> Self {
+        Self {
+            src: src.into(),
+            mime_type: None,
+            sizes: Vec::new(),
+            theme: None,
+        }
+    }
+
+    /// What the picture is.
+    #[must_use]
+    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Adds a size it suits.
+    #[must_use]
+    pub fn size(mut self, size: impl Into<String>) -> Self {
+        self.sizes.push(size.into());
+        self
+    }
+}
+
+/// The params of every list request.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListParams {
+    /// Where to go on. An empty string is a cursor too (PAGE-04).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// The result of `tools/list`. The definitions are raw, as a catalogue keeps them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListToolsResult {
+    /// The definitions.
+    pub tools: Vec<Raw>,
+    /// Where the next page starts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// The params of `tools/call`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallToolParams {
+    /// The tool.
+    pub name: String,
+    /// Its arguments, an object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Raw>,
+}
+
+/// The result of `tools/call`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallToolResult {
+    /// What the model is shown.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub content: Vec<ContentBlock>,
+    /// The result as data. `None` is an absent member; `null` is a value.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub structured_content: Option<Raw>,
+    /// The tool failed. Always written, so that no reader has to know the default (S002-21).
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub is_error: bool,
+    /// `_meta`.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Raw>,
+}
+
+impl CallToolResult {
+    /// A success that shows `content`.
+    pub fn new(content: impl IntoIterator<Item = ContentBlock>) -> Self {
+        Self {
+            content: content.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// A success that shows one text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new([ContentBlock::text(text)])
+    }
+
+    /// A failure that the model is told about.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self {
+            is_error: true,
+            ..Self::text(text)
+        }
+    }
+
+    /// A success with data, and the same data as text for clients that read only text (TOOL-08).
+    pub fn structured(value: Raw) -> Self {
+        Self {
+            content: vec![ContentBlock::text(value.as_str())],
+            ..Self::default()
+        }
+        .structured_content(value)
+    }
+
+    /// Adds the result as data.
+    #[must_use]
+    pub fn structured_content(mut self, value: Raw) -> Self {
+        self.structured_content = Some(value);
+        self
+    }
+
+    /// `_meta`, an object.
+    #[must_use]
+    pub fn meta(mut self, meta: Raw) -> Self {
+        self.meta = Some(meta);
+        self
+    }
+}
+
+encodes!(
+    Tool,
+    ListParams,
+    ListToolsResult,
+    CallToolParams,
+    CallToolResult
+);
+
+/// Tool annotations with both spellings of each hint.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AnnotationsAsWritten {
+    title: Option<String>,
+    read_only_hint: Option<bool>,
+    read_only: Option<bool>,
+    destructive_hint: Option<bool>,
+    destructive: Option<bool>,
+    idempotent_hint: Option<bool>,
+    idempotent: Option<bool>,
+    open_world_hint: Option<bool>,
+    open_world: Option<bool>,
+}
+
+impl From<AnnotationsAsWritten> for ToolAnnotations {
+    fn from(written: AnnotationsAsWritten) -> Self {
+        Self {
+            title: written.title,
+            read_only_hint: written.read_only_hint.or(written.read_only),
+            destructive_hint: written.destructive_hint.or(written.destructive),
+            idempotent_hint: written.idempotent_hint.or(written.idempotent),
+            open_world_hint: written.open_world_hint.or(written.open_world),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The `_meta` of a request: what the protocol itself reads from it.
+
+use plexus_wire::{Id, Object, Raw};
+
+use crate::fault::Fault;
+
+/// Names of `_meta` members that the protocol defines.
+pub mod key {
+    /// Everything under this prefix belongs to the protocol and is re-stamped on every hop.
+    pub const PREFIX: &str = "io.modelcontextprotocol/";
+    /// The version a stateless request speaks.
+    pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+    /// What the client of a stateless request can do.
+    pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+    /// Who the client says it is.
+    pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+    /// From which level on a stateless request wants log messages.
+    pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+    /// Who the server says it is.
+    pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+    /// Which `subscriptions/listen` a notification belongs to.
+    pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+    /// Ties progress notifications to their request.
+    pub const PROGRESS_TOKEN: &str = "progressToken";
+    /// W3C trace context.
+    pub const TRACE_PARENT: &str = "traceparent";
+}
+
+/// The protocol's own members of a request's `_meta`, undecoded where a rule about them can fail.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct RequestMeta {
+    /// Version of a stateless request. Its mere presence makes the request stateless.
+    pub protocol_version: Option<Raw>,
+    /// Client capabilities of a stateless request.
+    pub client_capabilities: Option<Raw>,
+    /// Client identity.
+    pub client_info: Option<Raw>,
+    /// Wanted log level of a stateless request.
+    pub log_level: Option<Raw>,
+    /// Where progress is to be reported.
+    pub progress_token: Option<Id>,
+    /// W3C `traceparent`.
+    pub trace_parent: Option<String>,
+}
+
+impl RequestMeta {
+    /// Reads `_meta` from a request's parameters. Absent parameters or `_meta` give the default.
+    ///
+    /// # Errors
+    /// `params` or `_meta` that is no object, duplicate keys, a progress token that is neither
+    /// string nor integer (PROG-01).
+    pub fn read(params: Option<&Raw>) -> Result<Self, Fault> {
+        let Some(params) = params else {
+            return Ok(Self::default());
+        };
+        let params = Object::parse(params)
+            .map_err(|error| Fault::InvalidParams(format!("params: {error}")))?;
+        params
+            .get("_meta")
+            .map_or_else(|| Ok(Self::default()), Self::parse)
+    }
+
+    fn parse(meta: &Raw) -> Result<Self, Fault> {
+        let meta = Object::parse(meta)
+            .map_err(|error| Fault::InvalidParams(format!("params._meta: {error}")))?;
+        let progress_token = meta
+            .get(key::PROGRESS_TOKEN)
+            .map(|token| token.decode::<Id>())
+            .transpose()
+            .map_err(|error| {
+                Fault::InvalidParams(format!("params._meta.progressToken: {error}"))
+            })?;
+        let take = |name| meta.get(name).cloned();
+        Ok(Self {
+            protocol_version: take(key::PROTOCOL_VERSION),
+            client_capabilities: take(key::CLIENT_CAPABILITIES),
+            client_info: take(key::CLIENT_INFO),
+            log_level: take(key::LOG_LEVEL),
+            progress_token,
+            trace_parent: meta
+                .get(key::TRACE_PARENT)
+                .and_then(|value| value.decode().ok()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(params: &str) -> Result<RequestMeta, Fault> {
+        let params = Raw::parse(params.to_owned().into(), &plexus_wire::Limits::default()).unwrap();
+        RequestMeta::read(Some(&params))
+    }
+
+    #[test]
+    fn reads_what_the_protocol_defines_and_leaves_the_rest() {
+        let meta = read(
+            r#"{"_meta":{"progressToken":7,"vendor/x":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","traceparent":"00-a-b-01"}}"#,
+        )
+        .unwrap();
+        assert_eq!(meta.progress_token, Some(Id::from(7)));
+        assert_eq!(meta.protocol_version.unwrap().as_str(), r#""2026-07-28""#);
+        assert_eq!(meta.trace_parent.as_deref(), Some("00-a-b-01"));
+        assert_eq!(RequestMeta::read(None), Ok(RequestMeta::default()));
+        assert_eq!(read("{}"), Ok(RequestMeta::default()));
+    }
+
+    /// PROG-01, META26-02.
+    #[test]
+    fn malformed_metadata_is_refused() {
+        for params in [
+            "[]",
+            r#"{"_meta":3}"#,
+            r#"{"_meta":{"progressToken":null}}"#,
+            r#"{"_meta":{"progressToken":1.5}}"#,
+            r#"{"_meta":{},"_meta":{}}"#,
+        ] {
+            assert!(
+                matches!(read(params), Err(Fault::InvalidParams(_))),
+                "{params}"
+            );
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! plexus
+fn main() {}

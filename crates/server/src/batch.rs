@@ -1,0 +1,99 @@
+//! JSON-RPC batches, which 2025-03-26 has and 2024-11-05 tolerates (C04).
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::future::join_all;
+use plexus_mcp::method;
+use plexus_service::Fault;
+use plexus_wire::{Malformed, Message};
+
+use crate::exchange::{Exchange, Output};
+use crate::outlet::Outlet;
+use crate::render::{Answer, anonymous_error};
+use crate::session::{Session, Ticket};
+
+/// A batch being served: its requests run side by side.
+pub(crate) struct Batch {
+    answers: Vec<Bytes>,
+    running: Vec<(Exchange, Ticket)>,
+}
+
+/// Takes the members of a batch in order.
+///
+/// # Errors
+/// The one answer to a batch in a session whose revision has none.
+pub(crate) fn begin(
+    session: &Arc<Session>,
+    messages: Vec<Result<Message, Malformed>>,
+) -> Result<Batch, Answer> {
+    if session
+        .revision()
+        .is_some_and(|revision| !revision.features().batches)
+    {
+        let fault = Fault::InvalidRequest("this protocol version has no batches".to_owned());
+        return Err(anonymous_error(session.spoken(), &fault));
+    }
+    let mut batch = Batch {
+        answers: Vec::new(),
+        running: Vec::new(),
+    };
+    for message in messages {
+        match message {
+            Err(malformed) => batch.answers.push(session.malformed(&malformed).message),
+            Ok(Message::Notification(notification)) => session.notified(&notification),
+            Ok(Message::Response(response)) => session.answered(response),
+            Ok(Message::Request(request)) if &*request.method == method::INITIALIZE => {
+                let fault = Fault::InvalidRequest("initialize must not be in a batch".to_owned());
+                batch
+                    .answers
+                    .push(session.refuse(&request.id, &fault).message);
+            }
+            Ok(Message::Request(request)) => batch.running.push(session.begin(request)),
+        }
+    }
+    Ok(batch)
+}
+
+impl Batch {
+    /// Whether there is nothing to answer: only notifications and responses came.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.answers.is_empty() && self.running.is_empty()
+    }
+
+    /// Runs all requests; messages on the way go to `outlet`, the answers come back as one array,
+    /// or not at all if there are none.
+    pub(crate) async fn run(self, outlet: &Outlet) -> Option<Bytes> {
+        let Self {
+            mut answers,
+            running,
+        } = self;
+        let requests = running
+            .into_iter()
+            .map(|(exchange, ticket)| run(exchange, ticket, outlet));
+        answers.extend(join_all(requests).await.into_iter().flatten());
+        (!answers.is_empty()).then(|| array(&answers))
+    }
+}
+
+async fn run(mut exchange: Exchange, ticket: Ticket, outlet: &Outlet) -> Option<Bytes> {
+    loop {
+        match exchange.next_unless(&ticket.cancel).await? {
+            Output::Message(message) => outlet.send(message).await,
+            Output::Answer(answer) => return Some(answer.message),
+        }
+    }
+}
+
+fn array(messages: &[Bytes]) -> Bytes {
+    let mut array =
+        BytesMut::with_capacity(messages.iter().map(|m| m.len() + 1).sum::<usize>() + 1);
+    let mut separator: &[u8] = b"[";
+    for message in messages {
+        array.extend_from_slice(separator);
+        array.extend_from_slice(message);
+        separator = b",";
+    }
+    array.extend_from_slice(b"]");
+    array.freeze()
+}

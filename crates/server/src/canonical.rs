@@ -1,0 +1,91 @@
+//! One text for equal JSON: members sorted, no white space. Used to recognise a retry as the retry
+//! of the same request, however the client writes it down.
+
+use plexus_wire::{Object, Raw};
+use serde_json::Value;
+
+/// The canonical text of what a retry must repeat: every parameter but those of the retry itself
+/// and of the hop.
+pub(crate) fn request(params: &Object) -> String {
+    let mut members: Vec<(&str, &Raw)> = params
+        .iter()
+        .filter(|(name, _)| !matches!(*name, "_meta" | "inputResponses" | "requestState"))
+        .collect();
+    members.sort_unstable_by_key(|(name, _)| *name);
+    let mut text = String::new();
+    for (name, value) in members {
+        write_string(&mut text, name);
+        // What was accepted as JSON is JSON; its depth was limited on arrival.
+        write_value(&mut text, &value.decode().unwrap_or(Value::Null));
+    }
+    text
+}
+
+fn write_value(text: &mut String, value: &Value) {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_unstable_by_key(|(name, _)| *name);
+            text.push('{');
+            for (name, value) in members {
+                write_string(text, name);
+                text.push(':');
+                write_value(text, value);
+                text.push(',');
+            }
+            text.push('}');
+        }
+        Value::Array(items) => {
+            text.push('[');
+            for item in items {
+                write_value(text, item);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        Value::String(string) => write_string(text, string),
+        Value::Null | Value::Bool(_) | Value::Number(_) => text.push_str(&value.to_string()),
+    }
+}
+
+/// The length in front makes a delimiter inside the text harmless.
+fn write_string(text: &mut String, string: &str) {
+    text.push_str(&format!("{}\"{string}\"", string.len()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn canonical(params: &str) -> String {
+        let raw = Raw::parse(params.to_owned().into(), &plexus_wire::Limits::default()).unwrap();
+        request(&Object::parse(&raw).unwrap())
+    }
+
+    #[test]
+    fn equal_requests_have_one_text() {
+        assert_eq!(
+            canonical(r#"{"name":"x","arguments":{"a":1,"b":[true,null]},"_meta":{"n":1}}"#),
+            canonical(
+                r#"{ "requestState":"s", "arguments":{"b":[true, null],"a":1}, "name":"\u0078"}"#
+            ),
+        );
+    }
+
+    #[test]
+    fn different_requests_have_different_texts() {
+        let texts = [
+            r#"{"name":"x"}"#,
+            r#"{"name":"x","arguments":{}}"#,
+            r#"{"name":"x","arguments":{"a":1}}"#,
+            r#"{"name":"x","arguments":{"a":"1"}}"#,
+            r#"{"name":"x","arguments":{"a":[1]}}"#,
+            r#"{"name":"x","arguments":{"a":[1],"b":{}}}"#,
+            r#"{"name":"x","arguments":{"a":[1,[]]}}"#,
+        ]
+        .map(canonical);
+        for (index, text) in texts.iter().enumerate() {
+            assert!(!texts[index + 1..].contains(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! A stream of messages to a legacy HTTP client that outlives its connections: what was sent is
+//! kept for a while, so that a client that lost the connection can go on where it was.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::render::Answer;
+
+/// How much a stream keeps.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Replay {
+    /// At most so many messages.
+    pub messages: usize,
+    /// At most so many bytes.
+    pub bytes: usize,
+    /// For so long after its end.
+    pub time: Duration,
+}
+
+impl Default for Replay {
+    fn default() -> Self {
+        Self {
+            messages: 256,
+            bytes: 4 * 1024 * 1024,
+            time: Duration::from_secs(300),
+        }
+    }
+}
+
+/// One stream. Messages are numbered from 1; 0 is the place before the first.
+#[derive(Debug)]
+pub(crate) struct EventStream {
+    replay: Replay,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    kept: VecDeque<Kept>,
+    kept_bytes: usize,
+    last: u64,
+    /// The newest message that was handed to a connection.
+    taken: u64,
+    /// Counts readers, so that a new one replaces the old.
+    reader: u64,
+    connected: bool,
+    /// The call's last word was a question: its answer needs the client's attention.
+    asking: bool,
+    /// Set when nothing more will come.
+    ended: Option<Ended>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    number: u64,
+    message: Bytes,
+    /// May be dropped to make room.
+    expendable: bool,
+}
+
+#[derive(Debug)]
+struct Ended {
+    at: Instant,
+    /// The HTTP status of the answer, `None` if there is none.
+    status: Option<plexus_mcp::Status>,
+}
+
+/// What a stream begins with.
+#[derive(Debug)]
+pub(crate) enum Beginning {
+    /// The answer, and nothing else: no stream is needed.
+    Answer(Answer),
+    /// A message before the answer.
+    Message,
+    /// The end without an answer: the request was cancelled.
+    Nothing,
+}
+
+impl EventStream {
+    pub(crate) fn new(replay: Replay) -> Arc<Self> {
+        Arc::new(Self {
+            replay,
+            state: Mutex::default(),
+            changed: Notify::new(),
+        })
+    }
+
+    /// Adds a message that must arrive.
+    pub(crate) fn push(&self, message: Bytes) {
+        self.add(message, false);
+    }
+
+    /// Adds a message that can be done without, unless it waits already: to be told twice that a
+    /// list changed is to be told once.
+    pub(crate) fn offer(&self, message: Bytes) {
+        let state = self.lock();
+        let waits = |kept: &Kept| kept.number > state.taken && kept.message == message;
+        if state.kept.iter().any(waits) {
+            return;
+        }
+        drop(state);
+        self.add(message, true);
+    }
+
+    pub(crate) fn set_asking(&self, asking: bool) {
+        self.lock().asking = asking;
+    }
+
+    /// Adds the answer, if there is one, and ends the stream.
+    pub(crate) fn end(&self, answer: Option<Answer>) {
+        let status = answer.as_ref().map(|answer| answer.status);
+        if let Some(answer) = answer {
+            self.add(answer.message, false);
+        }
+        self.lock().ended = Some(Ended {
+            at: Instant::now(),
+            status,
+        });
+        self.changed.notify_waiters();
+    }
+
+    /// Waits for the first message, without taking it.
+    pub(crate) async fn beginning(&self) -> Beginning {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if let Some(beginning) = self.peek() {
+                return beginning;
+            }
+            changed.await;
+        }
+    }
+
+    /// Reads what comes after message `after`, or after what was taken last. Ends the reading of
+    /// whoever read before: each message goes to one connection (HTTPL-15).
+    pub(crate) fn read(self: &Arc<Self>, after: Option<u64>) -> Reader {
+        let mut state = self.lock();
+        state.reader += 1;
+        state.connected = true;
+        let reader = state.reader;
+        let after = after.unwrap_or(state.taken);
+        drop(state);
+        self.changed.notify_waiters();
+        Reader {
+            stream: Arc::clone(self),
+            reader,
+            after,
+        }
+    }
+
+    /// Whether a connection reads the stream now.
+    pub(crate) fn is_read(&self) -> bool {
+        self.lock().connected
+    }
+
+    /// Whether nothing more will come.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.lock().ended.is_some()
+    }
+
+    /// Whether the stream ended so long ago that it can be forgotten.
+    pub(crate) fn is_stale(&self) -> bool {
+        let state = self.lock();
+        state
+            .ended
+            .as_ref()
+            .is_some_and(|ended| ended.at.elapsed() >= self.replay.time)
+    }
+
+    fn peek(&self) -> Option<Beginning> {
+        let mut state = self.lock();
+        match (&state.ended, state.kept.len()) {
+            (Some(Ended { status: None, .. }), 0) => Some(Beginning::Nothing),
+            (
+                Some(Ended {
+                    status: Some(status),
+                    ..
+                }),
+                1,
+            ) => {
+                let status = *status;
+                let message = state.kept.pop_front()?.message;
+                Some(Beginning::Answer(Answer { status, message }))
+            }
+            (_, 0) => None,
+            _ => Some(Beginning::Message),
+        }
+    }
+
+    fn add(&self, message: Bytes, expendable: bool) {
+        let mut state = self.lock();
+        if state.ended.is_some() {
+            return;
+        }
+        state.last += 1;
+        state.kept_bytes += message.len();
+        let number = state.last;
+        state.kept.push_back(Kept {
+            number,
+            message,
+            expendable,
+        });
+        state.make_room(&self.replay);
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Forgets the oldest that was taken, then the oldest that can be done without.
+    fn make_room(&mut self, replay: &Replay) {
+        while self.kept.len() > replay.messages || self.kept_bytes > replay.bytes {
+            let taken = self
+                .kept
+                .front()
+                .is_some_and(|oldest| oldest.number <= self.taken);
+            let victim = if taken {
+                Some(0)
+            } else {
+                self.kept.iter().position(|kept| kept.expendable)
+            };
+            let Some(dropped) = victim.and_then(|position| self.kept.remove(position)) else {
+                // Only what must arrive is left. It is bounded by the calls in flight.
+                return;
+            };
+            self.kept_bytes -= dropped.message.len();
+        }
+    }
+}
+
+/// What a reader finds.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Read {
+    /// A message and its number.
+    Message(u64, Bytes),
+    /// Nothing came for the time given, and the call does not wait for the client.
+    Silence,
+    /// The stream is over, or somebody else reads it now.
+    End,
+}
+
+/// Reads a stream for one connection.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    stream: Arc<EventStream>,
+    reader: u64,
+    after: u64,
+}
+
+impl Reader {
+    /// The next message, or silence if none comes for `patience`. Dropping the future loses
+    /// nothing.
+    pub(crate) async fn next(&mut self, patience: Option<Duration>) -> Read {
+        loop {
+            let stream = Arc::clone(&self.stream);
+            let changed = stream.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if let Some(read) = self.take() {
+                return read;
+            }
+            match patience {
+                None => changed.await,
+                Some(patience) => {
+                    let silent = tokio::time::timeout(patience, changed).await.is_err();
+                    if silent && !stream.lock().asking {
+                        return Read::Silence;
+                    }
+                }
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<Read> {
+        let mut state = self.stream.lock();
+        if state.reader != self.reader {
+            return Some(Read::End);
+        }
+        let next = state.kept.iter().find(|kept| kept.number > self.after);
+        if let Some(kept) = next {
+            let (number, message) = (kept.number, kept.message.clone());
+            self.after = number;
+            state.taken = state.taken.max(number);
+            return Some(Read::Message(number, message));
+        }
+        state.ended.is_some().then_some(Read::End)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut state = self.stream.lock();
+        if state.reader == self.reader {
+            state.connected = false;
+        }
+    }
+}

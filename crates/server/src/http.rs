@@ -1,0 +1,234 @@
+//! MCP over HTTP: Streamable HTTP of both eras on one endpoint, and, where asked for, the HTTP+SSE
+//! of 2024-11-05 beside it.
+
+mod cors;
+mod negotiation;
+mod options;
+mod post;
+mod sessions;
+mod sse24;
+mod streams;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use plexus_mcp::{Era, Revision};
+use plexus_service::Fault;
+use tokio_util::task::TaskTracker;
+
+pub use options::{HttpOptions, SsePaths};
+
+use crate::edge::Edge;
+use crate::net::{self, BindError, Body, Guard, Listener, respond};
+use crate::render::{Answer, anonymous_error};
+use crate::stateless::VERSION_HEADER;
+use sessions::{HttpSession, Sessions};
+
+const SESSION_HEADER: &str = "mcp-session-id";
+const LAST_EVENT_HEADER: &str = "last-event-id";
+
+/// An MCP server on one or more addresses, bound and ready to run.
+#[derive(Debug)]
+pub struct HttpServer {
+    listener: Listener,
+    endpoint: Arc<Endpoint>,
+}
+
+impl HttpServer {
+    /// Binds `addresses`. Nothing is served before [`HttpServer::run`].
+    ///
+    /// # Errors
+    /// An address cannot be bound.
+    pub async fn bind(
+        edge: Arc<Edge>,
+        addresses: &[SocketAddr],
+        options: HttpOptions,
+    ) -> Result<Self, BindError> {
+        let listener = Listener::bind(addresses).await?;
+        let mut guard = Guard::new(listener.addresses());
+        for host in &options.allowed_hosts {
+            guard = guard.allow_host(host.clone());
+        }
+        for origin in &options.allowed_origins {
+            guard = guard.allow_origin(origin.clone());
+        }
+        let sessions = Sessions::new(&options);
+        let endpoint = Arc::new(Endpoint {
+            edge,
+            guard,
+            sessions,
+            options,
+        });
+        Ok(Self { listener, endpoint })
+    }
+
+    /// The bound addresses, with the ports that the system chose.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        self.listener.addresses()
+    }
+
+    /// The path of the MCP endpoint.
+    pub fn path(&self) -> &str {
+        &self.endpoint.options.path
+    }
+
+    /// Serves until the edge is shut down, then drains.
+    pub async fn run(self) {
+        let Self { listener, endpoint } = self;
+        let housekeeping = TaskTracker::new();
+        let shutdown = endpoint.edge.shutdown.clone();
+        let keeper = Arc::clone(&endpoint);
+        housekeeping.spawn(shutdown.clone().run_until_cancelled_owned(async move {
+            tokio::join!(keeper.announce_changes(), keeper.sessions.sweep());
+        }));
+        let limits = endpoint.options.connections.clone();
+        let handler = move |request, _connection| {
+            let endpoint = Arc::clone(&endpoint);
+            async move { endpoint.handle(request).await }
+        };
+        net::serve(listener, handler, &limits, &shutdown).await;
+        housekeeping.close();
+        housekeeping.wait().await;
+    }
+}
+
+/// What answers HTTP requests.
+#[derive(Debug)]
+struct Endpoint {
+    edge: Arc<Edge>,
+    guard: Guard,
+    sessions: Sessions,
+    options: HttpOptions,
+}
+
+impl Endpoint {
+    async fn handle(self: &Arc<Self>, request: Request<Incoming>) -> Response<Body> {
+        if let Err(refusal) = self.guard.check(request.uri(), request.headers()) {
+            tracing::warn!(%refusal, "refused a request");
+            return refusal.to_response();
+        }
+        let origin = request.headers().get(header::ORIGIN).cloned();
+        let response = self.route(request).await;
+        cors::allow(response, origin)
+    }
+
+    async fn route(self: &Arc<Self>, request: Request<Incoming>) -> Response<Body> {
+        let path = request.uri().path();
+        if let Some(sse) = &self.options.sse {
+            if path == sse.stream {
+                return self.sse_stream(&request);
+            }
+            if path == sse.messages {
+                return self.sse_message(request).await;
+            }
+        }
+        if path == self.options.path {
+            return self.endpoint(request).await;
+        }
+        match path {
+            // Some clients look here before they connect.
+            "/health" => respond::json(StatusCode::OK, r#"{"status":"ok"}"#.into()),
+            _ => respond::text(
+                StatusCode::NOT_FOUND,
+                &format!("nothing here; the MCP endpoint is {}\n", self.options.path),
+            ),
+        }
+    }
+
+    async fn endpoint(self: &Arc<Self>, request: Request<Incoming>) -> Response<Body> {
+        match *request.method() {
+            Method::POST => self.post(request).await,
+            Method::GET => self.get(request.headers()),
+            Method::DELETE => self.delete(request.headers()),
+            Method::OPTIONS => cors::preflight(request.headers()),
+            Method::HEAD => respond::empty(StatusCode::OK),
+            _ => respond::method_not_allowed("POST, GET, DELETE"),
+        }
+    }
+
+    /// The legacy stream for what belongs to no request, or one that is resumed.
+    fn get(self: &Arc<Self>, headers: &HeaderMap) -> Response<Body> {
+        if !headers.contains_key(SESSION_HEADER) || speaks_stateless(headers) {
+            return respond::method_not_allowed("POST");
+        }
+        let session = match self.session(headers) {
+            Ok(session) => session,
+            Err(answer) => return reply(answer),
+        };
+        if !negotiation::accepts_events(headers) {
+            return respond::text(
+                StatusCode::NOT_ACCEPTABLE,
+                "GET answers with text/event-stream; send an Accept header that allows it\n",
+            );
+        }
+        streams::resume(self, &session, headers.get(LAST_EVENT_HEADER))
+    }
+
+    fn delete(&self, headers: &HeaderMap) -> Response<Body> {
+        if !headers.contains_key(SESSION_HEADER) || speaks_stateless(headers) {
+            return respond::method_not_allowed("POST");
+        }
+        match self.session(headers) {
+            Ok(session) => {
+                self.sessions.remove(&session);
+                respond::empty(StatusCode::NO_CONTENT)
+            }
+            Err(answer) => reply(answer),
+        }
+    }
+
+    /// The session that the request names; unknown ones are told to begin anew (HTTPL-20).
+    fn session(&self, headers: &HeaderMap) -> Result<Arc<HttpSession>, Answer> {
+        let id = headers.get(SESSION_HEADER).map(http::HeaderValue::as_bytes);
+        if let Some(session) = id.and_then(|id| self.sessions.get(id)) {
+            return Ok(session);
+        }
+        let text = "unknown or expired session; send initialize again, without a session id";
+        let fault = Fault::InvalidRequest(text.to_owned());
+        Err(Answer {
+            status: 404,
+            ..anonymous_error(spoken(headers), &fault)
+        })
+    }
+
+    /// Tells all sessions which lists changed.
+    async fn announce_changes(&self) {
+        let mut catalogue = self.edge.watch_catalogue();
+        let mut known = Arc::clone(&catalogue.borrow_and_update());
+        while catalogue.changed().await.is_ok() {
+            let now = Arc::clone(&catalogue.borrow_and_update());
+            let changes = now.changes_since(&known);
+            known = now;
+            for session in self.sessions.all() {
+                session.core.announce(changes);
+            }
+        }
+    }
+}
+
+fn reply(answer: Answer) -> Response<Body> {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    respond::json(status, answer.message)
+}
+
+fn speaks_stateless(headers: &HeaderMap) -> bool {
+    named_revision(headers).is_some_and(|revision| revision.era() == Era::Stateless)
+}
+
+/// The revision in which a message is answered that never came to have one (HTTPL-22).
+fn spoken(headers: &HeaderMap) -> Revision {
+    named_revision(headers).unwrap_or(Revision::ASSUMED_WITHOUT_HEADER)
+}
+
+fn named_revision(headers: &HeaderMap) -> Option<Revision> {
+    version_header(headers)?.parse().ok()
+}
+
+fn version_header(headers: &HeaderMap) -> Option<&str> {
+    // A value that is no text names no version; it must not pass for "absent".
+    headers
+        .get(VERSION_HEADER)
+        .map(|value| value.to_str().unwrap_or("\u{fffd}"))
+}

@@ -1,0 +1,331 @@
+//! POST: one message, or a batch of an old session.
+
+use std::sync::Arc;
+
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use hyper::body::Incoming as IncomingBody;
+use plexus_mcp::classify::{self, Facts, Kind, Route};
+use plexus_mcp::lifecycle::Rules;
+use plexus_mcp::{RequestMeta, Revision};
+use plexus_service::Fault;
+use plexus_wire::{self as wire, Incoming, Message};
+use tokio::time::timeout;
+
+use super::sessions::HttpSession;
+use super::{
+    Endpoint, SESSION_HEADER, negotiation, reply, speaks_stateless, spoken, streams, version_header,
+};
+use crate::batch;
+use crate::edge::anonymous;
+use crate::event_stream::{Beginning, EventStream};
+use crate::exchange::{Exchange, Output};
+use crate::net::{self, Body, BodyLimits, ReadError, respond};
+use crate::outlet::Outlet;
+use crate::render::{Answer, Voice, anonymous_error};
+use crate::session::Ticket;
+use crate::stateless;
+use crate::stdio::decode_fault;
+
+impl Endpoint {
+    pub(super) async fn post(self: &Arc<Self>, request: Request<IncomingBody>) -> Response<Body> {
+        let (Parts { headers, .. }, body) = request.into_parts();
+        if !negotiation::is_json(&headers) {
+            let text = "a message is sent as application/json\n";
+            return respond::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
+        }
+        if !negotiation::accepts_something(&headers) {
+            let text = "answers are application/json or text/event-stream; send an Accept header that allows both\n";
+            return respond::text(StatusCode::NOT_ACCEPTABLE, text);
+        }
+        match self.decode(&headers, body).await {
+            Ok(Incoming::Batch(messages)) => self.batch(&headers, messages).await,
+            Ok(Incoming::Single(Ok(message))) => self.message(&headers, message).await,
+            Ok(Incoming::Single(Err(malformed))) => {
+                let fault = Fault::InvalidRequest(malformed.reason.to_string());
+                reply(match &malformed.id {
+                    Some(id) => self.voice(&headers).error(id, &fault),
+                    None => anonymous_error(spoken(&headers), &fault),
+                })
+            }
+            Err(response) => response,
+        }
+    }
+
+    pub(super) async fn decode(
+        &self,
+        headers: &HeaderMap,
+        body: IncomingBody,
+    ) -> Result<Incoming, Response<Body>> {
+        let limits = self.edge.options.limits;
+        let body_limits = BodyLimits {
+            bytes: limits.max_bytes,
+            idle: self.options.body_idle,
+            total: self.options.body_total,
+        };
+        let bytes = match net::read_body(body, body_limits).await {
+            Ok(bytes) => bytes,
+            Err(ReadError::TooLarge { limit }) => {
+                let fault = Fault::TooLarge { limit };
+                let response = reply(anonymous_error(spoken(headers), &fault));
+                return Err(respond::closing(response));
+            }
+            Err(error) => return Err(error.to_response()),
+        };
+        wire::decode(bytes, &limits)
+            .map_err(|error| reply(anonymous_error(spoken(headers), &decode_fault(error))))
+    }
+
+    async fn message(self: &Arc<Self>, headers: &HeaderMap, message: Message) -> Response<Body> {
+        let kind = match &message {
+            Message::Request(request) => Kind::Request(&request.method),
+            Message::Notification(_) => Kind::Notification,
+            Message::Response(_) => Kind::Response,
+        };
+        let meta = match &message {
+            Message::Request(request) => match RequestMeta::read(request.params.as_ref()) {
+                Ok(meta) => meta,
+                Err(Fault::InvalidParams(text)) if speaks_stateless(headers) => {
+                    return reply(
+                        self.voice(headers)
+                            .error(&request.id, &Fault::MissingMeta(text)),
+                    );
+                }
+                Err(fault) => return reply(self.voice(headers).error(&request.id, &fault)),
+            },
+            _ => RequestMeta::default(),
+        };
+        let facts = Facts {
+            kind,
+            version_in_meta: meta.protocol_version.is_some(),
+            version_header: version_header(headers),
+            in_session: headers.contains_key(SESSION_HEADER),
+        };
+        let route = match classify::http(&facts, self.edge.options.served) {
+            Ok(route) => route,
+            Err(fault) => return reply(self.refusal(headers, &message, &fault)),
+        };
+        match (route, message) {
+            (Route::Ignore, _) => respond::empty(StatusCode::ACCEPTED),
+            (Route::Stateless, Message::Request(request)) => {
+                let principal = anonymous();
+                let exchange =
+                    stateless::begin(&self.edge, request, meta, Some(headers), &principal);
+                self.answer_stateless(headers, exchange).await
+            }
+            (Route::Handshake, Message::Request(request)) => self.open_session(request),
+            (_, message) => match self.session(headers) {
+                Ok(session) => self.in_session(headers, &session, message).await,
+                Err(answer) => reply(answer),
+            },
+        }
+    }
+
+    async fn in_session(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        session: &Arc<HttpSession>,
+        message: Message,
+    ) -> Response<Body> {
+        match message {
+            Message::Notification(notification) => {
+                session.core.notified(&notification);
+                respond::empty(StatusCode::ACCEPTED)
+            }
+            Message::Response(response) => {
+                session.core.answered(response);
+                respond::empty(StatusCode::ACCEPTED)
+            }
+            Message::Request(request) => {
+                let (exchange, ticket) = session.core.begin(request);
+                if let Exchange::Answered(answer) = exchange {
+                    return reply(answer);
+                }
+                self.answer_in_session(headers, session, exchange, ticket)
+                    .await
+            }
+        }
+    }
+
+    /// `initialize`: a session comes to be if the answer is no error.
+    fn open_session(&self, request: wire::Request) -> Response<Body> {
+        let id = request.id.clone();
+        let session = HttpSession::new(&self.edge, self.options.replay, Rules::UNORDERED);
+        let session = match session {
+            Ok(session) => session,
+            Err(error) => {
+                tracing::error!(%error, "no randomness for a session id");
+                return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
+            }
+        };
+        let (exchange, _ticket) = session.core.begin(request);
+        let Exchange::Answered(answer) = exchange else {
+            return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
+        };
+        if session.core.revision().is_none() {
+            return reply(answer);
+        }
+        let Ok(session_id) = HeaderValue::from_str(&session.id) else {
+            return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
+        };
+        let core = Arc::clone(&session.core);
+        if !self.sessions.add(session) {
+            let fault = Fault::Busy("too many sessions are in use; try again later".to_owned());
+            return reply(Answer {
+                status: 503,
+                ..core.refuse(&id, &fault)
+            });
+        }
+        let mut response = reply(answer);
+        response.headers_mut().insert(SESSION_HEADER, session_id);
+        response
+    }
+
+    /// Answers with JSON if the answer comes first, else with a stream (HTTPL-05). The request
+    /// runs in a task of its own, for a lost connection does not cancel it (HTTPL-11).
+    async fn answer_in_session(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        session: &Arc<HttpSession>,
+        exchange: Exchange,
+        ticket: Ticket,
+    ) -> Response<Body> {
+        let (number, stream) = session.open_stream(self.options.replay);
+        let streaming = negotiation::accepts_events(headers);
+        let messages = if streaming {
+            Arc::clone(&stream)
+        } else {
+            Arc::clone(&session.standalone)
+        };
+        self.edge
+            .tracker
+            .spawn(run(exchange, ticket, Arc::clone(&stream), messages));
+
+        let patience = self
+            .options
+            .release_after
+            .map_or(self.options.stream_after, |release| {
+                release.min(self.options.stream_after)
+            });
+        let beginning = if streaming {
+            timeout(patience, stream.beginning())
+                .await
+                .unwrap_or(Beginning::Message)
+        } else {
+            stream.beginning().await
+        };
+        match beginning {
+            Beginning::Answer(answer) => {
+                session.forget_stream(number);
+                reply(answer)
+            }
+            Beginning::Nothing => {
+                session.forget_stream(number);
+                // C08: over HTTP something must be said.
+                reply(anonymous_error(session.core.spoken(), &Fault::Cancelled))
+            }
+            Beginning::Message => streams::open(self, session, number, &stream),
+        }
+    }
+
+    /// Answers with JSON if the answer comes first, else with a stream. A lost connection drops
+    /// the exchange and so cancels the request (HTTP26-15).
+    async fn answer_stateless(
+        &self,
+        headers: &HeaderMap,
+        mut exchange: Exchange,
+    ) -> Response<Body> {
+        let keep_alive = self.options.keep_alive;
+        if !negotiation::accepts_events(headers) {
+            loop {
+                if let Output::Answer(answer) = exchange.next().await {
+                    return reply(answer);
+                }
+            }
+        }
+        match timeout(self.options.stream_after, exchange.next()).await {
+            Ok(Output::Answer(answer)) => reply(answer),
+            Ok(Output::Message(first)) => streams::stateless(Some(first), exchange, keep_alive),
+            Err(_elapsed) => streams::stateless(None, exchange, keep_alive),
+        }
+    }
+
+    async fn batch(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        messages: Vec<Result<Message, wire::Malformed>>,
+    ) -> Response<Body> {
+        let facts = Facts {
+            kind: Kind::Batch,
+            version_in_meta: false,
+            version_header: version_header(headers),
+            in_session: headers.contains_key(SESSION_HEADER),
+        };
+        if let Err(fault) = classify::http(&facts, self.edge.options.served) {
+            return reply(anonymous_error(spoken(headers), &fault));
+        }
+        let session = match self.session(headers) {
+            Ok(session) => session,
+            Err(answer) => return reply(answer),
+        };
+        let batch = match batch::begin(&session.core, messages) {
+            Ok(batch) if batch.is_silent() => return respond::empty(StatusCode::ACCEPTED),
+            Ok(batch) => batch,
+            Err(answer) => return reply(answer),
+        };
+        let (number, stream) = session.open_stream(self.options.replay);
+        let task = Arc::clone(&stream);
+        self.edge.tracker.spawn(async move {
+            let answers = batch.run(&Outlet::Stream(Arc::clone(&task))).await;
+            task.end(answers.map(|message| Answer {
+                status: 200,
+                message,
+            }));
+        });
+        match timeout(self.options.stream_after, stream.beginning()).await {
+            Ok(Beginning::Answer(answer)) => {
+                session.forget_stream(number);
+                reply(answer)
+            }
+            Ok(Beginning::Nothing) => respond::empty(StatusCode::ACCEPTED),
+            Ok(Beginning::Message) | Err(_) => streams::open(self, &session, number, &stream),
+        }
+    }
+
+    fn refusal(&self, headers: &HeaderMap, message: &Message, fault: &Fault) -> Answer {
+        // What is missing or unknown is missing or unknown to the stateless era.
+        let revision = match fault {
+            Fault::MissingMeta(_) | Fault::UnsupportedVersion { .. } => Revision::NEWEST_STATELESS,
+            _ => spoken(headers),
+        };
+        match message {
+            Message::Request(request) => {
+                Voice::new(revision, &self.edge.catalogue().identity).error(&request.id, fault)
+            }
+            _ => anonymous_error(revision, fault),
+        }
+    }
+
+    fn voice(&self, headers: &HeaderMap) -> Voice {
+        Voice::new(spoken(headers), &self.edge.catalogue().identity)
+    }
+}
+
+/// Carries a request of a session to its end, whoever listens.
+async fn run(
+    mut exchange: Exchange,
+    ticket: Ticket,
+    stream: Arc<EventStream>,
+    messages: Arc<EventStream>,
+) {
+    loop {
+        match exchange.next_unless(&ticket.cancel).await {
+            Some(Output::Message(message)) => {
+                stream.set_asking(exchange.is_asking());
+                messages.push(message);
+            }
+            Some(Output::Answer(answer)) => return stream.end(Some(answer)),
+            None => return stream.end(None),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Legacy sessions by their ids.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use plexus_mcp::lifecycle::Rules;
+use tokio::time::Instant;
+
+use super::HttpOptions;
+use crate::edge::Edge;
+use crate::event_stream::{EventStream, Replay};
+use crate::outlet::Outlet;
+use crate::seal::random;
+use crate::session::Session;
+
+/// How often idle sessions and finished streams are looked for.
+const SWEEP: Duration = Duration::from_secs(30);
+/// The most streams of one session that are kept for a client that may come back.
+const MAX_STREAMS: usize = 256;
+
+/// A legacy session that is reached by its id.
+#[derive(Debug)]
+pub(super) struct HttpSession {
+    pub(super) id: String,
+    pub(super) core: Arc<Session>,
+    /// For messages that belong to no request.
+    pub(super) standalone: Arc<EventStream>,
+    streams: Mutex<HashMap<u64, Arc<EventStream>>>,
+    last_stream: AtomicU64,
+    /// When it was last used.
+    used: Mutex<Instant>,
+}
+
+impl HttpSession {
+    /// A session with an id of 256 random bits.
+    pub(super) fn new(
+        edge: &Arc<Edge>,
+        replay: Replay,
+        rules: Rules,
+    ) -> Result<Arc<Self>, getrandom::Error> {
+        let standalone = EventStream::new(replay);
+        let outlet = Outlet::Stream(Arc::clone(&standalone));
+        Ok(Arc::new(Self {
+            id: URL_SAFE_NO_PAD.encode(random::<32>()?),
+            core: Session::new(Arc::clone(edge), outlet, rules),
+            standalone,
+            streams: Mutex::default(),
+            last_stream: AtomicU64::new(0),
+            used: Mutex::new(Instant::now()),
+        }))
+    }
+
+    /// A stream for one request, and its number.
+    pub(super) fn open_stream(&self, replay: Replay) -> (u64, Arc<EventStream>) {
+        let number = self.last_stream.fetch_add(1, Ordering::Relaxed) + 1;
+        let stream = EventStream::new(replay);
+        let mut streams = lock(&self.streams);
+        if streams.len() >= MAX_STREAMS {
+            streams.retain(|_, stream| !stream.has_ended());
+        }
+        streams.insert(number, Arc::clone(&stream));
+        (number, stream)
+    }
+
+    pub(super) fn stream(&self, number: u64) -> Option<Arc<EventStream>> {
+        if number == 0 {
+            return Some(Arc::clone(&self.standalone));
+        }
+        lock(&self.streams).get(&number).cloned()
+    }
+
+    pub(super) fn forget_stream(&self, number: u64) {
+        lock(&self.streams).remove(&number);
+    }
+
+    fn touch(&self) {
+        *lock(&self.used) = Instant::now();
+    }
+
+    fn used(&self) -> Instant {
+        *lock(&self.used)
+    }
+
+    fn is_idle(&self) -> bool {
+        !self.core.is_busy() && !self.standalone.is_read()
+    }
+
+    fn sweep_streams(&self) {
+        lock(&self.streams).retain(|_, stream| !stream.is_stale());
+    }
+}
+
+/// All sessions of one server.
+#[derive(Debug)]
+pub(super) struct Sessions {
+    table: Mutex<HashMap<String, Arc<HttpSession>>>,
+    capacity: usize,
+    idle: Duration,
+}
+
+impl Sessions {
+    pub(super) fn new(options: &HttpOptions) -> Self {
+        Self {
+            table: Mutex::default(),
+            capacity: options.max_sessions,
+            idle: options.session_idle,
+        }
+    }
+
+    /// Adds a session; `false` if there is no room and every session is busy.
+    pub(super) fn add(&self, session: Arc<HttpSession>) -> bool {
+        let mut table = lock(&self.table);
+        if table.len() >= self.capacity {
+            let idle = table.values().filter(|session| session.is_idle());
+            let Some(victim) = idle.min_by_key(|session| session.used()).map(Arc::clone) else {
+                return false;
+            };
+            table.remove(&victim.id);
+            end(&victim);
+        }
+        table.insert(session.id.clone(), session);
+        true
+    }
+
+    pub(super) fn get(&self, id: &[u8]) -> Option<Arc<HttpSession>> {
+        let id = std::str::from_utf8(id).ok()?;
+        let session = lock(&self.table).get(id).map(Arc::clone)?;
+        session.touch();
+        Some(session)
+    }
+
+    pub(super) fn remove(&self, session: &HttpSession) {
+        lock(&self.table).remove(&session.id);
+        end(session);
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<HttpSession>> {
+        lock(&self.table).values().map(Arc::clone).collect()
+    }
+
+    /// Ends what nobody uses any more, from time to time.
+    pub(super) async fn sweep(&self) {
+        loop {
+            tokio::time::sleep(SWEEP.min(self.idle)).await;
+            for session in self.all() {
+                session.sweep_streams();
+                if session.is_idle() && session.used().elapsed() >= self.idle {
+                    tracing::debug!("ended an idle session");
+                    self.remove(&session);
+                }
+            }
+        }
+    }
+}
+
+fn end(session: &HttpSession) {
+    session.core.end();
+    session.core.cancel_all();
+    session.standalone.end(None);
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

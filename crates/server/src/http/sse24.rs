@@ -1,0 +1,166 @@
+//! HTTP+SSE of 2024-11-05: a stream that the client opens, and a second endpoint it is told to send
+//! its messages to.
+
+use std::sync::Arc;
+
+use futures_util::stream;
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming as IncomingBody;
+use plexus_mcp::lifecycle::Rules;
+use plexus_service::Fault;
+use plexus_wire::sse::Frame;
+use plexus_wire::{Incoming, Message};
+
+use super::sessions::HttpSession;
+use super::{Endpoint, negotiation, reply, spoken, streams};
+use crate::batch;
+use crate::event_stream::{EventStream, Read, Reader};
+use crate::exchange::{Exchange, Output};
+use crate::net::{Body, respond};
+use crate::render::{Answer, anonymous_error};
+
+/// The stream of one client. Its end is the session's end.
+struct Stream {
+    endpoint: Arc<Endpoint>,
+    session: Arc<HttpSession>,
+    reader: Reader,
+    greeted: bool,
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.endpoint.sessions.remove(&self.session);
+    }
+}
+
+impl Endpoint {
+    /// GET: opens the stream and names the other endpoint (SSE24-02).
+    pub(super) fn sse_stream(self: &Arc<Self>, request: &Request<IncomingBody>) -> Response<Body> {
+        if request.method() != Method::GET {
+            return respond::method_not_allowed("GET");
+        }
+        let session = HttpSession::new(&self.edge, self.options.replay, Rules::UNORDERED);
+        let Ok(session) = session else {
+            return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
+        };
+        if !self.sessions.add(Arc::clone(&session)) {
+            return respond::empty(StatusCode::SERVICE_UNAVAILABLE);
+        }
+        let reader = session.standalone.read(Some(0));
+        let endpoint = Arc::clone(self);
+        let events = Stream {
+            endpoint,
+            session,
+            reader,
+            greeted: false,
+        };
+        let events = stream::unfold(events, |mut events| async move {
+            events.next().await.map(|event| (event, events))
+        });
+        respond::sse(Body::events(events, self.options.keep_alive))
+    }
+
+    /// POST: takes a message; whatever it leads to comes on the stream (SSE24-03, SSE24-04).
+    pub(super) async fn sse_message(
+        self: &Arc<Self>,
+        request: Request<IncomingBody>,
+    ) -> Response<Body> {
+        if request.method() != Method::POST {
+            return respond::method_not_allowed("POST");
+        }
+        if !negotiation::is_json(request.headers()) {
+            let text = "a message is sent as application/json\n";
+            return respond::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
+        }
+        let id = request
+            .uri()
+            .query()
+            .and_then(|query| query.strip_prefix("session="));
+        let Some(session) = id.and_then(|id| self.sessions.get(id.as_bytes())) else {
+            let fault = Fault::InvalidRequest("unknown session; open the stream again".to_owned());
+            let answer = anonymous_error(spoken(request.headers()), &fault);
+            return reply(Answer {
+                status: 404,
+                ..answer
+            });
+        };
+        let (parts, body) = request.into_parts();
+        match self.decode(&parts.headers, body).await {
+            Ok(incoming) => self.take(&session, incoming),
+            Err(response) => return response,
+        }
+        respond::empty(StatusCode::ACCEPTED)
+    }
+
+    fn take(&self, session: &Arc<HttpSession>, incoming: Incoming) {
+        let stream = Arc::clone(&session.standalone);
+        match incoming {
+            Incoming::Single(Ok(Message::Notification(notification))) => {
+                session.core.notified(&notification);
+            }
+            Incoming::Single(Ok(Message::Response(response))) => session.core.answered(response),
+            Incoming::Single(Err(malformed)) => {
+                stream.push(session.core.malformed(&malformed).message);
+            }
+            Incoming::Single(Ok(Message::Request(request))) => {
+                let (exchange, ticket) = session.core.begin(request);
+                let run = run(exchange, stream);
+                self.edge.tracker.spawn(async move {
+                    ticket.cancel.run_until_cancelled(run).await;
+                });
+            }
+            Incoming::Batch(messages) => match batch::begin(&session.core, messages) {
+                Err(answer) => stream.push(answer.message),
+                Ok(batch) => {
+                    let outlet = session.core.outlet().clone();
+                    self.edge.tracker.spawn(async move {
+                        if let Some(answers) = batch.run(&outlet).await {
+                            stream.push(answers);
+                        }
+                    });
+                }
+            },
+        }
+    }
+}
+
+impl Stream {
+    async fn next(&mut self) -> Option<bytes::Bytes> {
+        if !self.greeted {
+            self.greeted = true;
+            let path = self
+                .endpoint
+                .options
+                .sse
+                .as_ref()
+                .map(|sse| sse.messages.as_str());
+            let uri = format!("{}?session={}", path.unwrap_or_default(), self.session.id);
+            let data = Some(uri.as_bytes());
+            return Some(streams::frame(&Frame {
+                id: None,
+                event: Some("endpoint"),
+                retry: None,
+                data,
+            }));
+        }
+        let shutdown = self.endpoint.edge.shutdown.clone();
+        let read = tokio::select! {
+            biased;
+            read = self.reader.next(None) => read,
+            () = shutdown.cancelled() => Read::End,
+        };
+        match read {
+            Read::Message(_, message) => Some(streams::message(&message)),
+            Read::Silence | Read::End => None,
+        }
+    }
+}
+
+async fn run(mut exchange: Exchange, stream: Arc<EventStream>) {
+    loop {
+        match exchange.next().await {
+            Output::Message(message) => stream.push(message),
+            Output::Answer(answer) => return stream.push(answer.message),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Event streams as HTTP responses.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::stream;
+use http::{HeaderValue, Response, StatusCode};
+use plexus_wire::sse::{self, Frame};
+
+use super::Endpoint;
+use super::sessions::HttpSession;
+use crate::event_stream::{EventStream, Read, Reader};
+use crate::exchange::{Exchange, Output};
+use crate::net::{Body, respond};
+
+/// A legacy stream to one connection.
+struct Legacy {
+    endpoint: Arc<Endpoint>,
+    number: u64,
+    reader: Reader,
+    /// Sent before everything else.
+    priming: Option<Bytes>,
+    /// After how much silence the client is let go.
+    patience: Option<Duration>,
+}
+
+/// The stream of a request, from its beginning.
+pub(super) fn open(
+    endpoint: &Arc<Endpoint>,
+    session: &HttpSession,
+    number: u64,
+    stream: &Arc<EventStream>,
+) -> Response<Body> {
+    let polling = session.core.spoken().features().stream_polling;
+    let priming = polling.then(|| {
+        let retry = u64::try_from(endpoint.options.retry.as_millis()).ok();
+        let id = event_id(number, 0);
+        frame(&Frame {
+            id: Some(&id),
+            event: None,
+            retry,
+            data: Some(b""),
+        })
+    });
+    let patience = endpoint.options.release_after.filter(|_| polling);
+    respond_with(endpoint, number, stream.read(Some(0)), priming, patience)
+}
+
+/// A stream that the client comes back to, or the one for messages that belong to no request.
+pub(super) fn resume(
+    endpoint: &Arc<Endpoint>,
+    session: &HttpSession,
+    last_event: Option<&HeaderValue>,
+) -> Response<Body> {
+    let Some(last_event) = last_event else {
+        return respond_with(endpoint, 0, session.standalone.read(None), None, None);
+    };
+    let place = last_event.to_str().ok().and_then(parse_event_id);
+    let stream = place.and_then(|(number, _)| session.stream(number));
+    match (place, stream) {
+        (Some((number, after)), Some(stream)) => {
+            respond_with(endpoint, number, stream.read(Some(after)), None, None)
+        }
+        _ => respond::text(
+            StatusCode::BAD_REQUEST,
+            "this Last-Event-ID is unknown or too old; send the request again\n",
+        ),
+    }
+}
+
+fn respond_with(
+    endpoint: &Arc<Endpoint>,
+    number: u64,
+    reader: Reader,
+    priming: Option<Bytes>,
+    patience: Option<Duration>,
+) -> Response<Body> {
+    let endpoint = Arc::clone(endpoint);
+    let keep_alive = endpoint.options.keep_alive;
+    let legacy = Legacy {
+        endpoint,
+        number,
+        reader,
+        priming,
+        patience,
+    };
+    let events = stream::unfold(legacy, |mut legacy| async move {
+        legacy.next().await.map(|event| (event, legacy))
+    });
+    respond::sse(Body::events(events, keep_alive))
+}
+
+impl Legacy {
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(priming) = self.priming.take() {
+            return Some(priming);
+        }
+        // A shut-down ends streams that would otherwise stay open for ever.
+        let standalone = self.number == 0;
+        let read = tokio::select! {
+            biased;
+            read = self.reader.next(self.patience) => read,
+            () = self.endpoint.edge.shutdown.cancelled(), if standalone => Read::End,
+        };
+        match read {
+            Read::Message(number, message) => {
+                let id = event_id(self.number, number);
+                let event = Some("message");
+                Some(frame(&Frame {
+                    id: Some(&id),
+                    event,
+                    retry: None,
+                    data: Some(&message),
+                }))
+            }
+            Read::Silence | Read::End => None,
+        }
+    }
+}
+
+/// The stream of a stateless request: polled by its connection, and dropped, that is cancelled,
+/// with it.
+pub(super) fn stateless(
+    first: Option<Bytes>,
+    exchange: Exchange,
+    keep_alive: Duration,
+) -> Response<Body> {
+    let events = stream::unfold((first, Some(exchange)), |(first, exchange)| async move {
+        if let Some(first) = first {
+            return Some((message(&first), (None, exchange)));
+        }
+        let mut exchange = exchange?;
+        match exchange.next().await {
+            Output::Message(next) => Some((message(&next), (None, Some(exchange)))),
+            Output::Answer(answer) => Some((message(&answer.message), (None, None))),
+        }
+    });
+    respond::sse(Body::events(events, keep_alive))
+}
+
+/// A message without an id: its stream cannot be resumed.
+pub(super) fn message(message: &[u8]) -> Bytes {
+    frame(&Frame {
+        id: None,
+        event: Some("message"),
+        retry: None,
+        data: Some(message),
+    })
+}
+
+pub(super) fn frame(frame: &Frame<'_>) -> Bytes {
+    let mut bytes = BytesMut::new();
+    sse::encode(&mut bytes, frame);
+    bytes.freeze()
+}
+
+/// C20, HTTPL-16: unique in the session, and naming the stream.
+fn event_id(stream: u64, number: u64) -> String {
+    format!("{stream}-{number}")
+}
+
+fn parse_event_id(id: &str) -> Option<(u64, u64)> {
+    let (stream, number) = id.split_once('-')?;
+    Some((stream.parse().ok()?, number.parse().ok()?))
+}

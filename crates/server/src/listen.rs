@@ -1,0 +1,196 @@
+//! `subscriptions/listen`: change notifications of the stateless era.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::stream::{self, BoxStream, SelectAll, StreamExt};
+use plexus_mcp::messages::{ServerCapabilities, SubscriptionFilter};
+use plexus_mcp::{key, method};
+use plexus_service::{Catalogue, Changes, Peer, Updates};
+use plexus_wire::{Id, Object, Raw};
+use tokio::sync::watch;
+
+use crate::edge::Edge;
+use crate::exchange::Output;
+use crate::render::{Voice, json, notification};
+
+/// One open subscription: an acknowledgement first, then what the client asked to hear, until one
+/// of the two ends it (SUB26).
+pub(crate) struct Listen {
+    edge: Arc<Edge>,
+    voice: Voice,
+    id: Id,
+    wanted: SubscriptionFilter,
+    peer: Arc<Peer>,
+    catalogue: watch::Receiver<Arc<Catalogue>>,
+    /// As the client knows it.
+    known: Arc<Catalogue>,
+    acknowledged: bool,
+    resources: SelectAll<BoxStream<'static, Arc<str>>>,
+    /// Said, but not yet taken.
+    queue: Vec<Bytes>,
+}
+
+impl Listen {
+    pub(crate) fn new(
+        edge: Arc<Edge>,
+        voice: Voice,
+        id: Id,
+        wanted: SubscriptionFilter,
+        peer: Arc<Peer>,
+    ) -> Self {
+        let mut catalogue = edge.watch_catalogue();
+        let known = Arc::clone(&catalogue.borrow_and_update());
+        Self {
+            edge,
+            voice,
+            id,
+            wanted,
+            peer,
+            catalogue,
+            known,
+            acknowledged: false,
+            resources: SelectAll::new(),
+            queue: Vec::new(),
+        }
+    }
+
+    pub(crate) fn id(&self) -> &Id {
+        &self.id
+    }
+
+    pub(crate) async fn next(&mut self) -> Output {
+        if !self.acknowledged {
+            let honoured = self.subscribe().await;
+            self.acknowledged = true;
+            let mut params = Object::new();
+            params.set("notifications", json(&honoured));
+            self.wanted = honoured;
+            return Output::Message(self.tagged(method::SUBSCRIPTION_ACKNOWLEDGED, params));
+        }
+        loop {
+            if let Some(message) = self.queue.pop() {
+                return Output::Message(message);
+            }
+            let shutdown = self.edge.shutdown.clone();
+            tokio::select! {
+                () = shutdown.cancelled() => return self.end(),
+                changed = self.catalogue.changed() => match changed {
+                    Ok(()) => self.catalogue_changed(),
+                    // The service is gone, and with it all there is to say.
+                    Err(_) => return self.end(),
+                },
+                Some(uri) = self.resources.next() => {
+                    let mut params = Object::new();
+                    params.set("uri", json(&*uri));
+                    let message = self.tagged(method::RESOURCE_UPDATED, params);
+                    return Output::Message(message);
+                }
+            }
+        }
+    }
+
+    /// Subscribes to what can be had of what is wanted, and says what that is (SUB26-03).
+    async fn subscribe(&mut self) -> SubscriptionFilter {
+        let capabilities = &self.known.capabilities;
+        let mut honoured = SubscriptionFilter {
+            tools_list_changed: self.wanted.tools_list_changed
+                && capabilities
+                    .tools
+                    .as_ref()
+                    .is_some_and(|list| list.list_changed),
+            prompts_list_changed: self.wanted.prompts_list_changed
+                && capabilities
+                    .prompts
+                    .as_ref()
+                    .is_some_and(|list| list.list_changed),
+            resources_list_changed: self.wanted.resources_list_changed
+                && capabilities
+                    .resources
+                    .as_ref()
+                    .is_some_and(|list| list.list_changed),
+            resource_subscriptions: Vec::new(),
+        };
+        if !can_watch_resources(capabilities) {
+            return honoured;
+        }
+        for uri in &self.wanted.resource_subscriptions {
+            if honoured.resource_subscriptions.contains(uri) {
+                continue;
+            }
+            match self.edge.service.subscribe(&self.peer, uri).await {
+                Ok(updates) => {
+                    self.resources.push(named(updates, uri));
+                    honoured.resource_subscriptions.push(uri.clone());
+                }
+                Err(fault) => tracing::debug!(%uri, %fault, "subscription not honoured"),
+            }
+        }
+        honoured
+    }
+
+    fn catalogue_changed(&mut self) {
+        let now = Arc::clone(&self.catalogue.borrow_and_update());
+        let Changes {
+            tools,
+            resources,
+            prompts,
+        } = now.changes_since(&self.known);
+        self.known = now;
+        let told = [
+            (
+                tools && self.wanted.tools_list_changed,
+                method::TOOLS_CHANGED,
+            ),
+            (
+                resources && self.wanted.resources_list_changed,
+                method::RESOURCES_CHANGED,
+            ),
+            (
+                prompts && self.wanted.prompts_list_changed,
+                method::PROMPTS_CHANGED,
+            ),
+        ];
+        for (_, method) in told.into_iter().filter(|(told, _)| *told) {
+            let message = self.tagged(method, Object::new());
+            self.queue.push(message);
+        }
+    }
+
+    /// SUB26-11: the listen request is answered, then nothing follows.
+    fn end(&self) -> Output {
+        let mut result = Object::new();
+        result.set("_meta", self.subscription());
+        let result = self.voice.stamped(result.into_raw());
+        Output::Answer(self.voice.complete(&self.id, &result))
+    }
+
+    /// SUB26-05: everything names the subscription it belongs to.
+    fn tagged(&self, method: &str, mut params: Object) -> Bytes {
+        params.set("_meta", self.subscription());
+        notification(method, Some(&params.into_raw()))
+    }
+
+    fn subscription(&self) -> Raw {
+        let mut meta = Object::new();
+        meta.set(key::SUBSCRIPTION_ID, self.id.to_raw());
+        meta.into_raw()
+    }
+}
+
+fn can_watch_resources(capabilities: &ServerCapabilities) -> bool {
+    capabilities
+        .resources
+        .as_ref()
+        .is_some_and(|resources| resources.subscribe)
+}
+
+/// The URI, each time its resource was updated.
+fn named(updates: Updates, uri: &str) -> BoxStream<'static, Arc<str>> {
+    let uri: Arc<str> = uri.into();
+    stream::unfold(updates, move |mut updates| {
+        let uri = Arc::clone(&uri);
+        async move { updates.next().await.map(|()| (uri, updates)) }
+    })
+    .boxed()
+}

@@ -1,0 +1,119 @@
+//! `tools/list` and its kin, answered from the catalogue.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use plexus_mcp::messages::ListParams;
+use plexus_mcp::{Features, Revision, convert, cursor, method};
+use plexus_service::{Catalogue, Fault, Section};
+use plexus_wire::{Object, Raw};
+
+use crate::render::{hinted, json};
+
+/// A list as one revision shows it.
+struct Lowered {
+    /// Of the list it was made from.
+    hash: [u8; 32],
+    entries: Vec<(Arc<str>, Raw)>,
+}
+
+/// Lists in the form of each revision, kept until they change.
+#[derive(Default)]
+pub(crate) struct Lists {
+    lowered: Mutex<HashMap<(Section, Revision), Arc<Lowered>>>,
+}
+
+impl Lists {
+    /// The page that `params` asks for.
+    pub(crate) fn page(
+        &self,
+        catalogue: &Catalogue,
+        section: Section,
+        revision: Revision,
+        params: Option<&Raw>,
+    ) -> Result<Raw, Fault> {
+        let params: ListParams = match params {
+            Some(params) => params
+                .decode()
+                .map_err(|error| Fault::InvalidParams(format!("params: {error}")))?,
+            None => ListParams::default(),
+        };
+        let lowered = self.lowered(catalogue, section, revision.features(), revision);
+        let name = member(section);
+        let page = cursor::page(
+            &lowered.entries,
+            |(key, _)| key,
+            name,
+            params.cursor.as_deref(),
+            cursor::PAGE_SIZE,
+        )
+        .map_err(|error| Fault::InvalidParams(error.to_string()))?;
+        let definitions: Vec<&Raw> = page
+            .items
+            .iter()
+            .map(|(_, definition)| definition)
+            .collect();
+        let mut result = Object::new();
+        result.set(name, json(&definitions));
+        if let Some(next) = &page.next_cursor {
+            result.set("nextCursor", json(next));
+        }
+        let result = result.into_raw();
+        if revision.features().typed_results {
+            return Ok(hinted(result, catalogue.cache));
+        }
+        Ok(result)
+    }
+
+    fn lowered(
+        &self,
+        catalogue: &Catalogue,
+        section: Section,
+        features: &Features,
+        revision: Revision,
+    ) -> Arc<Lowered> {
+        let list = catalogue.list(section);
+        let mut cache = self.lowered.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lowered) = cache.get(&(section, revision))
+            && lowered.hash == *list.hash()
+        {
+            return Arc::clone(lowered);
+        }
+        let lower = match section {
+            Section::Tools => convert::tool_definition,
+            Section::Resources => convert::resource_definition,
+            Section::Templates => convert::template_definition,
+            Section::Prompts => convert::prompt_definition,
+        };
+        let entries = list.entries().iter();
+        let entries = entries
+            .map(|entry| (Arc::clone(&entry.key), lower(&entry.definition, features)))
+            .collect();
+        let lowered = Arc::new(Lowered {
+            hash: *list.hash(),
+            entries,
+        });
+        cache.insert((section, revision), Arc::clone(&lowered));
+        lowered
+    }
+}
+
+/// The list that `method` asks for.
+pub(crate) fn section_of(method: &str) -> Option<Section> {
+    match method {
+        method::TOOLS_LIST => Some(Section::Tools),
+        method::RESOURCES_LIST => Some(Section::Resources),
+        method::RESOURCE_TEMPLATES_LIST => Some(Section::Templates),
+        method::PROMPTS_LIST => Some(Section::Prompts),
+        _ => None,
+    }
+}
+
+fn member(section: Section) -> &'static str {
+    match section {
+        Section::Tools => "tools",
+        Section::Resources => "resources",
+        Section::Templates => "resourceTemplates",
+        Section::Prompts => "prompts",
+    }
+}

@@ -1,0 +1,271 @@
+//! The body of an answer: nothing, bytes, or server-sent events.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::Stream;
+use futures_util::stream;
+use http_body::{Frame, SizeHint};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+/// How long a stream of events may be silent before a comment keeps it alive (HTTP26-13).
+pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// The body of an answer.
+#[derive(Debug)]
+pub struct Body {
+    kind: Kind,
+}
+
+impl Body {
+    /// No bytes at all.
+    pub const fn empty() -> Self {
+        Self { kind: Kind::Empty }
+    }
+
+    /// These bytes.
+    pub const fn full(bytes: Bytes) -> Self {
+        Self {
+            kind: Kind::Full(bytes),
+        }
+    }
+
+    /// Encoded events as `source` yields them, with a comment after each `keep_alive` of silence.
+    ///
+    /// The source is polled by the connection itself and dropped with it, so work done inside the
+    /// stream ends when the client goes away.
+    pub fn events<S>(source: S, keep_alive: Duration) -> Self
+    where
+        S: Stream<Item = Bytes> + Send + 'static,
+    {
+        Self {
+            kind: Kind::Events(Box::new(Events::new(Box::pin(source), keep_alive))),
+        }
+    }
+
+    /// Encoded events from a queue, until its senders are gone; they see it close when the client
+    /// goes away.
+    pub fn queue(mut events: mpsc::Receiver<Bytes>, keep_alive: Duration) -> Self {
+        Self::events(stream::poll_fn(move |cx| events.poll_recv(cx)), keep_alive)
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let data = match &mut self.kind {
+            Kind::Empty => None,
+            Kind::Full(bytes) => Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()),
+            Kind::Events(events) => std::task::ready!(events.poll_next(cx)),
+        };
+        if data.is_none() {
+            self.kind = Kind::Empty;
+        }
+        Poll::Ready(data.map(|data| Ok(Frame::data(data))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            Kind::Empty => true,
+            Kind::Full(bytes) => bytes.is_empty(),
+            Kind::Events(events) => events.source.is_none(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Empty => SizeHint::with_exact(0),
+            Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Events(_) => SizeHint::default(),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Kind {
+    Empty,
+    Full(Bytes),
+    Events(Box<Events>),
+}
+
+/// A line that every reader of events skips (HTTP26-14).
+const COMMENT: Bytes = Bytes::from_static(b": keep-alive\n\n");
+
+/// Events that are ready together go out in one piece of about this size.
+const PIECE: usize = 64 * 1024;
+
+struct Events {
+    /// `None` after its end.
+    source: Option<Pin<Box<dyn Stream<Item = Bytes> + Send>>>,
+    /// Ticks after a time of silence.
+    silence: Interval,
+}
+
+impl Events {
+    fn new(source: Pin<Box<dyn Stream<Item = Bytes> + Send>>, keep_alive: Duration) -> Self {
+        let mut silence = interval_at(Instant::now() + keep_alive, keep_alive);
+        silence.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            source: Some(source),
+            silence,
+        }
+    }
+
+    /// All that is ready, else a comment if it is time for one, else waits.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let ready = self.take_ready(cx);
+        if !ready.is_empty() {
+            self.silence.reset();
+            return Poll::Ready(Some(ready));
+        }
+        if self.source.is_none() {
+            return Poll::Ready(None);
+        }
+        self.silence.poll_tick(cx).map(|_| Some(COMMENT))
+    }
+
+    /// The events that are ready now, joined only if there are several.
+    fn take_ready(&mut self, cx: &mut Context<'_>) -> Bytes {
+        let mut first = Bytes::new();
+        let mut joined = BytesMut::new();
+        while let Some(source) = &mut self.source
+            && first.len().max(joined.len()) < PIECE
+        {
+            match source.as_mut().poll_next(cx) {
+                Poll::Ready(Some(event)) if first.is_empty() && joined.is_empty() => first = event,
+                Poll::Ready(Some(event)) => {
+                    joined.extend_from_slice(&std::mem::take(&mut first));
+                    joined.extend_from_slice(&event);
+                }
+                Poll::Ready(None) => self.source = None,
+                Poll::Pending => break,
+            }
+        }
+        if joined.is_empty() {
+            first
+        } else {
+            joined.freeze()
+        }
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Events")
+            .field("ended", &self.source.is_none())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{FutureExt, StreamExt};
+    use http_body::Body as _;
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    async fn next(body: &mut Body) -> Option<Bytes> {
+        let frame = body.frame().await?;
+        Some(frame.unwrap().into_data().unwrap())
+    }
+
+    #[tokio::test]
+    async fn bytes_come_in_one_piece() {
+        let mut body = Body::full(Bytes::from_static(b"{}"));
+        assert_eq!(body.size_hint().exact(), Some(2));
+        assert!(!body.is_end_stream());
+        assert_eq!(next(&mut body).await.unwrap(), "{}");
+        assert!(body.is_end_stream());
+        assert_eq!(next(&mut body).await, None);
+    }
+
+    #[tokio::test]
+    async fn no_bytes_are_the_end() {
+        for mut body in [Body::empty(), Body::full(Bytes::new())] {
+            assert!(body.is_end_stream());
+            assert_eq!(body.size_hint().exact(), Some(0));
+            assert_eq!(next(&mut body).await, None);
+        }
+    }
+
+    #[tokio::test]
+    async fn events_ready_together_go_out_together() {
+        let (sender, events) = mpsc::channel(8);
+        let mut body = Body::queue(events, KEEP_ALIVE);
+        for event in ["data: 1\n\n", "data: 2\n\n"] {
+            sender.try_send(Bytes::from(event)).unwrap();
+        }
+        assert_eq!(next(&mut body).await.unwrap(), "data: 1\n\ndata: 2\n\n");
+        assert!(next(&mut body).now_or_never().is_none());
+
+        sender.try_send(Bytes::from("data: 3\n\n")).unwrap();
+        drop(sender);
+        assert_eq!(next(&mut body).await.unwrap(), "data: 3\n\n");
+        assert!(body.is_end_stream());
+        assert_eq!(next(&mut body).await, None);
+        assert_eq!(next(&mut body).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_single_event_is_not_copied() {
+        let event = Bytes::from("data: 1\n\n");
+        let mut body = Body::events(stream::iter([event.clone()]), KEEP_ALIVE);
+        assert_eq!(next(&mut body).await.unwrap().as_ptr(), event.as_ptr());
+    }
+
+    /// A source that is always ready neither hogs the connection nor fills the memory.
+    #[tokio::test]
+    async fn pieces_are_bounded() {
+        let endless = stream::repeat(Bytes::from(vec![b'x'; 1000]));
+        let mut body = Body::events(endless, KEEP_ALIVE);
+        for _ in 0..3 {
+            let piece = next(&mut body).await.unwrap().len();
+            assert!((PIECE..PIECE + 1000).contains(&piece));
+        }
+    }
+
+    /// HTTP26-13: silence is filled with comments, and only silence.
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_filled_with_comments() {
+        let (sender, events) = mpsc::channel(8);
+        let mut body = Body::queue(events, KEEP_ALIVE);
+        let start = Instant::now();
+        assert_eq!(next(&mut body).await.unwrap(), COMMENT);
+        assert_eq!(start.elapsed(), KEEP_ALIVE);
+        assert_eq!(next(&mut body).await.unwrap(), COMMENT);
+        assert_eq!(start.elapsed(), KEEP_ALIVE * 2);
+
+        tokio::time::advance(KEEP_ALIVE / 2).await;
+        sender.try_send(Bytes::from("data: 1\n\n")).unwrap();
+        assert_eq!(next(&mut body).await.unwrap(), "data: 1\n\n");
+        assert_eq!(next(&mut body).await.unwrap(), COMMENT);
+        assert_eq!(start.elapsed(), KEEP_ALIVE * 7 / 2);
+    }
+
+    /// HTTP26-15: the call behind the stream ends with the stream.
+    #[tokio::test]
+    async fn dropping_the_body_drops_its_source() {
+        let (sender, receiver) = mpsc::channel::<Bytes>(1);
+        let inline = stream::once(async move {
+            let _held = receiver;
+            std::future::pending().await
+        });
+        let mut body = Body::events(inline.boxed(), KEEP_ALIVE);
+        assert!(next(&mut body).now_or_never().is_none());
+        assert!(!sender.is_closed());
+        drop(body);
+        assert!(sender.is_closed());
+    }
+}

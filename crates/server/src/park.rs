@@ -1,0 +1,155 @@
+//! Calls that wait for their client to come back with answers.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use plexus_service::{Ask, Fault};
+use tokio::time::Instant;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+
+use crate::running::Running;
+use crate::seal::{SealKey, Sealer, State, random};
+
+/// A call that asked something, and the questions that are open. It does not run while it waits.
+pub(crate) struct ParkedCall {
+    pub(crate) running: Running,
+    pub(crate) asks: Vec<(String, Ask)>,
+    /// How many questions the call has asked so far; their keys are never used twice.
+    pub(crate) asked: u32,
+}
+
+/// Where it stands in the table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    state: State,
+}
+
+/// All parked calls of one server. Each is taken out by the one request that holds its current
+/// state, or dropped, and so cancelled, when its time is over.
+pub(crate) struct Parking {
+    sealer: Sealer,
+    started: Instant,
+    table: Arc<Mutex<HashMap<[u8; 16], Slot>>>,
+    capacity: usize,
+    time: Duration,
+}
+
+struct Slot {
+    call: ParkedCall,
+    generation: u32,
+    _expiry: AbortOnDropHandle<()>,
+}
+
+impl Parking {
+    pub(crate) fn new(key: &SealKey, capacity: usize, time: Duration) -> Self {
+        Self {
+            sealer: Sealer::new(key),
+            started: Instant::now(),
+            table: Arc::default(),
+            capacity,
+            time,
+        }
+    }
+
+    /// Parks a call, which was parked at `before` already or never; gives the state that gets it
+    /// back.
+    pub(crate) fn park(
+        &self,
+        tracker: &TaskTracker,
+        call: ParkedCall,
+        binding: [u8; 32],
+        before: Option<Place>,
+    ) -> Result<String, Fault> {
+        let no_randomness = |error| Fault::Internal(format!("no randomness: {error}"));
+        let expires = (self.started.elapsed() + self.time).as_secs();
+        let state = match before {
+            Some(Place { state }) => State {
+                generation: state.generation + 1,
+                expires,
+                ..state
+            },
+            None => {
+                let call = random().map_err(no_randomness)?;
+                State {
+                    call,
+                    generation: 0,
+                    binding,
+                    expires,
+                }
+            }
+        };
+        let token = self.sealer.seal(&state).map_err(no_randomness)?;
+        self.insert(tracker, call, state)?;
+        Ok(token)
+    }
+
+    /// Puts a call back where it was, so that the same state still gets it.
+    pub(crate) fn put_back(
+        &self,
+        tracker: &TaskTracker,
+        call: ParkedCall,
+        place: Place,
+    ) -> Result<(), Fault> {
+        self.insert(tracker, call, place.state)
+    }
+
+    /// Takes out the call that `token` stands for. Whatever is wrong with the token, the answer
+    /// is the same.
+    pub(crate) fn take(
+        &self,
+        token: &str,
+        binding: &[u8; 32],
+    ) -> Result<(ParkedCall, Place), Fault> {
+        let state = self
+            .sealer
+            .open(token)
+            .map_err(|_broken| Fault::InvalidState)?;
+        if state.binding != *binding || state.expires < self.started.elapsed().as_secs() {
+            return Err(Fault::InvalidState);
+        }
+        let mut table = lock(&self.table);
+        match table.get(&state.call) {
+            Some(slot) if slot.generation == state.generation => {}
+            _ => return Err(Fault::InvalidState),
+        }
+        let slot = table.remove(&state.call).ok_or(Fault::InvalidState)?;
+        Ok((slot.call, Place { state }))
+    }
+
+    fn insert(&self, tracker: &TaskTracker, call: ParkedCall, state: State) -> Result<(), Fault> {
+        let mut table = lock(&self.table);
+        if table.len() >= self.capacity {
+            return Err(Fault::Busy(
+                "too many calls wait for input; try again later".to_owned(),
+            ));
+        }
+        let remaining = Duration::from_secs(state.expires).saturating_sub(self.started.elapsed());
+        let expiry = expire(Arc::clone(&self.table), state, remaining);
+        let slot = Slot {
+            call,
+            generation: state.generation,
+            _expiry: AbortOnDropHandle::new(tracker.spawn(expiry)),
+        };
+        table.insert(state.call, slot);
+        Ok(())
+    }
+}
+
+async fn expire(table: Arc<Mutex<HashMap<[u8; 16], Slot>>>, state: State, time: Duration) {
+    tokio::time::sleep(time).await;
+    let mut table = lock(&table);
+    if table
+        .get(&state.call)
+        .is_some_and(|slot| slot.generation == state.generation)
+    {
+        let expired = table.remove(&state.call);
+        drop(table);
+        tracing::debug!("a parked call expired");
+        drop(expired);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

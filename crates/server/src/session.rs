@@ -1,0 +1,346 @@
+//! A legacy session: what a client of 2024-11-05 to 2025-11-25 has with us after `initialize`,
+//! whatever the transport.
+
+mod asks;
+mod call;
+mod handshake;
+mod subscriptions;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use plexus_mcp::lifecycle::{Lifecycle, Rules, State};
+use plexus_mcp::messages::{CancelledParams, LogLevel, SetLevelParams};
+use plexus_mcp::{RequestMeta, Revision, method};
+use plexus_service::{Changes, Fault, Peer};
+use plexus_wire::{Id, Malformed, Notification, Raw, Request, Response};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use call::SessionCall;
+
+use crate::edge::{Edge, admit};
+use crate::exchange::Exchange;
+use crate::outlet::Outlet;
+use crate::render::{Answer, Narrator, Voice, anonymous_error, notification};
+use asks::Asks;
+use subscriptions::Subscriptions;
+
+/// Log messages below this are not sent to a client that never said which it wants.
+const DEFAULT_LOG_LEVEL: LogLevel = LogLevel::Info;
+
+/// One legacy session.
+pub(crate) struct Session {
+    edge: Arc<Edge>,
+    /// Where messages go that belong to no request.
+    outlet: Outlet,
+    state: Mutex<SessionState>,
+    asks: Asks,
+    subscriptions: Subscriptions,
+    /// Requests in flight, by the client's ids.
+    calls: Mutex<HashMap<Id, CancellationToken>>,
+}
+
+struct SessionState {
+    lifecycle: Lifecycle,
+    log_level: LogLevel,
+    agreed: Option<Agreed>,
+}
+
+/// What `initialize` settled.
+#[derive(Clone)]
+struct Agreed {
+    peer: Arc<Peer>,
+    voice: Voice,
+}
+
+impl Session {
+    pub(crate) fn new(edge: Arc<Edge>, outlet: Outlet, rules: Rules) -> Arc<Self> {
+        let rules = edge.options.profile.rules(rules);
+        Arc::new(Self {
+            edge,
+            outlet,
+            state: Mutex::new(SessionState {
+                lifecycle: Lifecycle::new(rules),
+                log_level: DEFAULT_LOG_LEVEL,
+                agreed: None,
+            }),
+            asks: Asks::default(),
+            subscriptions: Subscriptions::default(),
+            calls: Mutex::default(),
+        })
+    }
+
+    /// The revision agreed on, once there is one.
+    pub(crate) fn revision(&self) -> Option<Revision> {
+        self.state()
+            .agreed
+            .as_ref()
+            .map(|agreed| agreed.voice.revision)
+    }
+
+    /// The revision in which errors are told: the one agreed on, else the oldest.
+    pub(crate) fn spoken(&self) -> Revision {
+        self.revision().unwrap_or(Revision::V2024_11_05)
+    }
+
+    pub(crate) fn outlet(&self) -> &Outlet {
+        &self.outlet
+    }
+
+    /// Serves a request. The returned ticket takes it off the list of requests in flight when it
+    /// is dropped.
+    pub(crate) fn begin(self: &Arc<Self>, request: Request) -> (Exchange, Ticket) {
+        let id = request.id.clone();
+        let ticket = match self.ticket(&id) {
+            Ok(ticket) => ticket,
+            Err(fault) => {
+                let answer = self.voice().error(&id, &fault);
+                return (Exchange::Answered(answer), Ticket::detached());
+            }
+        };
+        let exchange = self
+            .try_begin(request)
+            .unwrap_or_else(|fault| Exchange::Answered(self.voice().error(&id, &fault)));
+        (exchange, ticket)
+    }
+
+    /// Takes note of a notification.
+    pub(crate) fn notified(&self, notification: &Notification) {
+        match &*notification.method {
+            method::INITIALIZED | method::INITIALIZED_ALIAS => self.state().lifecycle.initialized(),
+            method::CANCELLED => self.cancel(notification.params.as_ref()),
+            // Roots are asked for when they are needed, so their change needs no action here.
+            method::ROOTS_CHANGED => {}
+            other => tracing::debug!(method = other, "ignored a notification"),
+        }
+    }
+
+    /// Takes the client's answer to a question of ours.
+    pub(crate) fn answered(&self, response: Response) {
+        self.asks.answered(response);
+    }
+
+    /// Tells the client which lists changed, if it is ready to hear it.
+    pub(crate) fn announce(&self, changes: Changes) {
+        if self.state().lifecycle.state() != State::Operating {
+            return;
+        }
+        let capabilities = &self.edge.catalogue().capabilities;
+        let lists = |list: &Option<plexus_mcp::messages::ListCapability>| {
+            list.as_ref().is_some_and(|list| list.list_changed)
+        };
+        let resources = capabilities
+            .resources
+            .as_ref()
+            .is_some_and(|list| list.list_changed);
+        let told = [
+            (
+                changes.tools && lists(&capabilities.tools),
+                method::TOOLS_CHANGED,
+            ),
+            (changes.resources && resources, method::RESOURCES_CHANGED),
+            (
+                changes.prompts && lists(&capabilities.prompts),
+                method::PROMPTS_CHANGED,
+            ),
+        ];
+        for (_, method) in told.into_iter().filter(|(told, _)| *told) {
+            self.outlet.offer(notification(method, None));
+        }
+    }
+
+    /// The answer to something that is no message.
+    pub(crate) fn malformed(&self, malformed: &Malformed) -> Answer {
+        let fault = Fault::InvalidRequest(malformed.reason.to_string());
+        match &malformed.id {
+            Some(id) => self.refuse(id, &fault),
+            None => anonymous_error(self.spoken(), &fault),
+        }
+    }
+
+    /// An error in answer to request `id`.
+    pub(crate) fn refuse(&self, id: &Id, fault: &Fault) -> Answer {
+        self.voice().error(id, fault)
+    }
+
+    /// Whether anything is in flight.
+    pub(crate) fn is_busy(&self) -> bool {
+        !lock(&self.calls).is_empty()
+    }
+
+    /// The client is gone: nobody will answer, and nobody wants answers after this.
+    pub(crate) fn end(&self) {
+        self.state().lifecycle.shut_down();
+        self.asks.abandon();
+        self.subscriptions.clear();
+    }
+
+    /// Cancels everything in flight.
+    pub(crate) fn cancel_all(&self) {
+        for (_, cancel) in lock(&self.calls).drain() {
+            cancel.cancel();
+        }
+    }
+
+    fn try_begin(self: &Arc<Self>, request: Request) -> Result<Exchange, Fault> {
+        if &*request.method == method::INITIALIZE {
+            return self.initialize(&request);
+        }
+        self.state().lifecycle.admit(&request.method)?;
+        let Some(Agreed { peer, voice }) = self.agreed() else {
+            // Only `ping` is admitted before there is an agreement.
+            return Ok(Exchange::Answered(
+                self.voice().complete(&request.id, &Raw::empty_object()),
+            ));
+        };
+        let Request { id, method, params } = request;
+        if let Some(result) = self.compatibility(&method) {
+            return Ok(Exchange::Answered(voice.complete(&id, &result)));
+        }
+        admit(&method, voice.revision, &self.edge.catalogue().capabilities)?;
+        match &*method {
+            method::PING => Ok(Exchange::Answered(
+                voice.complete(&id, &Raw::empty_object()),
+            )),
+            method::SET_LEVEL => {
+                self.set_level(params.as_ref())?;
+                Ok(Exchange::Answered(
+                    voice.complete(&id, &Raw::empty_object()),
+                ))
+            }
+            method::RESOURCES_UNSUBSCRIBE => {
+                self.subscriptions
+                    .remove(&subscriptions::uri(params.as_ref())?);
+                Ok(Exchange::Answered(
+                    voice.complete(&id, &Raw::empty_object()),
+                ))
+            }
+            method::RESOURCES_SUBSCRIBE => {
+                let uri = subscriptions::uri(params.as_ref())?;
+                let subscribing = subscriptions::subscribe(Arc::clone(self), peer, uri);
+                let call = SessionCall::subscribing(Arc::clone(self), voice, id, subscribing);
+                Ok(Exchange::Session(Box::new(call)))
+            }
+            _ => {
+                if let Some(answer) = self.edge.answer_directly(&method, params.as_ref(), &voice) {
+                    return answer.map(|result| Exchange::Answered(voice.complete(&id, &result)));
+                }
+                let meta = RequestMeta::read(params.as_ref())?;
+                let level = self.state().log_level;
+                let narrator = Narrator::new(voice.revision, meta.progress_token, Some(level));
+                let wants = narrator.wants(meta.trace_parent);
+                let running = self.edge.start(&method, params, peer, wants);
+                let call = SessionCall::new(Arc::clone(self), voice, id, method, narrator, running);
+                Ok(Exchange::Session(Box::new(call)))
+            }
+        }
+    }
+
+    fn set_level(&self, params: Option<&Raw>) -> Result<(), Fault> {
+        let params = params.ok_or_else(|| Fault::InvalidParams("level is missing".to_owned()))?;
+        let SetLevelParams { level, .. } = params
+            .decode()
+            .map_err(|error| Fault::InvalidParams(format!("params: {error}")))?;
+        self.state().log_level = level;
+        Ok(())
+    }
+
+    /// C34: only an id of the same type and value is meant; anything else is ignored.
+    fn cancel(&self, params: Option<&Raw>) {
+        let Some(Ok(CancelledParams {
+            request_id, reason, ..
+        })) = params.map(Raw::decode)
+        else {
+            tracing::debug!("ignored a malformed cancellation");
+            return;
+        };
+        match lock(&self.calls).get(&request_id) {
+            Some(cancel) => {
+                tracing::debug!(id = %request_id, ?reason, "cancelled by the client");
+                cancel.cancel();
+            }
+            None => {
+                tracing::debug!(id = %request_id, "ignored a cancellation of nothing in flight")
+            }
+        }
+    }
+
+    fn ticket(self: &Arc<Self>, id: &Id) -> Result<Ticket, Fault> {
+        let mut calls = lock(&self.calls);
+        if calls.contains_key(id) {
+            return Err(Fault::InvalidRequest(format!("request id {id} is in use")));
+        }
+        if calls.len() >= self.edge.options.max_in_flight {
+            return Err(Fault::Busy(
+                "too many requests in flight; try again later".to_owned(),
+            ));
+        }
+        let cancel = CancellationToken::new();
+        calls.insert(id.clone(), cancel.clone());
+        Ok(Ticket {
+            cancel,
+            entry: Some((Arc::clone(self), id.clone())),
+        })
+    }
+
+    fn agreed(&self) -> Option<Agreed> {
+        self.state().agreed.clone()
+    }
+
+    fn voice(&self) -> Voice {
+        match self.agreed() {
+            Some(agreed) => agreed.voice,
+            None => Voice::new(self.spoken(), &self.edge.catalogue().identity),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, SessionState> {
+        lock(&self.state)
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("revision", &self.revision())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A request's place among those in flight.
+pub(crate) struct Ticket {
+    pub(crate) cancel: CancellationToken,
+    entry: Option<(Arc<Session>, Id)>,
+}
+
+impl Ticket {
+    /// For an exchange that is answered already.
+    fn detached() -> Self {
+        Self {
+            cancel: CancellationToken::new(),
+            entry: None,
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if let Some((session, id)) = &self.entry {
+            lock(&session.calls).remove(id);
+        }
+    }
+}
+
+/// A message for the client that a lost connection may lose.
+pub(crate) fn cancelled(id: &Id) -> Bytes {
+    let params = CancelledParams {
+        request_id: id.clone(),
+        reason: None,
+    };
+    notification(method::CANCELLED, Some(&params.to_raw()))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

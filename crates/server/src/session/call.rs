@@ -1,0 +1,110 @@
+//! A call of a legacy session.
+
+use std::sync::Arc;
+
+use plexus_service::{Boxed, Event, Outcome};
+use plexus_wire::Id;
+
+use super::{Session, asks};
+use crate::exchange::Output;
+use crate::render::{Narrator, Voice};
+use crate::running::{Running, Step};
+
+/// A call of a legacy session: its questions go to the client as requests, on the same channel.
+pub(crate) struct SessionCall {
+    session: Arc<Session>,
+    voice: Voice,
+    id: Id,
+    work: Work,
+    /// Questions put so far that may still be open.
+    asking: bool,
+}
+
+enum Work {
+    Running {
+        method: Box<str>,
+        narrator: Narrator,
+        running: Running,
+    },
+    Subscribing(Boxed<Outcome>),
+}
+
+impl SessionCall {
+    pub(super) fn new(
+        session: Arc<Session>,
+        voice: Voice,
+        id: Id,
+        method: Box<str>,
+        narrator: Narrator,
+        running: Running,
+    ) -> Self {
+        let work = Work::Running {
+            method,
+            narrator,
+            running,
+        };
+        Self {
+            session,
+            voice,
+            id,
+            work,
+            asking: false,
+        }
+    }
+
+    pub(super) fn subscribing(
+        session: Arc<Session>,
+        voice: Voice,
+        id: Id,
+        subscribing: impl Future<Output = Outcome> + Send + 'static,
+    ) -> Self {
+        let work = Work::Subscribing(Box::pin(subscribing));
+        Self {
+            session,
+            voice,
+            id,
+            work,
+            asking: false,
+        }
+    }
+
+    pub(crate) async fn next(&mut self) -> Output {
+        match &mut self.work {
+            Work::Subscribing(subscribing) => {
+                let outcome = subscribing.await;
+                let method = plexus_mcp::method::RESOURCES_SUBSCRIBE;
+                Output::Answer(self.voice.answer(&self.id, method, outcome))
+            }
+            Work::Running {
+                method,
+                narrator,
+                running,
+            } => loop {
+                let step = running.next().await;
+                self.asking = false;
+                match step {
+                    Step::Event(Event::Ask(ask)) => {
+                        let revision = self.voice.revision;
+                        if let Some(message) = asks::put(&self.session, revision, ask) {
+                            self.asking = true;
+                            return Output::Message(message);
+                        }
+                    }
+                    Step::Event(event) => {
+                        if let Some(message) = narrator.tell(&event) {
+                            return Output::Message(message);
+                        }
+                    }
+                    Step::Done(outcome) => {
+                        return Output::Answer(self.voice.answer(&self.id, method, outcome));
+                    }
+                }
+            },
+        }
+    }
+
+    /// Whether the call's last word was a question.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.asking
+    }
+}

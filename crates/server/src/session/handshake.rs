@@ -1,0 +1,85 @@
+//! `initialize`, and what old validators expect besides.
+
+use std::sync::Arc;
+
+use plexus_mcp::messages::{ClientCapabilities, InitializeResult};
+use plexus_mcp::{Era, Revision, convert};
+use plexus_service::{Fault, Peer};
+use plexus_wire::{Object, Raw, Request};
+
+use super::{Agreed, Session};
+use crate::edge::anonymous;
+use crate::exchange::Exchange;
+use crate::options::Profile;
+use crate::render::{Voice, json};
+
+impl Session {
+    /// Settles the revision and answers with what we are (LIFE-02, LIFE-07).
+    pub(super) fn initialize(&self, request: &Request) -> Result<Exchange, Fault> {
+        let invalid = |what: &str| Fault::InvalidParams(format!("initialize: {what}"));
+        let params = request
+            .params
+            .as_ref()
+            .ok_or_else(|| invalid("params are missing"))?;
+        let params = Object::parse(params).map_err(|error| invalid(&error.to_string()))?;
+        let requested: String = params
+            .get("protocolVersion")
+            .and_then(|version| version.decode().ok())
+            .ok_or_else(|| invalid("protocolVersion must be a string"))?;
+        let capabilities = match params.get("capabilities") {
+            Some(raw) => {
+                ClientCapabilities::from_raw(raw).map_err(|error| invalid(&error.to_string()))?
+            }
+            None => ClientCapabilities::none(),
+        };
+        let revision = self.negotiate(requested)?;
+        let catalogue = self.edge.catalogue();
+        let voice = Voice::new(revision, &catalogue.identity);
+        let result = InitializeResult {
+            protocol_version: revision.as_str().to_owned(),
+            capabilities: catalogue.capabilities.to_raw(revision.features()),
+            server_info: convert::implementation(&catalogue.identity.to_raw(), revision.features()),
+            instructions: catalogue.instructions.clone(),
+        };
+        let client_info = params.get("clientInfo").cloned();
+        let peer = Arc::new(Peer::new(revision, capabilities, client_info, anonymous()));
+
+        let mut state = self.state();
+        state.lifecycle.initialize()?;
+        state.agreed = Some(Agreed {
+            peer,
+            voice: voice.clone(),
+        });
+        drop(state);
+        Ok(Exchange::Answered(
+            voice.complete(&request.id, &result.to_raw()),
+        ))
+    }
+
+    /// The requested revision if a handshake can open it, else the newest that it can (C03).
+    fn negotiate(&self, requested: String) -> Result<Revision, Fault> {
+        match requested.parse::<Revision>() {
+            Ok(revision) if revision.era() == Era::Handshake => Ok(revision),
+            _ if self.edge.options.profile == Profile::Substrate => {
+                let supported = Revision::supported(&[Era::Handshake]);
+                Err(Fault::UnsupportedVersion {
+                    requested,
+                    supported,
+                })
+            }
+            _ => Ok(Revision::NEWEST_HANDSHAKE),
+        }
+    }
+
+    /// C51: methods that no revision has, for a validator that needs them.
+    pub(super) fn compatibility(&self, method: &str) -> Option<Raw> {
+        if self.edge.options.profile != Profile::McpValidator {
+            return None;
+        }
+        match method {
+            "server/info" => Some(json(&self.edge.catalogue().identity)),
+            "shutdown" => Some(Raw::empty_object()),
+            _ => None,
+        }
+    }
+}

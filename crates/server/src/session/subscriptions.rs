@@ -1,0 +1,65 @@
+//! `resources/subscribe` of legacy sessions.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plexus_mcp::messages::ResourceUriParams;
+use plexus_mcp::method;
+use plexus_service::{Fault, Outcome, Peer};
+use plexus_wire::{Object, Raw};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::Session;
+use crate::render::{json, notification};
+
+/// What a session watches. Dropping an entry ends the subscription.
+#[derive(Default)]
+pub(super) struct Subscriptions {
+    watched: Mutex<HashMap<String, AbortOnDropHandle<()>>>,
+}
+
+impl Subscriptions {
+    pub(super) fn remove(&self, uri: &str) {
+        self.lock().remove(uri);
+    }
+
+    pub(super) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, AbortOnDropHandle<()>>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The `uri` that `params` name.
+pub(super) fn uri(params: Option<&Raw>) -> Result<String, Fault> {
+    let params = params.ok_or_else(|| Fault::InvalidParams("uri is missing".to_owned()))?;
+    let params: ResourceUriParams = params
+        .decode()
+        .map_err(|error| Fault::InvalidParams(format!("params: {error}")))?;
+    Ok(params.uri)
+}
+
+/// Subscribes, and tells the client of updates from then on. Subscribing twice is subscribing once.
+pub(super) async fn subscribe(session: Arc<Session>, peer: Arc<Peer>, uri: String) -> Outcome {
+    let mut updates = session.edge.service.subscribe(&peer, &uri).await?;
+    let mut params = Object::new();
+    params.set("uri", json(&uri));
+    let message = notification(method::RESOURCE_UPDATED, Some(&params.into_raw()));
+    // Holding the session itself would keep it alive for as long as it watches.
+    let watching = Arc::downgrade(&session);
+    let task = session.edge.tracker.spawn(async move {
+        while updates.next().await.is_some() {
+            let Some(session) = watching.upgrade() else {
+                return;
+            };
+            session.outlet.offer(message.clone());
+        }
+    });
+    session
+        .subscriptions
+        .lock()
+        .insert(uri, AbortOnDropHandle::new(task));
+    Ok(Raw::empty_object())
+}

@@ -1,0 +1,287 @@
+//! Requests of 2026-07-28: each stands alone.
+
+mod headers;
+mod retry;
+
+pub(crate) use headers::VERSION as VERSION_HEADER;
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use plexus_mcp::messages::{
+    ClientCapabilities, InputRequest, InputRequiredResult, ListenParams, LogLevel,
+};
+use plexus_mcp::{Era, RequestMeta, Revision, method};
+use plexus_service::{Ask, AskError, Event, Fault, Peer, Principal};
+use plexus_wire::{Id, Object, Raw, Request};
+use tokio::time::{Instant, timeout_at};
+
+use crate::canonical;
+use crate::edge::{Edge, admit};
+use crate::exchange::{Exchange, Output};
+use crate::listen::Listen;
+use crate::park::{ParkedCall, Place};
+use crate::question;
+use crate::render::{Answer, Narrator, Voice};
+use crate::running::{Running, Step};
+use crate::seal;
+
+/// Serves a request that carries its own metadata. `headers` are those of its HTTP request, if it
+/// came by one.
+pub(crate) fn begin(
+    edge: &Arc<Edge>,
+    request: Request,
+    meta: RequestMeta,
+    headers: Option<&HeaderMap>,
+    principal: &Principal,
+) -> Exchange {
+    let voice = Voice::new(Revision::NEWEST_STATELESS, &edge.catalogue().identity);
+    let id = request.id.clone();
+    match try_begin(edge, request, meta, headers, principal, voice.clone()) {
+        Ok(exchange) => exchange,
+        Err(fault) => Exchange::Answered(voice.error(&id, &fault)),
+    }
+}
+
+/// The checks stand in the order in which their answers must win (OBLIGATIONS, "Suggested server
+/// validation order").
+fn try_begin(
+    edge: &Arc<Edge>,
+    request: Request,
+    meta: RequestMeta,
+    headers: Option<&HeaderMap>,
+    principal: &Principal,
+    mut voice: Voice,
+) -> Result<Exchange, Fault> {
+    let version: String = required(
+        meta.protocol_version.as_ref(),
+        plexus_mcp::key::PROTOCOL_VERSION,
+    )?;
+    let capabilities = client_capabilities(meta.client_capabilities.as_ref())?;
+    if let Some(headers) = headers {
+        headers::check_version(headers, &version)?;
+    }
+    voice.revision = served_revision(edge, version)?;
+    if let Some(headers) = headers {
+        headers::check_method(headers, &request.method)?;
+    }
+    let catalogue = edge.catalogue();
+    admit(&request.method, voice.revision, &catalogue.capabilities)?;
+    let Request { id, method, params } = request;
+    let params = params.unwrap_or_else(Raw::empty_object);
+    let object =
+        Object::parse(&params).map_err(|error| Fault::InvalidParams(format!("params: {error}")))?;
+    if let Some(headers) = headers {
+        headers::check_name(headers, &method, &object)?;
+        headers::check_params(headers, &method, &object, &catalogue)?;
+    }
+    if let Some(answer) = edge.answer_directly(&method, Some(&params), &voice) {
+        return answer.map(|result| Exchange::Answered(voice.complete(&id, &result)));
+    }
+
+    let peer = Peer::new(
+        voice.revision,
+        capabilities,
+        meta.client_info.clone(),
+        principal.clone(),
+    );
+    let peer = Arc::new(peer);
+    if &*method == method::SUBSCRIPTIONS_LISTEN {
+        let params: ListenParams = params
+            .decode()
+            .map_err(|error| Fault::InvalidParams(format!("params: {error}")))?;
+        let listen = Listen::new(Arc::clone(edge), voice, id, params.notifications, peer);
+        return Ok(Exchange::Listen(Box::new(listen)));
+    }
+
+    let narrator = Narrator::new(
+        voice.revision,
+        meta.progress_token.clone(),
+        log_level(&meta)?,
+    );
+    let binding = seal::binding(principal.as_str(), &method, &canonical::request(&object));
+    let retried = match object.get("requestState") {
+        Some(state) if method::may_ask(&method) => {
+            Some(retry::resume(edge, state, &object, &binding)?)
+        }
+        _ => None,
+    };
+    let mut call = StatelessCall {
+        edge: Arc::clone(edge),
+        voice,
+        narrator,
+        id,
+        method,
+        binding,
+        place: None,
+        running: None,
+        asks: Vec::new(),
+        asked: 0,
+        ask_at: None,
+    };
+    match retried {
+        Some((
+            ParkedCall {
+                running,
+                asks,
+                asked,
+            },
+            place,
+        )) => {
+            call.running = Some(running);
+            call.asked = asked;
+            call.place = Some(place);
+            if !asks.is_empty() {
+                // What was not answered is asked again, at once.
+                call.asks = asks;
+                call.ask_at = Some(Instant::now());
+            }
+        }
+        None => {
+            let wants = call.narrator.wants(meta.trace_parent);
+            call.running = Some(edge.start(&call.method, Some(params), peer, wants));
+        }
+    }
+    Ok(Exchange::Stateless(Box::new(call)))
+}
+
+/// A call of the stateless era. A question ends it with `input_required`; the call itself is
+/// parked, and goes on when the client retries with the answers.
+pub(crate) struct StatelessCall {
+    edge: Arc<Edge>,
+    voice: Voice,
+    narrator: Narrator,
+    id: Id,
+    method: Box<str>,
+    binding: [u8; 32],
+    /// Where the call was parked before.
+    place: Option<Place>,
+    /// Gone once the call is parked or done.
+    running: Option<Running>,
+    asks: Vec<(String, Ask)>,
+    asked: u32,
+    /// When the questions collected so far are put.
+    ask_at: Option<Instant>,
+}
+
+impl StatelessCall {
+    pub(crate) async fn next(&mut self) -> Output {
+        loop {
+            let Some(running) = &mut self.running else {
+                return Output::Answer(self.voice.error(&self.id, &Fault::Cancelled));
+            };
+            let step = match self.ask_at {
+                Some(at) => match timeout_at(at, running.next()).await {
+                    Ok(step) => step,
+                    Err(_elapsed) => return Output::Answer(self.park()),
+                },
+                None => running.next().await,
+            };
+            match step {
+                Step::Event(Event::Ask(ask)) => self.collect(ask),
+                Step::Event(event) => {
+                    if let Some(message) = self.narrator.tell(&event) {
+                        return Output::Message(message);
+                    }
+                }
+                Step::Done(outcome) => {
+                    self.running = None;
+                    return Output::Answer(self.voice.answer(&self.id, &self.method, outcome));
+                }
+            }
+        }
+    }
+
+    fn collect(&mut self, ask: Ask) {
+        if !method::may_ask(&self.method) {
+            let capability = ask.question.needs();
+            ask.answer(Err(AskError::Unsupported(capability)));
+            return;
+        }
+        self.asked += 1;
+        let key = match &ask.key {
+            Some(key) if !self.asks.iter().any(|(other, _)| other == key) => key.clone(),
+            _ => format!("q{}", self.asked),
+        };
+        self.asks.push((key, ask));
+        self.ask_at
+            .get_or_insert_with(|| Instant::now() + self.edge.options.collect_window);
+    }
+
+    fn park(&mut self) -> Answer {
+        self.try_park()
+            .unwrap_or_else(|fault| self.voice.error(&self.id, &fault))
+    }
+
+    fn try_park(&mut self) -> Result<Answer, Fault> {
+        let mut asks = std::mem::take(&mut self.asks);
+        asks.retain(|(_, ask)| ask.is_wanted());
+        let mut result = InputRequiredResult::default();
+        for (key, ask) in &asks {
+            let params = question::params(&ask.question, self.voice.revision)
+                .map_err(|error| Fault::Internal(error.to_string()))?;
+            result.ask(
+                key.clone(),
+                &InputRequest {
+                    method: ask.question.method().to_owned(),
+                    params,
+                },
+            );
+        }
+        let running = self.running.take().ok_or(Fault::Cancelled)?;
+        let call = ParkedCall {
+            running,
+            asks,
+            asked: self.asked,
+        };
+        let state =
+            self.edge
+                .parking
+                .park(&self.edge.tracker, call, self.binding, self.place.take())?;
+        result.request_state = Some(state);
+        Ok(self
+            .voice
+            .complete(&self.id, &self.voice.stamped(result.to_raw())))
+    }
+}
+
+fn required(value: Option<&Raw>, name: &str) -> Result<String, Fault> {
+    value
+        .and_then(|value| value.decode().ok())
+        .ok_or_else(|| Fault::MissingMeta(format!("params._meta must carry {name:?}, a string")))
+}
+
+fn client_capabilities(value: Option<&Raw>) -> Result<ClientCapabilities, Fault> {
+    let name = plexus_mcp::key::CLIENT_CAPABILITIES;
+    let missing =
+        |why: String| Fault::MissingMeta(format!("params._meta must carry {name:?}, {why}"));
+    let value = value.ok_or_else(|| missing("an object".to_owned()))?;
+    ClientCapabilities::from_raw(value).map_err(|error| missing(error.to_string()))
+}
+
+fn served_revision(edge: &Edge, requested: String) -> Result<Revision, Fault> {
+    match requested.parse::<Revision>() {
+        Ok(revision) if revision.era() == Era::Stateless => Ok(revision),
+        _ => {
+            let supported = edge.options.served.versions();
+            Err(Fault::UnsupportedVersion {
+                requested,
+                supported,
+            })
+        }
+    }
+}
+
+/// LOG-02: an unknown level fails the request.
+fn log_level(meta: &RequestMeta) -> Result<Option<LogLevel>, Fault> {
+    let Some(level) = &meta.log_level else {
+        return Ok(None);
+    };
+    let level = level.decode().map_err(|error| {
+        Fault::InvalidParams(format!(
+            "params._meta[{:?}]: {error}",
+            plexus_mcp::key::LOG_LEVEL
+        ))
+    })?;
+    Ok(Some(level))
+}

@@ -1,0 +1,81 @@
+//! Headers that mirror the body (HDR26): a proxy may act on them, so they must tell the truth.
+
+use http::HeaderMap;
+use plexus_mcp::header::decode_value;
+use plexus_mcp::method;
+use plexus_service::{Catalogue, Fault, Section};
+use plexus_wire::Object;
+
+pub(crate) const VERSION: &str = "mcp-protocol-version";
+const METHOD: &str = "mcp-method";
+const NAME: &str = "mcp-name";
+
+/// HDR26-01, HDR26-02, HTTP26-23.
+pub(super) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), Fault> {
+    check(headers, VERSION, version)
+}
+
+/// HDR26-03, HDR26-07.
+pub(super) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), Fault> {
+    check(headers, METHOD, method)
+}
+
+/// HDR26-03: the tool, prompt or resource that the request names.
+pub(super) fn check_name(headers: &HeaderMap, method: &str, params: &Object) -> Result<(), Fault> {
+    let Some(member) = method::name_member(method) else {
+        return Ok(());
+    };
+    let name = params
+        .get(member)
+        .and_then(|name| name.decode::<String>().ok())
+        .ok_or_else(|| Fault::InvalidParams(format!("params.{member} must be a string")))?;
+    check(headers, NAME, &name)
+}
+
+/// HDR26-13: arguments that the tool's schema wants to see in headers.
+pub(super) fn check_params(
+    headers: &HeaderMap,
+    method: &str,
+    params: &Object,
+    catalogue: &Catalogue,
+) -> Result<(), Fault> {
+    if method != method::TOOLS_CALL {
+        return Ok(());
+    }
+    let name = params
+        .get("name")
+        .and_then(|name| name.decode::<String>().ok());
+    let Some(tool) = name.and_then(|name| catalogue.list(Section::Tools).get(&name)) else {
+        return Ok(());
+    };
+    tool.headers
+        .check(params.get("arguments"), |name| {
+            headers.get(name).map(http::HeaderValue::as_bytes)
+        })
+        .map_err(|mismatch| Fault::HeaderMismatch(mismatch.to_string()))
+}
+
+fn check(headers: &HeaderMap, name: &str, expected: &str) -> Result<(), Fault> {
+    let mut values = headers.get_all(name).iter();
+    let given = match (values.next(), values.next()) {
+        (Some(value), None) => value,
+        (Some(_), Some(_)) => {
+            return Err(Fault::HeaderMismatch(format!(
+                "the {name} header is given twice"
+            )));
+        }
+        (None, _) => {
+            return Err(Fault::HeaderMismatch(format!(
+                "the {name} header is missing"
+            )));
+        }
+    };
+    let given = decode_value(given.as_bytes())
+        .map_err(|error| Fault::HeaderMismatch(format!("the {name} header: {error}")))?;
+    if given == expected {
+        return Ok(());
+    }
+    Err(Fault::HeaderMismatch(format!(
+        "the {name} header says {given:?} but the body says {expected:?}"
+    )))
+}

@@ -1,0 +1,311 @@
+//! MCP over a pair of pipes.
+//!
+//! Lines are classified one by one, so both eras may interleave on one pipe. Legacy messages belong
+//! to one session with a strict lifecycle; stateless ones stand alone.
+
+mod batch;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+use plexus_mcp::classify::{self, Facts, Kind, Route};
+use plexus_mcp::lifecycle::Rules;
+use plexus_mcp::messages::CancelledParams;
+use plexus_mcp::{RequestMeta, Revision, method};
+use plexus_service::Fault;
+use plexus_wire::{
+    DecodeError, Id, Incoming, Line, LineDecoder, Malformed, Message, Notification, Raw, Request,
+};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::edge::{Edge, anonymous};
+use crate::exchange::{Exchange, Output};
+use crate::outlet::Outlet;
+use crate::pipe;
+use crate::render::{Voice, anonymous_error};
+use crate::session::{Session, cancelled};
+use crate::stateless;
+use crate::writer::{LineSender, LineWriter};
+
+/// How many messages may wait to be written before whoever writes more has to wait.
+const QUEUE: usize = 1024;
+const READ: usize = 64 * 1024;
+
+/// Serves the client at the other end of standard input and output, until it closes its end or
+/// the edge is shut down; then lets work in flight finish, for [`Options::drain`] at most.
+///
+/// [`Options::drain`]: crate::Options::drain
+///
+/// # Errors
+/// The pipes cannot be used, or broke.
+pub async fn serve(edge: &Arc<Edge>) -> io::Result<()> {
+    serve_on(edge, pipe::stdin()?, pipe::stdout()?).await
+}
+
+/// The same, on any pair of byte streams.
+///
+/// # Errors
+/// Reading or writing failed.
+pub async fn serve_on<R, W>(edge: &Arc<Edge>, mut input: R, output: W) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let tracker = TaskTracker::new();
+    let (lines, writer) = LineWriter::spawn(&TaskTracker::new(), output, QUEUE);
+    let pipe = Pipe::new(edge, lines.clone(), tracker.clone());
+    let read = pipe.read(&mut input).await;
+
+    pipe.session.end();
+    tracker.close();
+    if tokio::time::timeout(edge.options.drain, tracker.wait())
+        .await
+        .is_err()
+    {
+        tracing::warn!(unfinished = tracker.len(), "ended with requests in flight");
+    }
+    pipe.cancel_all();
+    tracker.wait().await;
+    drop((pipe, lines));
+    // A client that no longer reads must not keep us alive.
+    let written = tokio::time::timeout(edge.options.drain, writer.finished()).await;
+    read.and(written.unwrap_or(Ok(())))
+}
+
+/// One client on one pipe.
+struct Pipe {
+    edge: Arc<Edge>,
+    session: Arc<Session>,
+    lines: LineSender,
+    tracker: TaskTracker,
+    /// Stateless requests in flight.
+    stateless: Arc<Mutex<HashMap<Id, CancellationToken>>>,
+    /// Fires when the client is gone.
+    gone: CancellationToken,
+}
+
+impl Pipe {
+    fn new(edge: &Arc<Edge>, lines: LineSender, tracker: TaskTracker) -> Self {
+        let outlet = Outlet::Lines(lines.clone());
+        Self {
+            session: Session::new(Arc::clone(edge), outlet, Rules::STRICT),
+            edge: Arc::clone(edge),
+            lines,
+            tracker,
+            stateless: Arc::default(),
+            gone: CancellationToken::new(),
+        }
+    }
+
+    /// Reads until the input ends, the output is closed, or the server is shut down.
+    async fn read<R: AsyncRead + Unpin>(&self, input: &mut R) -> io::Result<()> {
+        let mut decoder = LineDecoder::new(self.edge.options.limits.max_bytes);
+        let mut buffer = BytesMut::with_capacity(READ);
+        let mut catalogue = self.edge.watch_catalogue();
+        let mut known = Arc::clone(&catalogue.borrow_and_update());
+        loop {
+            tokio::select! {
+                read = input.read_buf(&mut buffer) => {
+                    let ended = read? == 0;
+                    while let Some(line) = decoder.next(&mut buffer) {
+                        self.line(line).await;
+                    }
+                    if ended {
+                        if let Some(line) = decoder.finish(&mut buffer) {
+                            self.line(line).await;
+                        }
+                        // Nobody is left to hear what a subscription would say.
+                        self.gone.cancel();
+                        return Ok(());
+                    }
+                    buffer.reserve(READ);
+                }
+                Ok(()) = catalogue.changed() => {
+                    let now = Arc::clone(&catalogue.borrow_and_update());
+                    self.session.announce(now.changes_since(&known));
+                    known = now;
+                }
+                () = self.lines.closed() => {
+                    self.gone.cancel();
+                    self.cancel_all();
+                    return Ok(());
+                }
+                () = self.edge.shutdown.cancelled() => return Ok(()),
+            }
+        }
+    }
+
+    async fn line(&self, line: Line) {
+        let limit = self.edge.options.limits.max_bytes;
+        let incoming = match line {
+            Line::TooLong { .. } => Err(Fault::TooLarge { limit }),
+            Line::Complete(bytes) => {
+                plexus_wire::decode(bytes, &self.edge.options.limits).map_err(decode_fault)
+            }
+        };
+        match incoming {
+            Err(fault) => {
+                let answer = anonymous_error(self.session.spoken(), &fault);
+                self.send(answer.message).await;
+            }
+            Ok(Incoming::Single(message)) => self.message(message).await,
+            Ok(Incoming::Batch(messages)) => self.batch(messages).await,
+        }
+    }
+
+    async fn message(&self, message: Result<Message, Malformed>) {
+        match message {
+            Err(malformed) => self.send(self.session.malformed(&malformed).message).await,
+            Ok(Message::Notification(notification)) => self.notification(&notification),
+            Ok(Message::Response(response)) => self.session.answered(response),
+            Ok(Message::Request(request)) => self.request(request).await,
+        }
+    }
+
+    async fn request(&self, request: Request) {
+        let id = request.id.clone();
+        match self.route(&request) {
+            Ok((Route::Stateless, meta)) => self.stateless_request(request, meta).await,
+            Ok(_) => {
+                let (exchange, ticket) = self.session.begin(request);
+                self.run(exchange, ticket.cancel.clone(), Some(Box::new(ticket)))
+                    .await;
+            }
+            Err(fault) => {
+                let revision = match fault {
+                    Fault::MissingMeta(_) => Revision::NEWEST_STATELESS,
+                    _ => self.session.spoken(),
+                };
+                let voice = Voice::new(revision, &self.edge.catalogue().identity);
+                self.send(voice.error(&id, &fault).message).await;
+            }
+        }
+    }
+
+    fn route(&self, request: &Request) -> Result<(Route, RequestMeta), Fault> {
+        let meta = RequestMeta::read(request.params.as_ref())?;
+        let facts = Facts {
+            kind: Kind::Request(&request.method),
+            version_in_meta: meta.protocol_version.is_some(),
+            version_header: None,
+            in_session: self.session.revision().is_some(),
+        };
+        Ok((classify::line(&facts, self.edge.options.served)?, meta))
+    }
+
+    async fn stateless_request(&self, request: Request, meta: RequestMeta) {
+        let id = request.id.clone();
+        let cancel = self.gone.child_token();
+        let voice = Voice::new(Revision::NEWEST_STATELESS, &self.edge.catalogue().identity);
+        let refused = {
+            let mut stateless = lock(&self.stateless);
+            if stateless.contains_key(&id) {
+                Some(Fault::InvalidRequest(format!("request id {id} is in use")))
+            } else if stateless.len() >= self.edge.options.max_in_flight {
+                Some(Fault::Busy(
+                    "too many requests in flight; try again later".to_owned(),
+                ))
+            } else {
+                stateless.insert(id.clone(), cancel.clone());
+                None
+            }
+        };
+        if let Some(fault) = refused {
+            return self.send(voice.error(&id, &fault).message).await;
+        }
+        let entry = Entry {
+            table: Arc::clone(&self.stateless),
+            id,
+        };
+        let exchange = stateless::begin(&self.edge, request, meta, None, &anonymous());
+        self.run(exchange, cancel, Some(Box::new(entry))).await;
+    }
+
+    fn notification(&self, notification: &Notification) {
+        if &*notification.method == method::CANCELLED
+            && let Some(Ok(CancelledParams { request_id, .. })) =
+                notification.params.as_ref().map(Raw::decode)
+            && let Some(cancel) = lock(&self.stateless).get(&request_id)
+        {
+            cancel.cancel();
+            return;
+        }
+        self.session.notified(notification);
+    }
+
+    /// Carries an exchange to its end, in a task of its own unless it is answered already.
+    /// `entry` is dropped with it.
+    async fn run(
+        &self,
+        mut exchange: Exchange,
+        cancel: CancellationToken,
+        entry: Option<Box<dyn Send>>,
+    ) {
+        if let Exchange::Answered(answer) = exchange {
+            drop(entry);
+            return self.send(answer.message).await;
+        }
+        let outlet = self.session.outlet().clone();
+        self.tracker.spawn(async move {
+            let listening = match &exchange {
+                Exchange::Listen(listen) => Some(listen.id().clone()),
+                _ => None,
+            };
+            while let Some(output) = exchange.next_unless(&cancel).await {
+                let (message, last) = match output {
+                    Output::Message(message) => (message, false),
+                    Output::Answer(answer) => (answer.message, true),
+                };
+                // REVISIONS §23.1: on a pipe both ways of ending a subscription are used.
+                let ended = listening.as_ref().filter(|_| last).map(cancelled);
+                for line in ended.into_iter().chain([message]) {
+                    outlet.send(line).await;
+                }
+                if last {
+                    break;
+                }
+            }
+            drop(entry);
+        });
+    }
+
+    async fn send(&self, message: Bytes) {
+        self.session.outlet().send(message).await;
+    }
+
+    fn cancel_all(&self) {
+        self.session.cancel_all();
+        for cancel in lock(&self.stateless).values() {
+            cancel.cancel();
+        }
+    }
+}
+
+/// Takes a stateless request off the list of those in flight.
+struct Entry {
+    table: Arc<Mutex<HashMap<Id, CancellationToken>>>,
+    id: Id,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        lock(&self.table).remove(&self.id);
+    }
+}
+
+/// What a peer is told of bytes that are no message.
+pub(crate) fn decode_fault(error: DecodeError) -> Fault {
+    match error {
+        DecodeError::TooLarge { limit } => Fault::TooLarge { limit },
+        DecodeError::NotUtf8 | DecodeError::Syntax { .. } => Fault::Parse(error.to_string()),
+        other => Fault::InvalidRequest(other.to_string()),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

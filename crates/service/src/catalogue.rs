@@ -1,0 +1,262 @@
+//! What a service offers: an immutable snapshot, swapped whole.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use plexus_mcp::header::{HeaderParams, InvalidHeaderAnnotation};
+use plexus_mcp::messages::{Implementation, ServerCapabilities};
+use plexus_wire::{Object, ObjectError, Raw};
+use sha2::{Digest, Sha256};
+
+/// A definition that cannot be offered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidDefinition {
+    /// Not an object, or with duplicate members.
+    #[error("the definition is malformed: {0}")]
+    Malformed(#[from] ObjectError),
+    /// The member that names it is missing or no string.
+    #[error("the definition has no string member {0:?}")]
+    Unnamed(&'static str),
+    /// Its `x-mcp-header` annotations break the rules (HDR26-22).
+    #[error(transparent)]
+    Header(#[from] InvalidHeaderAnnotation),
+    /// Its input schema is missing or no object (TOOL-10).
+    #[error("the tool has no object as inputSchema")]
+    NoInputSchema,
+    /// Another definition has the same name.
+    #[error("{0:?} is defined twice")]
+    Duplicate(Arc<str>),
+}
+
+/// Which list of a catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "the lists are fixed by the protocol"
+)]
+pub enum Section {
+    /// `tools/list`
+    Tools,
+    /// `resources/list`
+    Resources,
+    /// `resources/templates/list`
+    Templates,
+    /// `prompts/list`
+    Prompts,
+}
+
+impl Section {
+    /// Every list.
+    pub const ALL: [Self; 4] = [Self::Tools, Self::Resources, Self::Templates, Self::Prompts];
+
+    /// The member by which its entries are named.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Tools | Self::Prompts => "name",
+            Self::Resources => "uri",
+            Self::Templates => "uriTemplate",
+        }
+    }
+}
+
+/// One tool, resource, template or prompt.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Entry {
+    /// Its name or URI, unique in its list.
+    pub key: Arc<str>,
+    /// Its definition in the newest form, unknown members included.
+    pub definition: Raw,
+    /// Which arguments a stateless HTTP client mirrors in headers (tools only).
+    pub headers: HeaderParams,
+}
+
+impl Entry {
+    /// Reads the entry of `section` that `definition` defines.
+    ///
+    /// # Errors
+    /// See [`InvalidDefinition`].
+    pub fn new(section: Section, definition: Raw) -> Result<Self, InvalidDefinition> {
+        let object = Object::parse(&definition)?;
+        let key = object
+            .get(section.key())
+            .and_then(|key| key.decode::<String>().ok())
+            .ok_or(InvalidDefinition::Unnamed(section.key()))?;
+        let headers = match section {
+            Section::Tools => {
+                let schema = object
+                    .get("inputSchema")
+                    .filter(|schema| schema.kind() == plexus_wire::Kind::Object)
+                    .ok_or(InvalidDefinition::NoInputSchema)?;
+                HeaderParams::from_input_schema(schema)?
+            }
+            Section::Resources | Section::Templates | Section::Prompts => HeaderParams::default(),
+        };
+        Ok(Self {
+            key: key.into(),
+            definition,
+            headers,
+        })
+    }
+}
+
+/// One list, in the order it is shown, with its content hash.
+#[derive(Debug, Clone)]
+pub struct List {
+    entries: Vec<Entry>,
+    index: HashMap<Arc<str>, usize>,
+    hash: [u8; 32],
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self::build(Vec::new(), HashMap::new())
+    }
+}
+
+impl List {
+    /// The list of these entries.
+    ///
+    /// # Errors
+    /// Two entries have the same key.
+    pub fn new(entries: Vec<Entry>) -> Result<Self, InvalidDefinition> {
+        let mut index = HashMap::with_capacity(entries.len());
+        for (position, entry) in entries.iter().enumerate() {
+            if index.insert(Arc::clone(&entry.key), position).is_some() {
+                return Err(InvalidDefinition::Duplicate(Arc::clone(&entry.key)));
+            }
+        }
+        Ok(Self::build(entries, index))
+    }
+
+    /// The entries, in order.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The entry named `key`.
+    pub fn get(&self, key: &str) -> Option<&Entry> {
+        self.index
+            .get(key)
+            .and_then(|position| self.entries.get(*position))
+    }
+
+    /// Changes exactly when the content does, and is the same on every machine.
+    pub fn hash(&self) -> &[u8; 32] {
+        &self.hash
+    }
+
+    fn build(entries: Vec<Entry>, index: HashMap<Arc<str>, usize>) -> Self {
+        let mut hasher = Sha256::new();
+        for entry in &entries {
+            hasher.update(entry.definition.len().to_le_bytes());
+            hasher.update(entry.definition.as_bytes());
+        }
+        Self {
+            entries,
+            index,
+            hash: hasher.finalize().into(),
+        }
+    }
+}
+
+/// For how long, and by whom, a list may be kept (CACHE26-01).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "mirrors the protocol's two members"
+)]
+pub struct CacheHints {
+    /// Milliseconds for which it stays fresh.
+    pub ttl_ms: u64,
+    /// Whether it is the same for every caller.
+    pub public: bool,
+}
+
+impl CacheHints {
+    /// Ask again every time: what is right when nothing is known.
+    pub const NONE: Self = Self {
+        ttl_ms: 0,
+        public: false,
+    };
+}
+
+/// Everything a service offers, at one moment.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Catalogue {
+    /// Who the server is.
+    pub identity: Implementation,
+    /// How a model should use it.
+    pub instructions: Option<String>,
+    /// What it can do.
+    pub capabilities: ServerCapabilities,
+    /// How long lists may be cached.
+    pub cache: CacheHints,
+    tools: List,
+    resources: List,
+    templates: List,
+    prompts: List,
+}
+
+impl Catalogue {
+    /// A catalogue without entries.
+    pub fn new(identity: Implementation, capabilities: ServerCapabilities) -> Self {
+        Self {
+            identity,
+            instructions: None,
+            capabilities,
+            cache: CacheHints::NONE,
+            tools: List::default(),
+            resources: List::default(),
+            templates: List::default(),
+            prompts: List::default(),
+        }
+    }
+
+    /// One of the lists.
+    pub fn list(&self, section: Section) -> &List {
+        match section {
+            Section::Tools => &self.tools,
+            Section::Resources => &self.resources,
+            Section::Templates => &self.templates,
+            Section::Prompts => &self.prompts,
+        }
+    }
+
+    /// Replaces one of the lists.
+    pub fn set_list(&mut self, section: Section, list: List) {
+        match section {
+            Section::Tools => self.tools = list,
+            Section::Resources => self.resources = list,
+            Section::Templates => self.templates = list,
+            Section::Prompts => self.prompts = list,
+        }
+    }
+
+    /// Which lists differ from those of `before`.
+    pub fn changes_since(&self, before: &Self) -> Changes {
+        let differs = |section| self.list(section).hash() != before.list(section).hash();
+        Changes {
+            tools: differs(Section::Tools),
+            resources: differs(Section::Resources) || differs(Section::Templates),
+            prompts: differs(Section::Prompts),
+        }
+    }
+}
+
+/// Which lists changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "one member for each list_changed notification"
+)]
+pub struct Changes {
+    /// The tools did.
+    pub tools: bool,
+    /// The resources or the templates did.
+    pub resources: bool,
+    /// The prompts did.
+    pub prompts: bool,
+}

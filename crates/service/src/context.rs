@@ -1,0 +1,266 @@
+//! What a handler can do besides returning.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use plexus_mcp::messages::{
+    ClientCapability, CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult,
+    ListRootsResult, LogLevel, Root,
+};
+use plexus_wire::Raw;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+use crate::call::Call;
+use crate::event::{AskError, EventSender, Log, Progress, Question};
+use crate::local::LocalService;
+use crate::peer::Peer;
+
+/// The most streamed text that is kept for the final result; beyond it the middle is left out,
+/// which the stream already carried (C57).
+const MAX_COLLECTED: usize = 10 * 1024 * 1024;
+
+/// The caller's side of one call, in the hands of a handler. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Context {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    events: EventSender,
+    cancel: CancellationToken,
+    params: Raw,
+    service: LocalService,
+    collected: Mutex<String>,
+}
+
+impl Context {
+    pub(crate) fn new(call: Call, service: LocalService) -> Self {
+        let Call {
+            events,
+            cancel,
+            params,
+            ..
+        } = call;
+        let collected = Mutex::default();
+        Self {
+            inner: Arc::new(Inner {
+                events,
+                cancel,
+                params,
+                service,
+                collected,
+            }),
+        }
+    }
+
+    /// Who is calling.
+    pub fn peer(&self) -> &Peer {
+        self.inner.events.peer()
+    }
+
+    /// Whether the caller can be asked what needs `capability`.
+    pub fn supports(&self, capability: ClientCapability) -> bool {
+        self.peer().supports(capability)
+    }
+
+    /// The call's parameters as they arrived, `_meta` included.
+    pub fn params(&self) -> &Raw {
+        &self.inner.params
+    }
+
+    /// The service that is being called, to change what it offers or to announce an update.
+    pub fn service(&self) -> &LocalService {
+        &self.inner.service
+    }
+
+    /// Reports how far the call got. Costs nothing if nobody wants to know.
+    pub async fn progress(
+        &self,
+        progress: f64,
+        total: Option<f64>,
+        message: impl Into<Option<&str>>,
+    ) {
+        if self.inner.events.wants_progress() {
+            let message = message.into().map(str::to_owned);
+            self.inner
+                .events
+                .progress(Progress {
+                    progress,
+                    total,
+                    message,
+                })
+                .await;
+        }
+    }
+
+    /// Logs `data`, any JSON, if the caller wants messages of `level`.
+    pub async fn log(&self, level: LogLevel, data: impl Serialize) {
+        self.log_as(None, level, data).await;
+    }
+
+    /// The same, naming the part of the service that speaks.
+    pub async fn log_as(&self, logger: Option<&str>, level: LogLevel, data: impl Serialize) {
+        if !self.inner.events.wants_log(level) {
+            return;
+        }
+        if let Ok(data) = Raw::encode(&data) {
+            self.inner
+                .events
+                .log(Log {
+                    level,
+                    logger: logger.map(str::to_owned),
+                    data,
+                })
+                .await;
+        }
+    }
+
+    /// Hands out a piece of text at once. The pieces also make up the first block of the final
+    /// result, so nothing is lost on a caller that cannot take them early.
+    pub async fn stream(&self, text: impl Into<String>) {
+        let text = text.into();
+        collect(&mut self.lock_collected(), &text);
+        self.inner.events.content(text).await;
+    }
+
+    /// Asks the user to fill in a form or to visit a URL.
+    ///
+    /// # Errors
+    /// See [`AskError`]. Declining is no error but an answer.
+    pub async fn elicit(&self, params: ElicitParams) -> Result<ElicitResult, AskError> {
+        self.elicit_as(None, params).await
+    }
+
+    /// The same, under a name that is stable among the questions of this call.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub async fn elicit_as(
+        &self,
+        key: Option<&str>,
+        params: ElicitParams,
+    ) -> Result<ElicitResult, AskError> {
+        self.ask(key, Question::Elicit(encode(&params)?)).await
+    }
+
+    /// Has the caller's model answer.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub async fn sample(
+        &self,
+        params: CreateMessageParams,
+    ) -> Result<CreateMessageResult, AskError> {
+        self.sample_as(None, params).await
+    }
+
+    /// The same, under a name that is stable among the questions of this call.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub async fn sample_as(
+        &self,
+        key: Option<&str>,
+        params: CreateMessageParams,
+    ) -> Result<CreateMessageResult, AskError> {
+        self.ask(key, Question::Sample(encode(&params)?)).await
+    }
+
+    /// Asks which roots may be worked on.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub async fn roots(&self) -> Result<Vec<Root>, AskError> {
+        self.roots_as(None).await
+    }
+
+    /// The same, under a name that is stable among the questions of this call.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub async fn roots_as(&self, key: Option<&str>) -> Result<Vec<Root>, AskError> {
+        let answer: ListRootsResult = self.ask(key, Question::Roots).await?;
+        Ok(answer.roots)
+    }
+
+    /// Waits until the caller no longer wants the answer. For handlers that have something to
+    /// undo; others are simply dropped.
+    pub async fn cancelled(&self) {
+        self.inner.cancel.cancelled().await;
+    }
+
+    /// Whether the caller no longer wants the answer.
+    pub fn is_cancelled(&self) -> bool {
+        self.inner.cancel.is_cancelled()
+    }
+
+    /// A token that fires with [`Context::cancelled`], for work that runs elsewhere.
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.inner.cancel
+    }
+
+    /// What [`Context::stream`] handed out.
+    pub(crate) fn take_collected(&self) -> String {
+        std::mem::take(&mut *self.lock_collected())
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        key: Option<&str>,
+        question: Question,
+    ) -> Result<T, AskError> {
+        let answer = self
+            .inner
+            .events
+            .ask(key.map(str::to_owned), question)
+            .await?;
+        answer
+            .decode()
+            .map_err(|error| AskError::Malformed(error.to_string()))
+    }
+
+    fn lock_collected(&self) -> std::sync::MutexGuard<'_, String> {
+        // A panic elsewhere cannot leave a String half written.
+        self.inner
+            .collected
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn encode<T: Serialize>(params: &T) -> Result<Raw, AskError> {
+    Raw::encode(params).map_err(|error| AskError::Malformed(error.to_string()))
+}
+
+/// Appends `text`, keeping the head and the newest tail of what grows too long.
+fn collect(collected: &mut String, text: &str) {
+    const HEAD: usize = MAX_COLLECTED / 2;
+    collected.push_str(text);
+    if collected.len() <= MAX_COLLECTED {
+        return;
+    }
+    let head = collected.floor_char_boundary(HEAD);
+    let tail = collected.ceil_char_boundary(collected.len() - HEAD / 2);
+    let marker = format!("\n[{} bytes omitted]\n", tail - head);
+    collected.replace_range(head..tail, &marker);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// C57: head and tail survive, the omission is said, memory stays bounded.
+    #[test]
+    fn long_streams_keep_head_and_tail() {
+        let mut collected = String::new();
+        for _ in 0..30 {
+            collect(&mut collected, &"ä".repeat(512 * 1024));
+        }
+        collect(&mut collected, "the end");
+        assert!(collected.len() <= MAX_COLLECTED);
+        assert!(collected.starts_with('ä') && collected.ends_with("the end"));
+        assert!(collected.contains("bytes omitted]"));
+    }
+}

@@ -1,0 +1,236 @@
+//! A service made of handlers in this process.
+
+mod builder;
+mod handler;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use plexus_mcp::messages::{
+    CallToolParams, CallToolResult, CompleteParams, CompleteResult, Completion,
+    CompletionReference, GetPromptParams, ResourceUriParams,
+};
+use plexus_mcp::{Fault, method};
+use plexus_wire::{Kind, Raw};
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+
+pub use builder::{BuildError, Builder};
+pub use handler::{IntoContents, IntoPrompt};
+
+use crate::call::{Boxed, Call, Outcome, Service, Updates};
+use crate::catalogue::Catalogue;
+use crate::context::Context;
+use crate::peer::Peer;
+use crate::tool_result::ToolError;
+
+/// A service whose tools, resources and prompts are functions. Cheap to clone: all clones are one.
+#[derive(Clone)]
+pub struct LocalService {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    registry: RwLock<Arc<Builder>>,
+    catalogue: watch::Sender<Arc<Catalogue>>,
+    /// Versions of the resources that anybody watches.
+    watched: Mutex<HashMap<String, watch::Sender<u64>>>,
+}
+
+impl LocalService {
+    /// Starts a service called `name`, of this version.
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> Builder {
+        Builder::new(name.into(), version.into())
+    }
+
+    pub(crate) fn new(registry: Builder, catalogue: Catalogue) -> Self {
+        let inner = Inner {
+            registry: RwLock::new(Arc::new(registry)),
+            catalogue: watch::Sender::new(Arc::new(catalogue)),
+            watched: Mutex::default(),
+        };
+        Self {
+            inner: Arc::new(inner),
+        }
+    }
+
+    /// Changes what the service offers. Clients that want to know are told which lists changed.
+    ///
+    /// # Errors
+    /// What the edit adds is invalid; then nothing changes.
+    pub fn edit(&self, edit: impl FnOnce(Builder) -> Builder) -> Result<(), BuildError> {
+        let mut registry = self
+            .inner
+            .registry
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let edited = edit(Builder::clone(&registry));
+        let catalogue = edited.catalogue()?;
+        *registry = Arc::new(edited);
+        self.inner.catalogue.send_replace(Arc::new(catalogue));
+        Ok(())
+    }
+
+    /// Tells everybody who watches `uri` that it changed.
+    pub fn resource_updated(&self, uri: &str) {
+        if let Some(versions) = self.watched().get(uri) {
+            versions.send_modify(|version| *version += 1);
+        }
+    }
+
+    fn registry(&self) -> Arc<Builder> {
+        Arc::clone(
+            &self
+                .inner
+                .registry
+                .read()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+
+    fn watched(&self) -> MutexGuard<'_, HashMap<String, watch::Sender<u64>>> {
+        self.inner
+            .watched
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn call_tool(self, call: Call) -> Outcome {
+        let CallToolParams { name, arguments } = params(&call)?;
+        let registry = self.registry();
+        let tool = registry.tools.get(&name).ok_or(Fault::UnknownTool(name))?;
+        let arguments = arguments.unwrap_or_else(Raw::empty_object);
+        if arguments.kind() != Kind::Object {
+            return Err(Fault::InvalidParams(
+                "arguments must be an object".to_owned(),
+            ));
+        }
+        if let Err(violations) = tool.validator.validate(&arguments) {
+            return Err(Fault::InvalidArguments(violations.to_string()));
+        }
+        let context = Context::new(call, self);
+        let result = (tool.handler)(arguments, context.clone()).await;
+        let result = match result {
+            Ok(result) => result,
+            Err(ToolError::Failed(message)) => CallToolResult::error(message),
+            Err(ToolError::Fault(fault)) => return Err(fault),
+        };
+        encode(&with_streamed(result, context.take_collected()))
+    }
+
+    async fn read_resource(self, call: Call) -> Outcome {
+        let ResourceUriParams { uri, .. } = params(&call)?;
+        let reading = self
+            .registry()
+            .reader(&uri)
+            .ok_or_else(|| Fault::ResourceNotFound(uri.clone()))?
+            .read(uri, Context::new(call, self));
+        encode(&reading.await?)
+    }
+
+    async fn get_prompt(self, call: Call) -> Outcome {
+        let GetPromptParams { name, arguments } = params(&call)?;
+        let registry = self.registry();
+        let prompt = registry
+            .prompts
+            .get(&name)
+            .ok_or(Fault::UnknownPrompt(name))?;
+        if let Some(missing) = prompt
+            .required
+            .iter()
+            .find(|required| !arguments.contains_key(*required))
+        {
+            return Err(Fault::InvalidParams(format!(
+                "missing prompt argument {missing:?}"
+            )));
+        }
+        encode(&(prompt.handler)(arguments, Context::new(call, self)).await?)
+    }
+
+    async fn complete(self, call: Call) -> Outcome {
+        let CompleteParams {
+            reference,
+            argument,
+            context,
+        } = params(&call)?;
+        let registry = self.registry();
+        match &reference {
+            CompletionReference::Prompt { name } if !registry.prompts.contains_key(name) => {
+                return Err(Fault::UnknownPrompt(name.clone()));
+            }
+            CompletionReference::Resource { uri } if !registry.knows(uri) => {
+                return Err(Fault::InvalidParams(format!(
+                    "unknown resource template: {uri}"
+                )));
+            }
+            _ => {}
+        }
+        let completer = registry.completer(&reference, &argument.name);
+        let completion = match completer {
+            Some(completer) => completer(argument.value, context.arguments).await,
+            None => Completion::default(),
+        };
+        encode(&CompleteResult::from(completion))
+    }
+}
+
+impl Service for LocalService {
+    fn catalogue(&self) -> watch::Receiver<Arc<Catalogue>> {
+        self.inner.catalogue.subscribe()
+    }
+
+    fn call(&self, call: Call) -> Boxed<Outcome> {
+        let service = self.clone();
+        match &*call.method {
+            method::TOOLS_CALL => Box::pin(service.call_tool(call)),
+            method::RESOURCES_READ => Box::pin(service.read_resource(call)),
+            method::PROMPTS_GET => Box::pin(service.get_prompt(call)),
+            method::COMPLETE => Box::pin(service.complete(call)),
+            _ => Box::pin(std::future::ready(Err(Fault::MethodNotFound(
+                call.method.into(),
+            )))),
+        }
+    }
+
+    fn subscribe(&self, _peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {
+        let updates = if self.registry().knows(uri) {
+            let mut watched = self.watched();
+            // Forget what nobody watches any more before adding to it.
+            watched.retain(|_, versions| versions.receiver_count() > 0);
+            let versions = watched
+                .entry(uri.to_owned())
+                .or_insert_with(|| watch::Sender::new(0));
+            Ok(Updates::new(versions.subscribe()))
+        } else {
+            Err(Fault::ResourceNotFound(uri.to_owned()))
+        };
+        Box::pin(std::future::ready(updates))
+    }
+}
+
+impl std::fmt::Debug for LocalService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LocalService")
+            .field("identity", &self.inner.catalogue.borrow().identity)
+            .finish_non_exhaustive()
+    }
+}
+
+fn params<T: DeserializeOwned>(call: &Call) -> Result<T, Fault> {
+    let decoded = call.params.decode();
+    decoded.map_err(|error| Fault::InvalidParams(format!("{}: {error}", call.method)))
+}
+
+fn encode<T: serde::Serialize>(result: &T) -> Outcome {
+    Raw::encode(result).map_err(|error| Fault::Internal(format!("the result is no JSON: {error}")))
+}
+
+/// C16: what was streamed is the first block, all of it in one.
+fn with_streamed(mut result: CallToolResult, streamed: String) -> CallToolResult {
+    if !streamed.is_empty() {
+        result
+            .content
+            .insert(0, plexus_mcp::messages::ContentBlock::text(streamed));
+    }
+    result
+}

@@ -1,0 +1,137 @@
+//! Handlers, with their types erased.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use plexus_mcp::Fault;
+use plexus_mcp::messages::{
+    CallToolResult, Completion, GetPromptResult, PromptMessage, ReadResourceResult,
+    ResourceContents,
+};
+use plexus_mcp::schema::Validator;
+use plexus_wire::Raw;
+
+use crate::call::Boxed;
+use crate::context::Context;
+use crate::tool_result::ToolError;
+use crate::uri_template::{UriTemplate, Variables};
+
+pub(super) type ToolHandler =
+    Arc<dyn Fn(Raw, Context) -> Boxed<Result<CallToolResult, ToolError>> + Send + Sync>;
+type ResourceHandler =
+    Arc<dyn Fn(String, Context) -> Boxed<Result<ReadResourceResult, Fault>> + Send + Sync>;
+type TemplateHandler =
+    Arc<dyn Fn(Variables, Context) -> Boxed<Result<ReadResourceResult, Fault>> + Send + Sync>;
+type PromptHandler = Arc<
+    dyn Fn(BTreeMap<String, String>, Context) -> Boxed<Result<GetPromptResult, Fault>>
+        + Send
+        + Sync,
+>;
+pub(super) type Completer =
+    Arc<dyn Fn(String, BTreeMap<String, String>) -> Boxed<Completion> + Send + Sync>;
+
+#[derive(Clone)]
+pub(super) struct ToolSlot {
+    pub(super) definition: Raw,
+    pub(super) validator: Arc<Validator>,
+    pub(super) handler: ToolHandler,
+}
+
+#[derive(Clone)]
+pub(super) struct ResourceSlot {
+    pub(super) definition: Raw,
+    pub(super) handler: ResourceHandler,
+}
+
+#[derive(Clone)]
+pub(super) struct TemplateSlot {
+    pub(super) definition: Raw,
+    pub(super) pattern: UriTemplate,
+    pub(super) handler: TemplateHandler,
+}
+
+#[derive(Clone)]
+pub(super) struct PromptSlot {
+    pub(super) definition: Raw,
+    pub(super) required: Vec<String>,
+    pub(super) handler: PromptHandler,
+}
+
+/// What reads a given URI.
+pub(super) enum Reader {
+    Resource(ResourceHandler),
+    Template(TemplateHandler, Variables),
+}
+
+impl Reader {
+    pub(super) fn read(
+        self,
+        uri: String,
+        context: Context,
+    ) -> Boxed<Result<ReadResourceResult, Fault>> {
+        match self {
+            Self::Resource(handler) => handler(uri, context),
+            Self::Template(handler, variables) => handler(variables, context),
+        }
+    }
+}
+
+/// What a resource handler may return.
+pub trait IntoContents {
+    /// The contents that were read, or why there are none.
+    ///
+    /// # Errors
+    /// Whatever the handler returned as an error.
+    fn into_contents(self) -> Result<ReadResourceResult, Fault>;
+}
+
+impl IntoContents for ResourceContents {
+    fn into_contents(self) -> Result<ReadResourceResult, Fault> {
+        Ok(ReadResourceResult::new([self]))
+    }
+}
+
+impl IntoContents for Vec<ResourceContents> {
+    fn into_contents(self) -> Result<ReadResourceResult, Fault> {
+        Ok(ReadResourceResult::new(self))
+    }
+}
+
+impl<T: IntoContents, E: Into<Fault>> IntoContents for Result<T, E> {
+    fn into_contents(self) -> Result<ReadResourceResult, Fault> {
+        self.map_err(Into::into).and_then(T::into_contents)
+    }
+}
+
+/// What a prompt handler may return.
+pub trait IntoPrompt {
+    /// The messages, or why there are none.
+    ///
+    /// # Errors
+    /// Whatever the handler returned as an error.
+    fn into_prompt(self) -> Result<GetPromptResult, Fault>;
+}
+
+impl IntoPrompt for PromptMessage {
+    fn into_prompt(self) -> Result<GetPromptResult, Fault> {
+        vec![self].into_prompt()
+    }
+}
+
+impl IntoPrompt for Vec<PromptMessage> {
+    fn into_prompt(self) -> Result<GetPromptResult, Fault> {
+        Ok(GetPromptResult::new(self))
+    }
+}
+
+impl IntoPrompt for GetPromptResult {
+    fn into_prompt(self) -> Result<GetPromptResult, Fault> {
+        Ok(self)
+    }
+}
+
+impl<T: IntoPrompt, E: Into<Fault>> IntoPrompt for Result<T, E> {
+    fn into_prompt(self) -> Result<GetPromptResult, Fault> {
+        self.map_err(Into::into).and_then(T::into_prompt)
+    }
+}

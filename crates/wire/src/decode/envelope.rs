@@ -1,0 +1,171 @@
+use std::borrow::Cow;
+use std::fmt;
+
+use bytes::Bytes;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::{
+    Flaw, Id, Kind, Malformed, Message, Notification, Object, Raw, Request, Response, RpcError,
+    string,
+};
+
+/// The members that JSON-RPC defines, as they are written.
+#[derive(Default)]
+pub(super) struct Envelope<'a> {
+    jsonrpc: Option<&'a RawValue>,
+    id: Option<&'a RawValue>,
+    method: Option<&'a RawValue>,
+    params: Option<&'a RawValue>,
+    result: Option<&'a RawValue>,
+    error: Option<&'a RawValue>,
+    has_repeated_member: bool,
+    has_repeated_id: bool,
+}
+
+/// What a message says, apart from whom it concerns.
+enum Body {
+    Call {
+        method: Box<str>,
+        params: Option<Raw>,
+    },
+    Outcome(Result<Raw, RpcError>),
+}
+
+/// What an envelope has for an id.
+enum IdMember {
+    Absent,
+    Null,
+    Invalid,
+    Known(Id),
+}
+
+impl Envelope<'_> {
+    /// Judges the members; what the message carries shares `source`, where they were read from.
+    pub(super) fn into_message(self, source: &Bytes) -> Result<Message, Malformed> {
+        let malformed = |id, reason| Err(Malformed { id, reason });
+        match (self.body(source), self.id()) {
+            (Ok(Body::Call { method, params }), IdMember::Known(id)) => {
+                Ok(Message::Request(Request { id, method, params }))
+            }
+            (Ok(Body::Call { method, params }), IdMember::Absent) => {
+                Ok(Message::Notification(Notification { method, params }))
+            }
+            (Ok(Body::Call { .. }), IdMember::Null) => malformed(None, Flaw::NullId),
+            (Ok(Body::Outcome(outcome)), IdMember::Known(id)) => {
+                let id = Some(id);
+                Ok(Message::Response(Response { id, outcome }))
+            }
+            (Ok(Body::Outcome(outcome @ Err(_))), IdMember::Absent | IdMember::Null) => {
+                Ok(Message::Response(Response { id: None, outcome }))
+            }
+            (Ok(Body::Outcome(Ok(_))), IdMember::Absent | IdMember::Null) => {
+                malformed(None, Flaw::ResultWithoutId)
+            }
+            (Ok(_), IdMember::Invalid) => malformed(None, Flaw::InvalidId),
+            (Err(flaw), IdMember::Known(id)) => malformed(Some(id), flaw),
+            (Err(flaw), _) => malformed(None, flaw),
+        }
+    }
+
+    fn id(&self) -> IdMember {
+        match self.id {
+            _ if self.has_repeated_id => IdMember::Invalid,
+            None => IdMember::Absent,
+            Some(id) if is_null(id) => IdMember::Null,
+            Some(id) => Id::read(id).map_or(IdMember::Invalid, IdMember::Known),
+        }
+    }
+
+    fn body(&self, source: &Bytes) -> Result<Body, Flaw> {
+        if self.has_repeated_member {
+            return Err(Flaw::RepeatedMember);
+        }
+        if self.jsonrpc.and_then(text_of).as_deref() != Some("2.0") {
+            return Err(Flaw::Version);
+        }
+        match (self.method, self.result, self.error) {
+            (Some(method), None, None) => Ok(Body::Call {
+                method: text_of(method).ok_or(Flaw::InvalidMethod)?.into(),
+                params: self.params(source)?,
+            }),
+            (Some(_), _, _) => Err(Flaw::MethodAndOutcome),
+            (None, Some(result), None) => Ok(Body::Outcome(Ok(Raw::slice(source, result)))),
+            (None, None, Some(error)) => {
+                let error = read_error(&Raw::slice(source, error)).ok_or(Flaw::InvalidError)?;
+                Ok(Body::Outcome(Err(error)))
+            }
+            (None, Some(_), Some(_)) => Err(Flaw::ResultAndError),
+            (None, None, None) => Err(Flaw::NoMethodOrOutcome),
+        }
+    }
+
+    fn params(&self, source: &Bytes) -> Result<Option<Raw>, Flaw> {
+        let Some(params) = self.params else {
+            return Ok(None);
+        };
+        match Kind::of(params) {
+            Kind::Object | Kind::Array => Ok(Some(Raw::slice(source, params))),
+            Kind::Null => Ok(None),
+            Kind::Bool | Kind::Number | Kind::String => Err(Flaw::InvalidParams),
+        }
+    }
+}
+
+fn is_null(value: &RawValue) -> bool {
+    Kind::of(value) == Kind::Null
+}
+
+fn text_of(value: &RawValue) -> Option<Cow<'_, str>> {
+    match Kind::of(value) {
+        Kind::String => string::read(value.get()).ok(),
+        _ => None,
+    }
+}
+
+fn read_error(error: &Raw) -> Option<RpcError> {
+    let mut members = Object::parse(error).ok()?;
+    Some(RpcError {
+        code: members.get("code")?.decode().ok()?,
+        message: members.get("message")?.decode().ok()?,
+        data: members.remove("data"),
+    })
+}
+
+impl<'de> Deserialize<'de> for Envelope<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EnvelopeVisitor)
+    }
+}
+
+struct EnvelopeVisitor;
+
+impl<'de> Visitor<'de> for EnvelopeVisitor {
+    type Value = Envelope<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut envelope = Envelope::default();
+        while let Some((key, value)) = map.next_entry::<&RawValue, &RawValue>()? {
+            let key = string::read(key.get()).ok();
+            let slot = match key.as_deref() {
+                Some("jsonrpc") => &mut envelope.jsonrpc,
+                Some("id") => &mut envelope.id,
+                Some("method") => &mut envelope.method,
+                Some("params") => &mut envelope.params,
+                Some("result") => &mut envelope.result,
+                Some("error") => &mut envelope.error,
+                _ => continue,
+            };
+            if slot.replace(value).is_some() {
+                envelope.has_repeated_member = true;
+                envelope.has_repeated_id |= key.as_deref() == Some("id");
+            }
+        }
+        Ok(envelope)
+    }
+}

@@ -1,0 +1,97 @@
+use memchr::memchr2;
+
+/// Limits of what a decoder accepts.
+///
+/// They are checked before anything is built from the bytes, so a hostile message costs one scan.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The longest message, in bytes.
+    pub max_bytes: usize,
+    /// How deep arrays and objects may nest; `{}` is one level.
+    pub max_depth: usize,
+    /// The most elements of a batch.
+    pub max_batch: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_bytes: 1024 * 1024,
+            max_depth: 128,
+            max_batch: 100,
+        }
+    }
+}
+
+impl Limits {
+    /// Whether arrays and objects nest deeper than allowed.
+    ///
+    /// Capturing a raw value is iterative in `serde_json` and knows no depth limit, but whoever
+    /// decodes the captured value later recurses. The text need not be valid JSON yet.
+    pub(crate) fn is_too_deep(&self, text: &[u8]) -> bool {
+        let mut depth = 0_usize;
+        let mut rest = text;
+        while let Some((&byte, tail)) = rest.split_first() {
+            rest = tail;
+            match byte {
+                b'"' => rest = after_string(rest),
+                b'{' | b'[' => {
+                    depth += 1;
+                    if depth > self.max_depth {
+                        return true;
+                    }
+                }
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        false
+    }
+}
+
+/// What follows the string whose opening quote was just read.
+fn after_string(mut text: &[u8]) -> &[u8] {
+    while let Some(at) = memchr2(b'"', b'\\', text) {
+        let is_escape = text.get(at) == Some(&b'\\');
+        let skipped = if is_escape { at + 2 } else { at + 1 };
+        text = text.get(skipped..).unwrap_or_default();
+        if !is_escape {
+            return text;
+        }
+    }
+    &[]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Limits;
+
+    fn too_deep(text: &str, max_depth: usize) -> bool {
+        let limits = Limits {
+            max_depth,
+            ..Limits::default()
+        };
+        limits.is_too_deep(text.as_bytes())
+    }
+
+    #[test]
+    fn depth_counts_open_containers() {
+        assert!(!too_deep("[{}]", 2));
+        assert!(too_deep("[{}]", 1));
+        assert!(!too_deep("[[],[],[]]", 2));
+        assert!(!too_deep("1", 0));
+    }
+
+    #[test]
+    fn brackets_inside_strings_do_not_count() {
+        assert!(!too_deep(r#"["[[[[","\"[[[[","\\"]"#, 1));
+        assert!(too_deep(r#"["\\",[]]"#, 1));
+    }
+
+    #[test]
+    fn invalid_text_is_scanned_to_its_end() {
+        assert!(!too_deep(r#"]]]]""#, 1));
+        assert!(!too_deep(r#""\"#, 1));
+        assert!(too_deep("]]][[", 1));
+    }
+}

@@ -1,0 +1,109 @@
+use crate::{Id, Raw};
+
+/// One JSON-RPC message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "JSON-RPC 2.0 has these three messages"
+)]
+pub enum Message {
+    /// Wants an answer.
+    Request(Request),
+    /// Wants none.
+    Notification(Notification),
+    /// Is an answer.
+    Response(Response),
+}
+
+/// A call that wants a [`Response`] with the same id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Chosen by the caller; echoed in the response.
+    pub id: Id,
+    /// What is called.
+    pub method: Box<str>,
+    /// An object or an array; `null` was read as absent.
+    pub params: Option<Raw>,
+}
+
+/// A call without an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notification {
+    /// What is told.
+    pub method: Box<str>,
+    /// An object or an array; `null` was read as absent.
+    pub params: Option<Raw>,
+}
+
+/// The answer to a [`Request`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Response {
+    /// The id of the request; none only in an error about a request whose id could not be read.
+    pub id: Option<Id>,
+    /// The result, or why there is none.
+    pub outcome: Result<Raw, RpcError>,
+}
+
+/// The error object of a response.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message} (code {code})")]
+pub struct RpcError {
+    /// What kind of error it is, for programs.
+    pub code: i64,
+    /// What happened, for people.
+    pub message: String,
+    /// More about it, in a form the code defines.
+    pub data: Option<Raw>,
+}
+
+/// An element that is JSON but no JSON-RPC message; answered with -32600.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Malformed {
+    /// The element's id, when it could be read.
+    pub id: Option<Id>,
+    /// What is wrong with the element.
+    pub reason: Flaw,
+}
+
+/// Why an element is no JSON-RPC message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Flaw {
+    /// Only objects are messages.
+    #[error("a message must be an object")]
+    NotAnObject,
+    /// A member that JSON-RPC defines is there twice.
+    #[error("a member of the message is repeated")]
+    RepeatedMember,
+    /// The version is missing or another one.
+    #[error("jsonrpc must be the string \"2.0\"")]
+    Version,
+    /// A call with an id that is null.
+    #[error("id must not be null")]
+    NullId,
+    /// The id is a fraction, a boolean, an array or an object.
+    #[error("id must be a string or an integer")]
+    InvalidId,
+    /// A result that answers no one.
+    #[error("a result needs an id")]
+    ResultWithoutId,
+    /// The method is of another type.
+    #[error("method must be a string")]
+    InvalidMethod,
+    /// The parameters are a scalar.
+    #[error("params must be an object or an array")]
+    InvalidParams,
+    /// A call and an answer in one.
+    #[error("a message with a method must not have a result or an error")]
+    MethodAndOutcome,
+    /// A success and a failure in one.
+    #[error("a response must not have both a result and an error")]
+    ResultAndError,
+    /// Neither a call nor an answer.
+    #[error("a message needs a method, a result or an error")]
+    NoMethodOrOutcome,
+    /// The error object lacks its code or its message, or has a member twice.
+    #[error("error must be an object with an integer code and a string message")]
+    InvalidError,
+}

@@ -1,0 +1,187 @@
+use std::fmt;
+
+use bytes::Bytes;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
+use serde_json::value::RawValue;
+
+use crate::decode::{checked_text, syntax_error};
+use crate::{DecodeError, Limits};
+
+/// One JSON value as the bytes it arrived in: a reference-counted slice, always valid JSON in UTF-8.
+///
+/// Cloning and slicing share the bytes of the message the value came in. Equality and hash are of
+/// the bytes: `1.0` and `1.00` differ.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Raw(Bytes);
+
+/// The type of a JSON value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "JSON has these six types and no other"
+)]
+pub enum Kind {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool,
+    /// A number of any size and precision.
+    Number,
+    /// A string.
+    String,
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+}
+
+impl Kind {
+    pub(crate) fn of(value: &RawValue) -> Self {
+        Self::of_json(value.get().as_bytes())
+    }
+
+    fn of_json(json: &[u8]) -> Self {
+        match json.first() {
+            Some(b'n') => Self::Null,
+            Some(b't' | b'f') => Self::Bool,
+            Some(b'"') => Self::String,
+            Some(b'[') => Self::Array,
+            Some(b'{') => Self::Object,
+            _ => Self::Number,
+        }
+    }
+}
+
+impl Raw {
+    /// Reads exactly one JSON value; the white space around it is trimmed.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the value keeps a slice of the bytes, so they are given up to it"
+    )]
+    pub fn parse(bytes: Bytes, limits: &Limits) -> Result<Self, DecodeError> {
+        let text = checked_text(&bytes, limits)?;
+        let value: &RawValue = serde_json::from_str(text).map_err(|error| syntax_error(&error))?;
+        Ok(Self::slice(&bytes, value))
+    }
+
+    /// Serialises a value.
+    pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
+        serde_json::to_vec(value).map(|json| Self(json.into()))
+    }
+
+    /// Deserialises the value, borrowing from it where `T` can.
+    pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
+        serde_json::from_slice(&self.0)
+    }
+
+    /// The value's JSON text as bytes: the form for the hot path.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The value's JSON text.
+    ///
+    /// The text is known to be UTF-8, but only `unsafe` could say so for free: this checks it
+    /// again, in linear time. Where bytes will do, use [`Raw::as_bytes`].
+    #[expect(
+        clippy::expect_used,
+        clippy::missing_panics_doc,
+        reason = "every constructor starts from valid UTF-8"
+    )]
+    pub fn as_str(&self) -> &str {
+        str::from_utf8(&self.0).expect("a raw value is made of UTF-8 text only")
+    }
+
+    /// The value's JSON text, given away.
+    pub fn into_bytes(self) -> Bytes {
+        self.0
+    }
+
+    /// The length of the JSON text in bytes; never zero.
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "a JSON value has at least one byte"
+    )]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The type of the value, told by its first byte.
+    pub fn kind(&self) -> Kind {
+        Kind::of_json(&self.0)
+    }
+
+    /// `null`, without allocating.
+    pub fn null() -> Self {
+        Self(Bytes::from_static(b"null"))
+    }
+
+    /// `{}`, without allocating.
+    pub fn empty_object() -> Self {
+        Self(Bytes::from_static(b"{}"))
+    }
+
+    /// A part of this value as a value of its own.
+    ///
+    /// Shares the bytes if `part` was borrowed from `self`, and copies it otherwise.
+    #[must_use]
+    pub fn part(&self, part: &RawValue) -> Self {
+        Self::slice(&self.0, part)
+    }
+
+    /// As [`Raw::part`], out of bytes that are not themselves one JSON value.
+    pub(crate) fn slice(source: &Bytes, part: &RawValue) -> Self {
+        let part = part.get().as_bytes();
+        let (outer, inner) = (source.as_ptr_range(), part.as_ptr_range());
+        if outer.start <= inner.start && inner.end <= outer.end {
+            Self(source.slice_ref(part))
+        } else {
+            Self(Bytes::copy_from_slice(part))
+        }
+    }
+
+    /// Wraps bytes that the caller wrote as one JSON value.
+    pub(crate) fn from_written(json: Bytes) -> Self {
+        debug_assert!(
+            serde_json::from_slice::<&RawValue>(&json).is_ok(),
+            "{json:?} is not one JSON value"
+        );
+        Self(json)
+    }
+}
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN_CHARS: usize = 200;
+        let text = self.as_str();
+        match text.char_indices().nth(SHOWN_CHARS) {
+            None => write!(f, "Raw({text})"),
+            Some((end, _)) => {
+                let shown = text.get(..end).unwrap_or_default();
+                write!(f, "Raw({shown}… {} bytes)", self.len())
+            }
+        }
+    }
+}
+
+/// Embeds the value verbatim, where the serialiser is `serde_json`'s.
+///
+/// The text is scanned once more on the way; [`crate::encode`] does not.
+impl Serialize for Raw {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let value: &RawValue = serde_json::from_slice(&self.0).map_err(ser::Error::custom)?;
+        value.serialize(serializer)
+    }
+}
+
+/// Copies the value's text; works with `serde_json`'s text deserialisers only.
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Box::<RawValue>::deserialize(deserializer)?;
+        let text = String::from(Box::<str>::from(value));
+        Ok(Self(text.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! JSON string literals.
+
+use std::borrow::Cow;
+
+use bytes::{BufMut, BytesMut};
+use memchr::memchr;
+
+/// The text of a literal that is known to be a valid JSON string.
+///
+/// Fails on half a surrogate pair, which JSON can spell but text cannot hold.
+pub(crate) fn read(literal: &str) -> Result<Cow<'_, str>, serde_json::Error> {
+    match memchr(b'\\', literal.as_bytes()) {
+        None => Ok(Cow::Borrowed(between_quotes(literal))),
+        Some(_) => serde_json::from_str(literal).map(Cow::Owned),
+    }
+}
+
+/// What stands between the quotes of a literal, escapes and all.
+pub(crate) fn between_quotes(literal: &str) -> &str {
+    let inner = literal.strip_prefix('"').unwrap_or(literal);
+    inner.strip_suffix('"').unwrap_or(inner)
+}
+
+/// Appends the literal for a text: only what must be escaped is.
+pub(crate) fn write(out: &mut BytesMut, text: &str) {
+    out.reserve(text.len() + 2);
+    out.put_u8(b'"');
+    for chunk in text.as_bytes().split_inclusive(|byte| must_escape(*byte)) {
+        match chunk.split_last() {
+            Some((last, plain)) if must_escape(*last) => {
+                out.extend_from_slice(plain);
+                write_escape(out, *last);
+            }
+            _ => out.extend_from_slice(chunk),
+        }
+    }
+    out.put_u8(b'"');
+}
+
+fn must_escape(byte: u8) -> bool {
+    byte < b' ' || byte == b'"' || byte == b'\\'
+}
+
+fn write_escape(out: &mut BytesMut, byte: u8) {
+    let short = match byte {
+        b'"' | b'\\' => byte,
+        b'\n' => b'n',
+        b'\r' => b'r',
+        b'\t' => b't',
+        _ => {
+            out.extend_from_slice(b"\\u00");
+            out.put_u8(hex_digit(byte >> 4));
+            out.put_u8(hex_digit(byte & 0xf));
+            return;
+        }
+    };
+    out.extend_from_slice(&[b'\\', short]);
+}
+
+fn hex_digit(nibble: u8) -> u8 {
+    if nibble < 10 {
+        b'0' + nibble
+    } else {
+        b'a' + nibble - 10
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::BytesMut;
+    use proptest::prelude::*;
+
+    use super::{read, write};
+
+    fn written(text: &str) -> String {
+        let mut out = BytesMut::new();
+        write(&mut out, text);
+        String::from_utf8(out.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn only_what_must_be_escaped_is() {
+        assert_eq!(written("tools/call"), r#""tools/call""#);
+        assert_eq!(
+            written("\"\\\r\n\t\u{1}\u{1f}"),
+            r#""\"\\\r\n\t\u0001\u001f""#
+        );
+        assert_eq!(written("é\u{2028}\u{7f}😀"), "\"é\u{2028}\u{7f}😀\"");
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_is_no_text() {
+        assert!(read(r#""\ud800""#).is_err());
+        assert_eq!(read(r#""\ud83d\ude00""#).unwrap(), "😀");
+    }
+
+    proptest! {
+        #[test]
+        fn literals_read_back(text in any::<String>()) {
+            let literal = written(&text);
+            prop_assert_eq!(read(&literal).unwrap(), text.as_str());
+            prop_assert_eq!(serde_json::from_str::<String>(&literal).unwrap(), text);
+        }
+    }
+}
