@@ -4,7 +4,7 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 
-import { ended, start } from "../conformance/children.mjs";
+import { ended, start, within } from "../conformance/children.mjs";
 import { fixtureProgram, root, startFixture, target } from "../conformance/fixture.mjs";
 import { table } from "../conformance/table.mjs";
 
@@ -13,6 +13,8 @@ const USAGE = `usage: peers/run [--server PROGRAM] [--only TEXT]
   --server PROGRAM   use this fixture server instead of the one in target/quick
                      (so does PLEXUS_FIXTURE_SERVER)
   --only TEXT        run only the peers whose name contains TEXT, such as "python modern"`;
+
+const WALK_LIMIT = 2 * 60_000;
 
 const here = join(root, "peers");
 const node = process.execPath;
@@ -78,7 +80,8 @@ async function run([program, ...args], walk) {
     output += chunk;
     process.stdout.write(chunk);
   });
-  const exit = await ended(child);
+  const exit = await within(WALK_LIMIT, ended(child));
+  if (exit === undefined) child.kill("SIGKILL");
   return {
     passed: exit === 0,
     steps: output.match(/^ok /gm)?.length ?? 0,

@@ -14,7 +14,7 @@ mod edit;
 mod elicitation;
 mod sampling;
 
-use edit::{edited, edited_items};
+use edit::{Edit, edited, edited_items};
 
 pub use elicitation::elicitation_params;
 pub use sampling::sampling_params;
@@ -43,7 +43,7 @@ pub enum Unrepresentable {
 /// A tool's definition.
 #[must_use]
 pub fn tool_definition(tool: &Raw, features: &Features) -> Raw {
-    edited(tool, |tool| {
+    lowered(tool, features, |tool| {
         if !features.titles {
             let title = tool.remove("title");
             if let Some(title) = title.filter(|_| features.tool_annotations) {
@@ -77,7 +77,7 @@ pub fn tool_definition(tool: &Raw, features: &Features) -> Raw {
 /// A resource's definition.
 #[must_use]
 pub fn resource_definition(resource: &Raw, features: &Features) -> Raw {
-    edited(resource, |resource| {
+    lowered(resource, features, |resource| {
         strip_presentation(resource, features);
         strip_annotations(resource, features);
     })
@@ -92,7 +92,7 @@ pub fn template_definition(template: &Raw, features: &Features) -> Raw {
 /// A prompt's definition.
 #[must_use]
 pub fn prompt_definition(prompt: &Raw, features: &Features) -> Raw {
-    edited(prompt, |prompt| {
+    lowered(prompt, features, |prompt| {
         strip_presentation(prompt, features);
         if !features.titles {
             prompt.map("arguments", |arguments| {
@@ -109,7 +109,7 @@ pub fn prompt_definition(prompt: &Raw, features: &Features) -> Raw {
 /// The name and version of a client or server.
 #[must_use]
 pub fn implementation(implementation: &Raw, features: &Features) -> Raw {
-    edited(implementation, |implementation| {
+    lowered(implementation, features, |implementation| {
         if !features.titles {
             implementation.remove("title");
         }
@@ -124,7 +124,7 @@ pub fn implementation(implementation: &Raw, features: &Features) -> Raw {
 /// What all results have in common: the result of any method that has no function of its own here.
 #[must_use]
 pub fn result(result: &Raw, features: &Features) -> Raw {
-    edited(result, |result| strip_result(result, features))
+    lowered(result, features, |result| strip_result(result, features))
 }
 
 /// The result of `tools/call`.
@@ -132,10 +132,7 @@ pub fn result(result: &Raw, features: &Features) -> Raw {
 /// Structured content the revision has no place for is still there to be read, as text.
 #[must_use]
 pub fn call_tool_result(result: &Raw, features: &Features) -> Raw {
-    if is_newest_form(features) {
-        return result.clone();
-    }
-    edited(result, |result| {
+    lowered(result, features, |result| {
         strip_result(result, features);
         result.map("content", |content| {
             edited_items(content, |index, block| {
@@ -158,10 +155,7 @@ pub fn call_tool_result(result: &Raw, features: &Features) -> Raw {
 /// The result of `prompts/get`.
 #[must_use]
 pub fn get_prompt_result(result: &Raw, features: &Features) -> Raw {
-    if is_newest_form(features) {
-        return result.clone();
-    }
-    edited(result, |result| {
+    lowered(result, features, |result| {
         strip_result(result, features);
         result.map("messages", |messages| {
             edited_items(messages, |index, message| {
@@ -176,10 +170,7 @@ pub fn get_prompt_result(result: &Raw, features: &Features) -> Raw {
 /// The result of `resources/read`.
 #[must_use]
 pub fn read_resource_result(result: &Raw, features: &Features) -> Raw {
-    if is_newest_form(features) {
-        return result.clone();
-    }
-    edited(result, |result| {
+    lowered(result, features, |result| {
         strip_result(result, features);
         if !features.titles {
             result.map("contents", |contents| {
@@ -189,12 +180,15 @@ pub fn read_resource_result(result: &Raw, features: &Features) -> Raw {
     })
 }
 
-/// Whether nothing has to be lowered, so that the bytes need not be looked at.
-fn is_newest_form(features: &Features) -> bool {
-    features == Revision::NEWEST_STATELESS.features()
+/// `raw` after `edit`. What goes to the newest revision is not even looked at.
+fn lowered(raw: &Raw, features: &Features, edit: impl FnOnce(&mut Edit)) -> Raw {
+    if features == Revision::NEWEST_STATELESS.features() {
+        return raw.clone();
+    }
+    edited(raw, edit)
 }
 
-fn strip_result(result: &mut edit::Edit, features: &Features) {
+fn strip_result(result: &mut Edit, features: &Features) {
     if features.typed_results {
         return;
     }
@@ -215,7 +209,7 @@ fn strip_result(result: &mut edit::Edit, features: &Features) {
 }
 
 /// What resources, templates and prompts gained over time.
-fn strip_presentation(definition: &mut edit::Edit, features: &Features) {
+fn strip_presentation(definition: &mut Edit, features: &Features) {
     if !features.titles {
         definition.remove("title");
         definition.remove("_meta");
@@ -225,7 +219,7 @@ fn strip_presentation(definition: &mut edit::Edit, features: &Features) {
     }
 }
 
-fn strip_annotations(annotated: &mut edit::Edit, features: &Features) {
+fn strip_annotations(annotated: &mut Edit, features: &Features) {
     if !features.last_modified {
         annotated.map("annotations", |annotations| {
             edited(annotations, |annotations| {
@@ -236,7 +230,7 @@ fn strip_annotations(annotated: &mut edit::Edit, features: &Features) {
 }
 
 /// Puts a tool's title where 2025-03-26 has it, unless there is one already.
-fn annotate_title(tool: &mut edit::Edit, title: Raw) {
+fn annotate_title(tool: &mut Edit, title: Raw) {
     let annotations = tool
         .get("annotations")
         .cloned()
@@ -250,13 +244,8 @@ fn annotate_title(tool: &mut edit::Edit, title: Raw) {
 }
 
 fn is_of_objects(schema: &Raw) -> bool {
-    #[derive(serde::Deserialize)]
-    struct Root {
-        r#type: Option<Raw>,
-    }
-    let root: Option<Root> = schema.decode().ok();
-    root.and_then(|root| root.r#type)
-        .is_some_and(|name| name.as_bytes() == br#""object""#)
+    let is_object = |name: &Raw| name.as_bytes() == br#""object""#;
+    Object::parse(schema).is_ok_and(|schema| schema.get("type").is_some_and(is_object))
 }
 
 /// Writes the properties `true` and `false` of a schema as the objects that mean the same. Older

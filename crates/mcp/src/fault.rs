@@ -117,6 +117,10 @@ impl Fault {
             Self::ResourceNotFound(_) => features.resource_not_found,
             Self::MissingCapability(_) => code::MISSING_CLIENT_CAPABILITY,
             Self::HeaderMismatch(_) => code::HEADER_MISMATCH,
+            // Before there was a code of its own, the handshake's text showed this one.
+            Self::UnsupportedVersion { .. } if features.era == Era::Handshake => {
+                code::INVALID_PARAMS
+            }
             Self::UnsupportedVersion { .. } => code::UNSUPPORTED_PROTOCOL_VERSION,
             Self::UrlElicitationRequired(_) if features.url_elicitation_error => {
                 code::URL_ELICITATION_REQUIRED
@@ -137,9 +141,12 @@ impl Fault {
     /// META26-02, META26-05, HTTP26-17).
     pub fn status(&self, revision: Revision) -> Status {
         match self {
-            Self::Parse(_) | Self::InvalidRequest(_) => 400,
             Self::TooLarge { .. } => 413,
-            Self::UnsupportedVersion { .. } | Self::HeaderMismatch(_) | Self::MissingMeta(_) => 400,
+            Self::Parse(_)
+            | Self::InvalidRequest(_)
+            | Self::UnsupportedVersion { .. }
+            | Self::HeaderMismatch(_)
+            | Self::MissingMeta(_) => 400,
             Self::MissingCapability(_) if revision.era() == Era::Stateless => 400,
             Self::MethodNotFound(_) if revision.era() == Era::Stateless => 404,
             Self::Upstream(error) if revision.era() == Era::Stateless => match error.code {

@@ -66,7 +66,7 @@ impl RequestMeta {
             .map_err(|error| Fault::InvalidParams(format!("params._meta: {error}")))?;
         let progress_token = meta
             .get(key::PROGRESS_TOKEN)
-            .map(|token| token.decode::<Id>())
+            .map(Raw::decode::<Id>)
             .transpose()
             .map_err(|error| {
                 Fault::InvalidParams(format!("params._meta.progressToken: {error}"))

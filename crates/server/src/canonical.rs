@@ -50,7 +50,10 @@ fn write_value(text: &mut String, value: &Value) {
 
 /// The length in front makes a delimiter inside the text harmless.
 fn write_string(text: &mut String, string: &str) {
-    text.push_str(&format!("{}\"{string}\"", string.len()));
+    text.push_str(&string.len().to_string());
+    text.push('"');
+    text.push_str(string);
+    text.push('"');
 }
 
 #[cfg(test)]

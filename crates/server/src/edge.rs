@@ -67,6 +67,15 @@ impl Edge {
         self.catalogue.clone()
     }
 
+    /// How a client of `revision` is spoken to.
+    pub(crate) fn voice(&self, revision: Revision) -> Voice {
+        Voice::new(
+            revision,
+            &self.catalogue.borrow().identity,
+            self.options.max_answer,
+        )
+    }
+
     /// Starts a call of `peer`.
     pub(crate) fn start(
         &self,

@@ -28,7 +28,7 @@ impl Default for Replay {
         Self {
             messages: 256,
             bytes: 4 * 1024 * 1024,
-            time: Duration::from_secs(300),
+            time: Duration::from_mins(5),
         }
     }
 }
@@ -145,13 +145,13 @@ impl EventStream {
         let mut state = self.lock();
         state.reader += 1;
         state.connected = true;
-        let reader = state.reader;
+        let turn = state.reader;
         let after = after.unwrap_or(state.taken);
         drop(state);
         self.changed.notify_waiters();
         Reader {
             stream: Arc::clone(self),
-            reader,
+            turn,
             after,
         }
     }
@@ -255,7 +255,8 @@ pub(crate) enum Read {
 #[derive(Debug)]
 pub(crate) struct Reader {
     stream: Arc<EventStream>,
-    reader: u64,
+    /// Which of the stream's readers this is.
+    turn: u64,
     after: u64,
 }
 
@@ -285,7 +286,7 @@ impl Reader {
 
     fn take(&mut self) -> Option<Read> {
         let mut state = self.stream.lock();
-        if state.reader != self.reader {
+        if state.reader != self.turn {
             return Some(Read::End);
         }
         let next = state.kept.iter().find(|kept| kept.number > self.after);
@@ -302,7 +303,7 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         let mut state = self.stream.lock();
-        if state.reader == self.reader {
+        if state.reader == self.turn {
             state.connected = false;
         }
     }

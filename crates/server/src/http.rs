@@ -11,6 +11,7 @@ mod streams;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
@@ -26,6 +27,8 @@ use crate::render::{Answer, anonymous_error};
 use crate::stateless::VERSION_HEADER;
 use sessions::{HttpSession, Sessions};
 
+/// How often idle sessions and finished streams are looked for.
+const SWEEP: Duration = Duration::from_secs(30);
 const SESSION_HEADER: &str = "mcp-session-id";
 const LAST_EVENT_HEADER: &str = "last-event-id";
 
@@ -80,9 +83,11 @@ impl HttpServer {
         let housekeeping = TaskTracker::new();
         let shutdown = endpoint.edge.shutdown.clone();
         let keeper = Arc::clone(&endpoint);
-        housekeeping.spawn(shutdown.clone().run_until_cancelled_owned(async move {
-            tokio::join!(keeper.announce_changes(), keeper.sessions.sweep());
-        }));
+        housekeeping.spawn(
+            shutdown
+                .clone()
+                .run_until_cancelled_owned(async move { keeper.keep_house().await }),
+        );
         let limits = endpoint.options.connections.clone();
         let handler = move |request, _connection| {
             let endpoint = Arc::clone(&endpoint);
@@ -193,16 +198,25 @@ impl Endpoint {
         })
     }
 
-    /// Tells all sessions which lists changed.
-    async fn announce_changes(&self) {
+    /// Tells all sessions which lists changed, and ends those that nobody uses.
+    async fn keep_house(&self) {
         let mut catalogue = self.edge.watch_catalogue();
         let mut known = Arc::clone(&catalogue.borrow_and_update());
-        while catalogue.changed().await.is_ok() {
-            let now = Arc::clone(&catalogue.borrow_and_update());
-            let changes = now.changes_since(&known);
-            known = now;
-            for session in self.sessions.all() {
-                session.core.announce(changes);
+        let mut sweep = tokio::time::interval(SWEEP.min(self.options.session_idle));
+        loop {
+            tokio::select! {
+                changed = catalogue.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    let now = Arc::clone(&catalogue.borrow_and_update());
+                    let changes = now.changes_since(&known);
+                    known = now;
+                    for session in self.sessions.all() {
+                        session.core.announce(changes);
+                    }
+                }
+                _ = sweep.tick() => self.sessions.sweep(),
             }
         }
     }

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::edge::Edge;
 use crate::exchange::Output;
-use crate::render::{Voice, json, notification};
+use crate::render::{Voice, complete, json, notification};
 
 /// One open subscription: an acknowledgement first, then what the client asked to hear, until one
 /// of the two ends it (SUB26).
@@ -162,7 +162,7 @@ impl Listen {
         let mut result = Object::new();
         result.set("_meta", self.subscription());
         let result = self.voice.stamped(result.into_raw());
-        Output::Answer(self.voice.complete(&self.id, &result))
+        Output::Answer(complete(&self.id, &result))
     }
 
     /// SUB26-05: everything names the subscription it belongs to.

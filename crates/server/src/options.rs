@@ -39,7 +39,7 @@ impl Default for Options {
             limits: Limits::default(),
             max_answer: 10 * 1024 * 1024,
             max_in_flight: 4096,
-            answer_time: Duration::from_secs(300),
+            answer_time: Duration::from_mins(5),
             max_parked: 10_000,
             collect_window: Duration::from_millis(25),
             drain: Duration::from_secs(5),

@@ -63,20 +63,19 @@ impl Parking {
     ) -> Result<String, Fault> {
         let no_randomness = |error| Fault::Internal(format!("no randomness: {error}"));
         let expires = (self.started.elapsed() + self.time).as_secs();
-        let state = match before {
-            Some(Place { state }) => State {
+        let state = if let Some(Place { state }) = before {
+            State {
                 generation: state.generation + 1,
                 expires,
                 ..state
-            },
-            None => {
-                let call = random().map_err(no_randomness)?;
-                State {
-                    call,
-                    generation: 0,
-                    binding,
-                    expires,
-                }
+            }
+        } else {
+            let call = random().map_err(no_randomness)?;
+            State {
+                call,
+                generation: 0,
+                binding,
+                expires,
             }
         };
         let token = self.sealer.seal(&state).map_err(no_randomness)?;

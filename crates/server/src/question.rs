@@ -28,5 +28,5 @@ pub(crate) fn params(
 fn elicitation_id() -> String {
     // An id that is not random is still an id; it only names the elicitation to its own client.
     let bytes = random::<16>().unwrap_or_default();
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:032x}", u128::from_le_bytes(bytes))
 }

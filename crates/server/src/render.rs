@@ -26,33 +26,24 @@ pub(crate) struct Voice {
     pub(crate) revision: Revision,
     /// Who we are, for results that carry it.
     pub(crate) server_info: Raw,
+    max_answer: usize,
 }
 
 impl Voice {
-    pub(crate) fn new(revision: Revision, identity: &Implementation) -> Self {
-        let identity = identity.to_raw();
-        let server_info = convert::implementation(&identity, revision.features());
+    pub(crate) fn new(revision: Revision, identity: &Implementation, max_answer: usize) -> Self {
+        let server_info = convert::implementation(&identity.to_raw(), revision.features());
         Self {
             revision,
             server_info,
+            max_answer,
         }
     }
 
     /// The answer to request `id`.
     pub(crate) fn answer(&self, id: &Id, method: &str, outcome: Outcome) -> Answer {
         match self.result(method, outcome) {
-            Ok(result) => self.complete(id, &result),
+            Ok(result) => complete(id, &result),
             Err(fault) => self.error(id, &fault),
-        }
-    }
-
-    /// An answer whose result is in the revision's own form already.
-    pub(crate) fn complete(&self, id: &Id, result: &Raw) -> Answer {
-        let mut message = BytesMut::with_capacity(result.len() + 64);
-        encode::response(&mut message, id, result);
-        Answer {
-            status: 200,
-            message: message.freeze(),
         }
     }
 
@@ -113,7 +104,13 @@ impl Voice {
             }
             _ => result,
         };
-        Ok(self.stamped(result))
+        let result = self.stamped(result);
+        if result.len() > self.max_answer {
+            return Err(Fault::AnswerTooLarge {
+                limit: self.max_answer,
+            });
+        }
+        Ok(result)
     }
 }
 
@@ -189,6 +186,16 @@ impl Narrator {
             message,
         };
         Some(notification(method::PROGRESS, Some(&params.to_raw())))
+    }
+}
+
+/// An answer whose result is in the revision's own form already.
+pub(crate) fn complete(id: &Id, result: &Raw) -> Answer {
+    let mut message = BytesMut::with_capacity(result.len() + 64);
+    encode::response(&mut message, id, result);
+    Answer {
+        status: 200,
+        message: message.freeze(),
     }
 }
 

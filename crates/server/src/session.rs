@@ -22,7 +22,7 @@ pub(crate) use call::SessionCall;
 use crate::edge::{Edge, admit};
 use crate::exchange::Exchange;
 use crate::outlet::Outlet;
-use crate::render::{Answer, Narrator, Voice, anonymous_error, notification};
+use crate::render::{Answer, Narrator, Voice, anonymous_error, complete, notification};
 use asks::Asks;
 use subscriptions::Subscriptions;
 
@@ -190,31 +190,26 @@ impl Session {
         self.state().lifecycle.admit(&request.method)?;
         let Some(Agreed { peer, voice }) = self.agreed() else {
             // Only `ping` is admitted before there is an agreement.
-            return Ok(Exchange::Answered(
-                self.voice().complete(&request.id, &Raw::empty_object()),
-            ));
+            return Ok(Exchange::Answered(complete(
+                &request.id,
+                &Raw::empty_object(),
+            )));
         };
         let Request { id, method, params } = request;
         if let Some(result) = self.compatibility(&method) {
-            return Ok(Exchange::Answered(voice.complete(&id, &result)));
+            return Ok(Exchange::Answered(complete(&id, &result)));
         }
         admit(&method, voice.revision, &self.edge.catalogue().capabilities)?;
         match &*method {
-            method::PING => Ok(Exchange::Answered(
-                voice.complete(&id, &Raw::empty_object()),
-            )),
+            method::PING => Ok(Exchange::Answered(complete(&id, &Raw::empty_object()))),
             method::SET_LEVEL => {
                 self.set_level(params.as_ref())?;
-                Ok(Exchange::Answered(
-                    voice.complete(&id, &Raw::empty_object()),
-                ))
+                Ok(Exchange::Answered(complete(&id, &Raw::empty_object())))
             }
             method::RESOURCES_UNSUBSCRIBE => {
                 self.subscriptions
                     .remove(&subscriptions::uri(params.as_ref())?);
-                Ok(Exchange::Answered(
-                    voice.complete(&id, &Raw::empty_object()),
-                ))
+                Ok(Exchange::Answered(complete(&id, &Raw::empty_object())))
             }
             method::RESOURCES_SUBSCRIBE => {
                 let uri = subscriptions::uri(params.as_ref())?;
@@ -224,7 +219,7 @@ impl Session {
             }
             _ => {
                 if let Some(answer) = self.edge.answer_directly(&method, params.as_ref(), &voice) {
-                    return answer.map(|result| Exchange::Answered(voice.complete(&id, &result)));
+                    return answer.map(|result| Exchange::Answered(complete(&id, &result)));
                 }
                 let meta = RequestMeta::read(params.as_ref())?;
                 let level = self.state().log_level;
@@ -261,7 +256,7 @@ impl Session {
                 cancel.cancel();
             }
             None => {
-                tracing::debug!(id = %request_id, "ignored a cancellation of nothing in flight")
+                tracing::debug!(id = %request_id, "ignored a cancellation of nothing in flight");
             }
         }
     }
@@ -291,7 +286,7 @@ impl Session {
     fn voice(&self) -> Voice {
         match self.agreed() {
             Some(agreed) => agreed.voice,
-            None => Voice::new(self.spoken(), &self.edge.catalogue().identity),
+            None => self.edge.voice(self.spoken()),
         }
     }
 

@@ -22,7 +22,7 @@ use crate::exchange::{Exchange, Output};
 use crate::listen::Listen;
 use crate::park::{ParkedCall, Place};
 use crate::question;
-use crate::render::{Answer, Narrator, Voice};
+use crate::render::{Answer, Narrator, Voice, complete};
 use crate::running::{Running, Step};
 use crate::seal;
 
@@ -35,7 +35,7 @@ pub(crate) fn begin(
     headers: Option<&HeaderMap>,
     principal: &Principal,
 ) -> Exchange {
-    let voice = Voice::new(Revision::NEWEST_STATELESS, &edge.catalogue().identity);
+    let voice = edge.voice(Revision::NEWEST_STATELESS);
     let id = request.id.clone();
     match try_begin(edge, request, meta, headers, principal, voice.clone()) {
         Ok(exchange) => exchange,
@@ -76,7 +76,7 @@ fn try_begin(
         headers::check_params(headers, &method, &object, &catalogue)?;
     }
     if let Some(answer) = edge.answer_directly(&method, Some(&params), &voice) {
-        return answer.map(|result| Exchange::Answered(voice.complete(&id, &result)));
+        return answer.map(|result| Exchange::Answered(complete(&id, &result)));
     }
 
     let peer = Peer::new(
@@ -119,28 +119,18 @@ fn try_begin(
         asked: 0,
         ask_at: None,
     };
-    match retried {
-        Some((
-            ParkedCall {
-                running,
-                asks,
-                asked,
-            },
-            place,
-        )) => {
-            call.running = Some(running);
-            call.asked = asked;
-            call.place = Some(place);
-            if !asks.is_empty() {
-                // What was not answered is asked again, at once.
-                call.asks = asks;
-                call.ask_at = Some(Instant::now());
-            }
+    if let Some((parked, place)) = retried {
+        call.running = Some(parked.running);
+        call.asked = parked.asked;
+        call.place = Some(place);
+        if !parked.asks.is_empty() {
+            // What was not answered is asked again, at once.
+            call.asks = parked.asks;
+            call.ask_at = Some(Instant::now());
         }
-        None => {
-            let wants = call.narrator.wants(meta.trace_parent);
-            call.running = Some(edge.start(&call.method, Some(params), peer, wants));
-        }
+    } else {
+        let wants = call.narrator.wants(meta.trace_parent);
+        call.running = Some(edge.start(&call.method, Some(params), peer, wants));
     }
     Ok(Exchange::Stateless(Box::new(call)))
 }
@@ -239,9 +229,7 @@ impl StatelessCall {
                 .parking
                 .park(&self.edge.tracker, call, self.binding, self.place.take())?;
         result.request_state = Some(state);
-        Ok(self
-            .voice
-            .complete(&self.id, &self.voice.stamped(result.to_raw())))
+        Ok(complete(&self.id, &self.voice.stamped(result.to_raw())))
     }
 }
 

@@ -26,7 +26,7 @@ use crate::edge::{Edge, anonymous};
 use crate::exchange::{Exchange, Output};
 use crate::outlet::Outlet;
 use crate::pipe;
-use crate::render::{Voice, anonymous_error};
+use crate::render::anonymous_error;
 use crate::session::{Session, cancelled};
 use crate::stateless;
 use crate::writer::{LineSender, LineWriter};
@@ -180,7 +180,7 @@ impl Pipe {
                     Fault::MissingMeta(_) => Revision::NEWEST_STATELESS,
                     _ => self.session.spoken(),
                 };
-                let voice = Voice::new(revision, &self.edge.catalogue().identity);
+                let voice = self.edge.voice(revision);
                 self.send(voice.error(&id, &fault).message).await;
             }
         }
@@ -200,7 +200,7 @@ impl Pipe {
     async fn stateless_request(&self, request: Request, meta: RequestMeta) {
         let id = request.id.clone();
         let cancel = self.gone.child_token();
-        let voice = Voice::new(Revision::NEWEST_STATELESS, &self.edge.catalogue().identity);
+        let voice = self.edge.voice(Revision::NEWEST_STATELESS);
         let refused = {
             let mut stateless = lock(&self.stateless);
             if stateless.contains_key(&id) {

@@ -31,10 +31,6 @@ pub(crate) struct Closed;
 
 /// Why a message was not queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "a caller that may drop the message decides on exactly these two"
-)]
 pub(crate) enum TrySendError {
     /// The reader is slower than we are, and the queue has no room.
     #[error("the output queue is full")]

@@ -47,7 +47,10 @@ pub(super) fn without_meta(contents: &Raw) -> Raw {
 /// Content blocks with at least one text among them: `value`, if there was none (TOOL-08).
 pub(super) fn with_text(content: Option<&Raw>, value: &Raw) -> Raw {
     let mut blocks = content.and_then(items).unwrap_or_default();
-    if !blocks.iter().any(|block| type_of(block).as_deref() == Some("text")) {
+    if !blocks
+        .iter()
+        .any(|block| type_of(block).as_deref() == Some("text"))
+    {
         blocks.push(ContentBlock::text(value.as_str()).to_raw());
     }
     to_raw(&blocks)

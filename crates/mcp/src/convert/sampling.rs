@@ -75,7 +75,9 @@ fn lowered_block(block: &Raw, features: &Features) -> Raw {
 
 fn check_content(message: &Raw, features: &Features) -> Result<(), Unrepresentable> {
     for block in blocks(message) {
-        let Some(kind) = content::type_of(&block) else { continue };
+        let Some(kind) = content::type_of(&block) else {
+            continue;
+        };
         let is_known = match kind.as_str() {
             "tool_use" | "tool_result" => features.sampling_tools,
             "audio" => features.audio,

@@ -17,8 +17,14 @@ fn lowered(convert: fn(&Raw, &Features) -> Raw, json: &str, features: &Features)
 
 /// The lowered form of one content block of a tool result.
 fn block(json: &str, features: &Features) -> String {
-    let result = lowered(call_tool_result, &format!(r#"{{"content":[{json}]}}"#), features);
-    let inner = result.strip_prefix(r#"{"content":["#).and_then(|rest| rest.strip_suffix("]}"));
+    let result = lowered(
+        call_tool_result,
+        &format!(r#"{{"content":[{json}]}}"#),
+        features,
+    );
+    let inner = result
+        .strip_prefix(r#"{"content":["#)
+        .and_then(|rest| rest.strip_suffix("]}"));
     inner.unwrap().to_owned()
 }
 
@@ -42,7 +48,10 @@ fn what_needs_no_change_is_not_copied() {
         for function in functions {
             let before = raw(plain);
             let after = function(&before, features);
-            assert!(std::ptr::eq(before.as_bytes(), after.as_bytes()), "{after:?}");
+            assert!(
+                std::ptr::eq(before.as_bytes(), after.as_bytes()),
+                "{after:?}"
+            );
         }
     }
     // The newest form is not even looked at.
@@ -52,9 +61,18 @@ fn what_needs_no_change_is_not_copied() {
 
 #[test]
 fn what_is_not_shaped_as_expected_is_left_alone() {
-    for odd in ["[]", "7", r#"{"content":7,"messages":{},"contents":"x","annotations":[],"arguments":[1],"inputSchema":true}"#] {
-        for function in [tool_definition, prompt_definition, call_tool_result, get_prompt_result] {
-            assert!(function(&raw(odd), V11).as_str().starts_with(odd.get(..2).unwrap()));
+    for odd in [
+        "[]",
+        "7",
+        r#"{"content":7,"messages":{},"contents":"x","annotations":[],"arguments":[1],"inputSchema":true}"#,
+    ] {
+        for function in [
+            tool_definition,
+            prompt_definition,
+            call_tool_result,
+            get_prompt_result,
+        ] {
+            assert_eq!(function(&raw(odd), V11), raw(odd));
         }
     }
 }
@@ -83,7 +101,10 @@ fn tools_lose_what_each_revision_lacks() {
 #[test]
 fn a_tools_title_moves_into_its_annotations_once() {
     let title = |json| lowered(tool_definition, json, V03);
-    assert_eq!(title(r#"{"title":"T"}"#), r#"{"annotations":{"title":"T"}}"#);
+    assert_eq!(
+        title(r#"{"title":"T"}"#),
+        r#"{"annotations":{"title":"T"}}"#
+    );
     assert_eq!(
         title(r#"{"title":"T","annotations":{"title":"own"}}"#),
         r#"{"annotations":{"title":"own"}}"#
@@ -92,7 +113,11 @@ fn a_tools_title_moves_into_its_annotations_once() {
 
 #[test]
 fn output_schemas_of_other_values_are_dropped() {
-    for schema in [r#"{"type":"array"}"#, r#"{"anyOf":[]}"#, r#"{"type":["object","null"]}"#] {
+    for schema in [
+        r#"{"type":"array"}"#,
+        r#"{"anyOf":[]}"#,
+        r#"{"type":["object","null"]}"#,
+    ] {
         let tool = format!(r#"{{"outputSchema":{schema}}}"#);
         assert_eq!(lowered(tool_definition, &tool, V26), tool);
         assert_eq!(lowered(tool_definition, &tool, V11), "{}");
@@ -102,7 +127,8 @@ fn output_schemas_of_other_values_are_dropped() {
 
 #[test]
 fn boolean_properties_become_objects() {
-    let tool = r#"{"inputSchema":{"type":"object","properties":{"a":true,"b":false,"c":{"x":true}}}}"#;
+    let tool =
+        r#"{"inputSchema":{"type":"object","properties":{"a":true,"b":false,"c":{"x":true}}}}"#;
     assert_eq!(lowered(tool_definition, tool, V26), tool);
     assert_eq!(
         lowered(tool_definition, tool, V11),
@@ -115,7 +141,10 @@ fn resources_and_prompts_lose_what_each_revision_lacks() {
     let resource = r#"{"uri":"x:y","name":"n","title":"T","icons":[],"_meta":{},"annotations":{"priority":1,"lastModified":"2025"},"size":3}"#;
     for function in [resource_definition, template_definition] {
         assert_eq!(lowered(function, resource, V11), resource);
-        assert_eq!(lowered(function, resource, V06), resource.replace(r#""icons":[],"#, ""));
+        assert_eq!(
+            lowered(function, resource, V06),
+            resource.replace(r#""icons":[],"#, "")
+        );
         assert_eq!(
             lowered(function, resource, V03),
             r#"{"uri":"x:y","name":"n","annotations":{"priority":1},"size":3}"#
@@ -123,15 +152,25 @@ fn resources_and_prompts_lose_what_each_revision_lacks() {
     }
     let prompt = r#"{"name":"n","title":"T","arguments":[{"name":"a","title":"A","required":true}],"icons":[]}"#;
     assert_eq!(lowered(prompt_definition, prompt, V11), prompt);
-    assert_eq!(lowered(prompt_definition, prompt, V24), r#"{"name":"n","arguments":[{"name":"a","required":true}]}"#);
+    assert_eq!(
+        lowered(prompt_definition, prompt, V24),
+        r#"{"name":"n","arguments":[{"name":"a","required":true}]}"#
+    );
 }
 
 #[test]
 fn implementations_lose_what_each_revision_lacks() {
-    let own = r#"{"name":"n","title":"T","version":"1","description":"d","websiteUrl":"x:y","icons":[]}"#;
+    let own =
+        r#"{"name":"n","title":"T","version":"1","description":"d","websiteUrl":"x:y","icons":[]}"#;
     assert_eq!(lowered(implementation, own, V11), own);
-    assert_eq!(lowered(implementation, own, V06), r#"{"name":"n","title":"T","version":"1"}"#);
-    assert_eq!(lowered(implementation, own, V24), r#"{"name":"n","version":"1"}"#);
+    assert_eq!(
+        lowered(implementation, own, V06),
+        r#"{"name":"n","title":"T","version":"1"}"#
+    );
+    assert_eq!(
+        lowered(implementation, own, V24),
+        r#"{"name":"n","version":"1"}"#
+    );
 }
 
 #[test]
@@ -142,7 +181,10 @@ fn results_lose_what_belongs_to_the_stateless_era() {
         assert_eq!(lowered(result, full, features), r#"{"tools":[]}"#);
     }
     let own_meta = r#"{"resultType":"complete","contents":[],"_meta":{"io.modelcontextprotocol/serverInfo":1,"a":1}}"#;
-    assert_eq!(lowered(read_resource_result, own_meta, V11), r#"{"contents":[],"_meta":{"a":1}}"#);
+    assert_eq!(
+        lowered(read_resource_result, own_meta, V11),
+        r#"{"contents":[],"_meta":{"a":1}}"#
+    );
 }
 
 /// REVISIONS §12, C41.
@@ -150,10 +192,14 @@ fn results_lose_what_belongs_to_the_stateless_era() {
 fn content_becomes_what_each_revision_has() {
     let link = r#"{"type":"resource_link","uri":"x:y","name":"N","icons":[],"_meta":{}}"#;
     assert_eq!(block(link, V11), link);
-    assert_eq!(block(link, V06), r#"{"type":"resource_link","uri":"x:y","name":"N","_meta":{}}"#);
+    assert_eq!(
+        block(link, V06),
+        r#"{"type":"resource_link","uri":"x:y","name":"N","_meta":{}}"#
+    );
     assert_eq!(block(link, V03), r#"{"type":"text","text":"N <x:y>"}"#);
 
-    let audio = r#"{"type":"audio","data":"AAAA","mimeType":"audio/wav","annotations":{"priority":1}}"#;
+    let audio =
+        r#"{"type":"audio","data":"AAAA","mimeType":"audio/wav","annotations":{"priority":1}}"#;
     assert_eq!(block(audio, V03), audio);
     assert_eq!(
         block(audio, V24),
@@ -187,7 +233,8 @@ fn structured_content_is_kept_or_told() {
         let other = format!(r#"{{"content":[{{"type":"image"}}],"structuredContent":{value}}}"#);
         assert_eq!(lowered(call_tool_result, &other, V26), other);
         for features in [V24, V03, V06, V11] {
-            let told = format!(r#"{{"content":[{{"type":"image"}},{{"type":"text","text":"{value}"}}]}}"#);
+            let told =
+                format!(r#"{{"content":[{{"type":"image"}},{{"type":"text","text":"{value}"}}]}}"#);
             assert_eq!(lowered(call_tool_result, &other, features), told);
         }
     }
@@ -209,9 +256,16 @@ fn prompt_messages_are_lowered() {
 
 #[test]
 fn resource_contents_are_lowered() {
-    let result = r#"{"resultType":"complete","contents":[{"uri":"x:y","text":"t","_meta":{}}],"ttlMs":0}"#;
-    assert_eq!(lowered(read_resource_result, result, V06), r#"{"contents":[{"uri":"x:y","text":"t","_meta":{}}]}"#);
-    assert_eq!(lowered(read_resource_result, result, V03), r#"{"contents":[{"uri":"x:y","text":"t"}]}"#);
+    let result =
+        r#"{"resultType":"complete","contents":[{"uri":"x:y","text":"t","_meta":{}}],"ttlMs":0}"#;
+    assert_eq!(
+        lowered(read_resource_result, result, V06),
+        r#"{"contents":[{"uri":"x:y","text":"t","_meta":{}}]}"#
+    );
+    assert_eq!(
+        lowered(read_resource_result, result, V03),
+        r#"{"contents":[{"uri":"x:y","text":"t"}]}"#
+    );
 }
 
 fn elicited(json: &str, features: &Features) -> Result<String, Unrepresentable> {
@@ -223,9 +277,13 @@ fn elicited(json: &str, features: &Features) -> Result<String, Unrepresentable> 
 #[test]
 fn forms_are_put_in_older_words() {
     let form = |properties: &str| {
-        format!(r#"{{"mode":"form","message":"m","requestedSchema":{{"type":"object","properties":{properties}}}}}"#)
+        format!(
+            r#"{{"mode":"form","message":"m","requestedSchema":{{"type":"object","properties":{properties}}}}}"#
+        )
     };
-    let titled = form(r#"{"c":{"type":"string","title":"C","oneOf":[{"const":"r","title":"Red"},{"const":"g","title":"Green"}],"default":"r"}}"#);
+    let titled = form(
+        r#"{"c":{"type":"string","title":"C","oneOf":[{"const":"r","title":"Red"},{"const":"g","title":"Green"}],"default":"r"}}"#,
+    );
     for features in [V11, V26] {
         assert_eq!(elicited(&titled, features), Ok(titled.clone()));
     }
@@ -234,15 +292,27 @@ fn forms_are_put_in_older_words() {
         r#"{"message":"m","requestedSchema":{"type":"object","properties":{"c":{"type":"string","title":"C","default":"r","enum":["r","g"],"enumNames":["Red","Green"]}}}}"#
     );
     let plain = form(r#"{"n":{"type":"integer","default":1},"e":{"type":"string","enum":["a"]}}"#);
-    assert_eq!(elicited(&plain, V06).unwrap(), plain.replace(r#""mode":"form","#, ""));
+    assert_eq!(
+        elicited(&plain, V06).unwrap(),
+        plain.replace(r#""mode":"form","#, "")
+    );
 
     let several = form(r#"{"c":{"type":"array","items":{"type":"string","enum":["a"]}}}"#);
     assert_eq!(elicited(&several, V11), Ok(several.clone()));
-    assert_eq!(elicited(&several, V06), Err(Unrepresentable::FormField("c".to_owned())));
+    assert_eq!(
+        elicited(&several, V06),
+        Err(Unrepresentable::FormField("c".to_owned()))
+    );
     let odd = form(r#"{"c":{"type":"string","oneOf":[{"pattern":"x"}]}}"#);
-    assert_eq!(elicited(&odd, V06), Err(Unrepresentable::FormField("c".to_owned())));
+    assert_eq!(
+        elicited(&odd, V06),
+        Err(Unrepresentable::FormField("c".to_owned()))
+    );
     for features in [V24, V03] {
-        assert_eq!(elicited(&plain, features), Err(Unrepresentable::Elicitation));
+        assert_eq!(
+            elicited(&plain, features),
+            Err(Unrepresentable::Elicitation)
+        );
     }
 }
 
@@ -250,7 +320,11 @@ fn forms_are_put_in_older_words() {
 #[test]
 fn urls_carry_an_id_where_the_revision_has_one() {
     let url = r#"{"mode":"url","message":"m","url":"https://a.example"}"#;
-    let with_id = |id| format!(r#"{{"mode":"url","message":"m","url":"https://a.example","elicitationId":"{id}"}}"#);
+    let with_id = |id| {
+        format!(
+            r#"{{"mode":"url","message":"m","url":"https://a.example","elicitationId":"{id}"}}"#
+        )
+    };
     assert_eq!(elicited(url, V26).unwrap(), url);
     assert_eq!(elicited(&with_id("own"), V26).unwrap(), url);
     assert_eq!(elicited(url, V11).unwrap(), with_id("minted"));
@@ -266,7 +340,8 @@ fn sampled(json: &str, features: &Features) -> Result<String, Unrepresentable> {
 /// SAMP-02, TRANSLATION §6.4.
 #[test]
 fn sampling_is_put_in_older_words() {
-    let plain = r#"{"messages":[{"role":"user","content":{"type":"text","text":"a"}}],"maxTokens":9}"#;
+    let plain =
+        r#"{"messages":[{"role":"user","content":{"type":"text","text":"a"}}],"maxTokens":9}"#;
     for features in [V24, V03, V06, V11, V26] {
         assert_eq!(sampled(plain, features).unwrap(), plain);
     }
@@ -286,13 +361,21 @@ fn sampling_is_put_in_older_words() {
 fn sampling_that_cannot_be_put_in_older_words_is_refused() {
     let tools = r#"{"messages":[],"tools":[{"name":"t","inputSchema":{"type":"object"},"outputSchema":{"type":"array"}}]}"#;
     assert_eq!(sampled(tools, V26).unwrap(), tools);
-    assert_eq!(sampled(tools, V11).unwrap(), tools.replace(r#","outputSchema":{"type":"array"}"#, ""));
+    assert_eq!(
+        sampled(tools, V11).unwrap(),
+        tools.replace(r#","outputSchema":{"type":"array"}"#, "")
+    );
     assert_eq!(sampled(tools, V06), Err(Unrepresentable::SamplingTools));
 
-    let message = |block: &str| format!(r#"{{"messages":[{{"role":"user","content":[{block}]}}]}}"#);
-    let tool_result = message(r#"{"type":"tool_result","toolUseId":"1","content":[],"structuredContent":[1]}"#);
+    let message =
+        |block: &str| format!(r#"{{"messages":[{{"role":"user","content":[{block}]}}]}}"#);
+    let tool_result =
+        message(r#"{"type":"tool_result","toolUseId":"1","content":[],"structuredContent":[1]}"#);
     assert_eq!(sampled(&tool_result, V26).unwrap(), tool_result);
-    assert_eq!(sampled(&tool_result, V11).unwrap(), tool_result.replace(r#","structuredContent":[1]"#, ""));
+    assert_eq!(
+        sampled(&tool_result, V11).unwrap(),
+        tool_result.replace(r#","structuredContent":[1]"#, "")
+    );
     let refused = |kind: &str| Err(Unrepresentable::SamplingContent(kind.to_owned()));
     assert_eq!(sampled(&tool_result, V06), refused("tool_result"));
     let audio = message(r#"{"type":"audio","data":"","mimeType":"a/w"}"#);

@@ -56,7 +56,7 @@ impl Default for HttpOptions {
             retry: Duration::from_secs(1),
             replay: Replay::default(),
             max_sessions: 65_536,
-            session_idle: Duration::from_secs(3600),
+            session_idle: Duration::from_hours(1),
         }
     }
 }

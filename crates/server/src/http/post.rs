@@ -299,15 +299,13 @@ impl Endpoint {
             _ => spoken(headers),
         };
         match message {
-            Message::Request(request) => {
-                Voice::new(revision, &self.edge.catalogue().identity).error(&request.id, fault)
-            }
+            Message::Request(request) => self.edge.voice(revision).error(&request.id, fault),
             _ => anonymous_error(revision, fault),
         }
     }
 
     fn voice(&self, headers: &HeaderMap) -> Voice {
-        Voice::new(spoken(headers), &self.edge.catalogue().identity)
+        self.edge.voice(spoken(headers))
     }
 }
 

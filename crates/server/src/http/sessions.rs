@@ -17,8 +17,6 @@ use crate::outlet::Outlet;
 use crate::seal::random;
 use crate::session::Session;
 
-/// How often idle sessions and finished streams are looked for.
-const SWEEP: Duration = Duration::from_secs(30);
 /// The most streams of one session that are kept for a client that may come back.
 const MAX_STREAMS: usize = 256;
 
@@ -142,16 +140,13 @@ impl Sessions {
         lock(&self.table).values().map(Arc::clone).collect()
     }
 
-    /// Ends what nobody uses any more, from time to time.
-    pub(super) async fn sweep(&self) {
-        loop {
-            tokio::time::sleep(SWEEP.min(self.idle)).await;
-            for session in self.all() {
-                session.sweep_streams();
-                if session.is_idle() && session.used().elapsed() >= self.idle {
-                    tracing::debug!("ended an idle session");
-                    self.remove(&session);
-                }
+    /// Ends what nobody uses any more.
+    pub(super) fn sweep(&self) {
+        for session in self.all() {
+            session.sweep_streams();
+            if session.is_idle() && session.used().elapsed() >= self.idle {
+                tracing::debug!("ended an idle session");
+                self.remove(&session);
             }
         }
     }

@@ -33,10 +33,12 @@ impl Asks {
             return;
         };
         let waiting = self.lock().waiting.remove(&id);
-        match waiting {
-            Some(reply) => drop(reply.send(response.outcome.map_err(AskError::Refused))),
-            None => tracing::debug!(%id, "ignored an answer that nobody waits for"),
-        }
+        let Some(reply) = waiting else {
+            tracing::debug!(%id, "ignored an answer that nobody waits for");
+            return;
+        };
+        // The call may have ended meanwhile.
+        drop(reply.send(response.outcome.map_err(AskError::Refused)));
     }
 
     /// Nobody will answer any more.

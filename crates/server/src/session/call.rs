@@ -24,7 +24,7 @@ enum Work {
     Running {
         method: Box<str>,
         narrator: Narrator,
-        running: Running,
+        running: Box<Running>,
     },
     Subscribing(Boxed<Outcome>),
 }
@@ -41,7 +41,7 @@ impl SessionCall {
         let work = Work::Running {
             method,
             narrator,
-            running,
+            running: Box::new(running),
         };
         Self {
             session,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plexus_mcp::messages::{ClientCapabilities, InitializeResult};
-use plexus_mcp::{Era, Revision, convert};
+use plexus_mcp::{Era, Revision};
 use plexus_service::{Fault, Peer};
 use plexus_wire::{Object, Raw, Request};
 
@@ -11,7 +11,7 @@ use super::{Agreed, Session};
 use crate::edge::anonymous;
 use crate::exchange::Exchange;
 use crate::options::Profile;
-use crate::render::{Voice, json};
+use crate::render::{complete, json};
 
 impl Session {
     /// Settles the revision and answers with what we are (LIFE-02, LIFE-07).
@@ -34,11 +34,11 @@ impl Session {
         };
         let revision = self.negotiate(requested)?;
         let catalogue = self.edge.catalogue();
-        let voice = Voice::new(revision, &catalogue.identity);
+        let voice = self.edge.voice(revision);
         let result = InitializeResult {
             protocol_version: revision.as_str().to_owned(),
             capabilities: catalogue.capabilities.to_raw(revision.features()),
-            server_info: convert::implementation(&catalogue.identity.to_raw(), revision.features()),
+            server_info: voice.server_info.clone(),
             instructions: catalogue.instructions.clone(),
         };
         let client_info = params.get("clientInfo").cloned();
@@ -46,14 +46,9 @@ impl Session {
 
         let mut state = self.state();
         state.lifecycle.initialize()?;
-        state.agreed = Some(Agreed {
-            peer,
-            voice: voice.clone(),
-        });
+        state.agreed = Some(Agreed { peer, voice });
         drop(state);
-        Ok(Exchange::Answered(
-            voice.complete(&request.id, &result.to_raw()),
-        ))
+        Ok(Exchange::Answered(complete(&request.id, &result.to_raw())))
     }
 
     /// The requested revision if a handshake can open it, else the newest that it can (C03).

@@ -1,0 +1,169 @@
+//! Tools that answer to every spelling of their names.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use plexus_mcp::method;
+use plexus_service::{
+    Boxed, Call, Catalogue, Fault, LocalService, Outcome, Peer, Raw, Section, Service, Updates,
+};
+use plexus_wire::Object;
+use serde::Deserialize;
+use tokio::sync::watch;
+
+use crate::names::Names;
+
+/// A service whose tools may be called by any spelling of their names, whichever is shown (C11).
+///
+/// Names are looked up whole and never taken apart, so it does not matter whether a namespace or a
+/// method has an underscore of its own (C50).
+#[derive(Debug)]
+pub struct Aliased {
+    service: LocalService,
+    names: Names,
+    /// The shown name of every tool, by its folded name.
+    shown: HashMap<String, String>,
+}
+
+impl Aliased {
+    /// Gives the tools of `service`, which stay the same, their aliases. `names` is how they are
+    /// shown.
+    pub(crate) fn new(service: LocalService, names: Names) -> Self {
+        let catalogue = service.catalogue();
+        let catalogue = catalogue.borrow();
+        let tools = catalogue.list(Section::Tools).entries().iter();
+        let shown = tools
+            .map(|tool| (folded(&tool.key), tool.key.as_ref().to_owned()))
+            .collect();
+        Self {
+            service,
+            names,
+            shown,
+        }
+    }
+
+    /// The parameters of `tools/call` with the name under which the service knows the tool.
+    fn resolved(&self, params: Raw) -> Result<Raw, Fault> {
+        let Ok(Named { name }) = params.decode() else {
+            // The service says what is wrong with them.
+            return Ok(params);
+        };
+        match self.shown.get(&folded(&name)) {
+            Some(shown) if *shown == *name => Ok(params),
+            Some(shown) => renamed(&params, shown),
+            None => Err(self.unknown(name.into_owned())),
+        }
+    }
+
+    /// C12: the Substrate documents find fault with the form of a name before its meaning.
+    fn unknown(&self, name: String) -> Fault {
+        match self.names {
+            Names::Dotted if !name.contains('.') => {
+                Fault::InvalidParams(format!("Invalid tool name format: {name}"))
+            }
+            Names::Dotted | Names::Underscored => Fault::UnknownTool(name),
+        }
+    }
+}
+
+impl Service for Aliased {
+    fn catalogue(&self) -> watch::Receiver<Arc<Catalogue>> {
+        self.service.catalogue()
+    }
+
+    fn call(&self, mut call: Call) -> Boxed<Outcome> {
+        if &*call.method == method::TOOLS_CALL {
+            match self.resolved(call.params) {
+                Ok(params) => call.params = params,
+                Err(fault) => return Box::pin(std::future::ready(Err(fault))),
+            }
+        }
+        self.service.call(call)
+    }
+
+    fn subscribe(&self, peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {
+        self.service.subscribe(peer, uri)
+    }
+}
+
+#[derive(Deserialize)]
+struct Named<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+}
+
+/// What all spellings of a name have in common.
+fn folded(name: &str) -> String {
+    name.replace('.', "_")
+}
+
+fn renamed(params: &Raw, name: &str) -> Result<Raw, Fault> {
+    let invalid = |error: &dyn std::error::Error| Fault::InvalidParams(error.to_string());
+    let mut params = Object::parse(params).map_err(|error| invalid(&error))?;
+    params.set("name", Raw::encode(name).map_err(|error| invalid(&error))?);
+    Ok(params.into_raw())
+}
+
+#[cfg(test)]
+mod tests {
+    use plexus_service::Fault;
+
+    use crate::Names;
+    use crate::testing::{Caller, text};
+
+    /// C11, S003-16: whichever spelling is shown, both are understood.
+    #[tokio::test]
+    async fn every_spelling_is_understood() {
+        for names in [Names::Dotted, Names::Underscored] {
+            let caller = Caller::of(names);
+            for name in ["echo.once", "echo_once"] {
+                let result = caller.call(name, r#"{"message":"hi"}"#).await.unwrap();
+                assert_eq!(
+                    text(&result),
+                    "hi",
+                    "{name} where {names:?} names are shown"
+                );
+            }
+        }
+    }
+
+    /// C12, S002-32: an unknown tool is called what the caller called it.
+    #[tokio::test]
+    async fn unknown_tools_keep_the_name_they_were_called_by() {
+        let caller = Caller::of(Names::Underscored);
+        for name in ["echo.twice", "echo_twice", "once", "", "Echo_once"] {
+            let fault = caller.call(name, "{}").await.unwrap_err();
+            assert_eq!(fault, Fault::UnknownTool(name.to_owned()));
+        }
+    }
+
+    /// S003-21, C12: only where names are dotted, and only what has no dot and is no alias.
+    #[tokio::test]
+    async fn a_name_without_a_dot_has_the_wrong_format_where_names_are_dotted() {
+        let caller = Caller::of(Names::Dotted);
+        let fault = caller.call("twice", "{}").await.unwrap_err();
+        assert_eq!(
+            fault,
+            Fault::InvalidParams("Invalid tool name format: twice".to_owned())
+        );
+        let fault = caller.call("echo.twice", "{}").await.unwrap_err();
+        assert_eq!(fault, Fault::UnknownTool("echo.twice".to_owned()));
+    }
+
+    /// What the name does not concern goes through: other members, and calls without a name.
+    #[tokio::test]
+    async fn only_the_name_is_looked_at() {
+        let caller = Caller::of(Names::Underscored);
+        let params = r#"{"_meta":{"a":1.50},"arguments":{"message":"hi"},"name":"echo.once"}"#;
+        assert_eq!(text(&caller.call_with(params).await.unwrap()), "hi");
+        for params in [
+            "{}",
+            r#"{"name":7}"#,
+            r#"{"name":"echo.ping","name":"echo.once"}"#,
+        ] {
+            let fault = caller.call_with(params).await.unwrap_err();
+            assert!(matches!(fault, Fault::InvalidParams(_)), "{params}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! A caller of the built-in tools, for tests.
+
+use std::sync::Arc;
+
+use plexus_mcp::Revision;
+use plexus_mcp::messages::ClientCapabilities;
+use plexus_service::{Call, EventReceiver, EventSender, Fault, Peer, Principal, Raw, Service};
+use plexus_wire::Limits;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Aliased, Names};
+
+/// Calls tools, and wants progress.
+pub(crate) struct Caller {
+    service: Aliased,
+    sender: EventSender,
+    pub(crate) events: EventReceiver,
+}
+
+impl Caller {
+    /// Calls the built-in service with these names.
+    pub(crate) fn of(names: Names) -> Self {
+        let peer = Peer::new(
+            Revision::V2025_11_25,
+            ClientCapabilities::default(),
+            None,
+            Principal::anonymous(),
+        );
+        let (sender, events) = EventSender::channel(Arc::new(peer), true, None);
+        let service = crate::service(names, "1.2.3").unwrap();
+        Self {
+            service,
+            sender,
+            events,
+        }
+    }
+
+    /// Calls a tool.
+    pub(crate) async fn call(&self, name: &str, arguments: &str) -> Result<Value, Fault> {
+        self.call_with(&format!(r#"{{"name":"{name}","arguments":{arguments}}}"#))
+            .await
+    }
+
+    /// Sends `tools/call` with these parameters.
+    pub(crate) async fn call_with(&self, params: &str) -> Result<Value, Fault> {
+        let params = Raw::parse(params.to_owned().into(), &Limits::default()).unwrap();
+        let call = Call::new(
+            "tools/call",
+            Some(params),
+            self.sender.clone(),
+            CancellationToken::new(),
+        );
+        let result = self.service.call(call).await?;
+        Ok(result.decode().unwrap())
+    }
+}
+
+/// The text of the first block of a result.
+pub(crate) fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap()
+}
