@@ -1,2 +1,146 @@
-//! plexus
-fn main() {}
+//! The fixture server: offers what the official conformance suites and our peer tests call.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "JsonSchema and json! expand to serde_json::to_value; neither is on a hot path here"
+)]
+
+mod asking;
+mod changes;
+mod events;
+mod fixtures;
+mod media;
+mod prompts;
+mod resources;
+mod schemas;
+mod tools;
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{Parser, ValueEnum};
+use plexus_server::http::{HttpOptions, HttpServer, SsePaths};
+use plexus_server::{Edge, Options, Served, stdio};
+use tracing_subscriber::EnvFilter;
+
+/// Shorter than `test_reconnection` is silent, so that its client is let go and has to come back.
+const RELEASE_AFTER: Duration = Duration::from_millis(300);
+
+/// Serves the fixtures of the MCP conformance suites.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(flatten)]
+    transport: Transport,
+    /// Which revisions are served: those with a handshake, those without, or both.
+    #[arg(long, value_enum, default_value_t = Era::Both)]
+    era: Era,
+    /// What is logged to stderr: a level, or a filter such as `plexus_server=debug`.
+    #[arg(long, value_name = "FILTER", default_value = "warn")]
+    log_level: String,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct Transport {
+    /// Serve Streamable HTTP on this address.
+    #[arg(long, value_name = "ADDR")]
+    http: Option<SocketAddr>,
+    /// Serve Streamable HTTP and, at /sse, HTTP+SSE of 2024-11-05 on this address.
+    #[arg(long, value_name = "ADDR")]
+    sse: Option<SocketAddr>,
+    /// Serve standard input and output.
+    #[arg(long)]
+    stdio: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Era {
+    Legacy,
+    Modern,
+    Both,
+}
+
+impl From<Era> for Served {
+    fn from(era: Era) -> Self {
+        match era {
+            Era::Legacy => Self::Handshake,
+            Era::Modern => Self::Stateless,
+            Era::Both => Self::Both,
+        }
+    }
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let Arguments {
+        transport,
+        era,
+        log_level,
+    } = Arguments::parse();
+    let filter = EnvFilter::try_new(log_level).context("--log-level")?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+
+    let mut options = Options::default();
+    options.served = era.into();
+    let edge = Edge::new(Arc::new(fixtures::service()?), options)?;
+    let mut serving = pin!(serve(&edge, transport));
+    tokio::select! {
+        served = &mut serving => served,
+        signal = asked_to_end() => {
+            signal.context("cannot wait for signals")?;
+            edge.shut_down();
+            serving.await
+        }
+    }
+}
+
+async fn serve(edge: &Arc<Edge>, transport: Transport) -> anyhow::Result<()> {
+    let mut options = HttpOptions::default();
+    options.release_after = Some(RELEASE_AFTER);
+    options.sse = transport.sse.map(|_| SsePaths::default());
+    match transport.http.or(transport.sse) {
+        Some(address) => serve_http(edge, address, options).await,
+        None => stdio::serve(edge)
+            .await
+            .context("standard input and output"),
+    }
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "whoever starts the server has to learn its port"
+)]
+async fn serve_http(
+    edge: &Arc<Edge>,
+    address: SocketAddr,
+    options: HttpOptions,
+) -> anyhow::Result<()> {
+    let server = HttpServer::bind(Arc::clone(edge), &[address], options).await?;
+    for address in server.addresses() {
+        eprintln!("listening on http://{address}{}", server.path());
+    }
+    server.run().await;
+    Ok(())
+}
+
+/// Waits for SIGINT or SIGTERM.
+async fn asked_to_end() -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => interrupted,
+            _ = terminate.recv() => Ok(()),
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await
+}

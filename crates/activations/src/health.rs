@@ -1,5 +1,10 @@
 //! Tells whether the server is alive, and for how long it has been.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "deriving JsonSchema expands to serde_json::to_value, which runs once at the start"
+)]
+
 use jiff::Timestamp;
 use plexus_service::{Builder, Context, Json, ToolAnnotations};
 use schemars::JsonSchema;
@@ -16,7 +21,7 @@ pub fn health(builder: Builder, names: Names) -> Builder {
         .title("Check health")
         .description("Reports that the server is healthy, since when it runs, and its time")
         .annotations(ToolAnnotations::new().read_only(true).open_world(false));
-    builder.tool(tool, async move |NoArguments {}, _: Context| {
+    builder.tool(tool, move |NoArguments {}, _: Context| async move {
         Json(Health {
             status: Status::Healthy,
             uptime_seconds: started.elapsed().as_secs(),

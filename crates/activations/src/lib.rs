@@ -18,17 +18,17 @@
 //!
 //! What is deliberately absent: revisions, transports, and whatever joins other servers.
 
-mod activations;
 mod aliased;
 mod echo;
 mod health;
 mod names;
+mod service;
 
-pub use activations::service;
 pub use aliased::Aliased;
 pub use echo::echo;
 pub use health::health;
 pub use names::Names;
+pub use service::service;
 
 #[cfg(test)]
 mod testing;

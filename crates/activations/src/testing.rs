@@ -23,7 +23,7 @@ impl Caller {
     pub(crate) fn of(names: Names) -> Self {
         let peer = Peer::new(
             Revision::V2025_11_25,
-            ClientCapabilities::default(),
+            ClientCapabilities::none(),
             None,
             Principal::anonymous(),
         );

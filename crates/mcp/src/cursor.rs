@@ -188,7 +188,7 @@ mod tests {
             .unwrap()
             .next_cursor;
         let of_tools = page_of(&items, None).unwrap().next_cursor.unwrap();
-        let cut = &of_tools[..of_tools.len() - 3];
+        let cut = of_tools.get(3..).unwrap();
         for cursor in [
             of_prompts.as_deref().unwrap(),
             "",

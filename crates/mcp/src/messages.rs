@@ -70,3 +70,6 @@ pub use subscribe::{ListenParams, SubscriptionFilter};
 pub use tool::{
     CallToolParams, CallToolResult, Icon, ListParams, ListToolsResult, Tool, ToolAnnotations,
 };
+
+#[cfg(test)]
+mod tests;

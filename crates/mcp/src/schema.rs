@@ -44,7 +44,7 @@ const MAX_BACKTRACKING: usize = 100_000;
 /// A compiled schema.
 #[derive(Debug, Clone)]
 pub struct Validator {
-    validator: jsonschema::Validator,
+    compiled: jsonschema::Validator,
     size: Size,
     /// What violations call the instance.
     subject: &'static str,
@@ -77,14 +77,14 @@ impl Validator {
             .map_err(|error: serde_json::Error| self.whole(&error.to_string()))?;
         // Whether it is right is decided once for each part; what is wrong is told for each way
         // that leads to a part, of which there may be too many.
-        if self.validator.is_valid(&instance) {
+        if self.compiled.is_valid(&instance) {
             return Ok(());
         }
         if self.size.ways_through(&instance) > MAX_EXPLANATION {
             let message = "does not match the schema, which is too complex to say where";
             return Err(self.whole(message));
         }
-        let violations = self.validator.iter_errors(&instance).take(MAX_VIOLATIONS);
+        let violations = self.compiled.iter_errors(&instance).take(MAX_VIOLATIONS);
         Err(Violations(
             violations.map(|error| self.violation(&error)).collect(),
         ))
@@ -95,14 +95,14 @@ impl Validator {
             return Err(InvalidSchema::NotASchema);
         }
         let size = audit::audit(schema)?;
-        let validator = jsonschema::options()
+        let compiled = jsonschema::options()
             .with_draft(dialect(schema)?)
             .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKING))
             .offline()
             .build(schema)
             .map_err(|error| InvalidSchema::Rejected(shortened(&error.to_string())))?;
         Ok(Self {
-            validator,
+            compiled,
             size,
             subject,
         })

@@ -89,11 +89,13 @@ impl HttpServer {
                 .run_until_cancelled_owned(async move { keeper.keep_house().await }),
         );
         let limits = endpoint.options.connections.clone();
+        let serving = Arc::clone(&endpoint);
         let handler = move |request, _connection| {
-            let endpoint = Arc::clone(&endpoint);
+            let endpoint = Arc::clone(&serving);
             async move { endpoint.handle(request).await }
         };
         net::serve(listener, handler, &limits, &shutdown).await;
+        endpoint.sessions.end_all();
         housekeeping.close();
         housekeeping.wait().await;
     }

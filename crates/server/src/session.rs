@@ -222,8 +222,9 @@ impl Session {
                     return answer.map(|result| Exchange::Answered(complete(&id, &result)));
                 }
                 let meta = RequestMeta::read(params.as_ref())?;
-                let level = self.state().log_level;
-                let narrator = Narrator::new(voice.revision, meta.progress_token, Some(level));
+                let logs = self.edge.catalogue().capabilities.logging;
+                let level = logs.then(|| self.state().log_level);
+                let narrator = Narrator::new(voice.revision, meta.progress_token, level);
                 let wants = narrator.wants(meta.trace_parent);
                 let running = self.edge.start(&method, params, peer, wants);
                 let call = SessionCall::new(Arc::clone(self), voice, id, method, narrator, running);

@@ -117,6 +117,7 @@ fn try_begin(
         running: None,
         asks: Vec::new(),
         asked: 0,
+        volunteered: Object::new(),
         ask_at: None,
     };
     if let Some((parked, place)) = retried {
@@ -129,6 +130,7 @@ fn try_begin(
             call.ask_at = Some(Instant::now());
         }
     } else {
+        call.volunteered = retry::answers(&object)?;
         let wants = call.narrator.wants(meta.trace_parent);
         call.running = Some(edge.start(&call.method, Some(params), peer, wants));
     }
@@ -150,6 +152,8 @@ pub(crate) struct StatelessCall {
     running: Option<Running>,
     asks: Vec<(String, Ask)>,
     asked: u32,
+    /// Answers that came with the request before anything was asked.
+    volunteered: Object,
     /// When the questions collected so far are put.
     ask_at: Option<Instant>,
 }
@@ -188,6 +192,10 @@ impl StatelessCall {
             ask.answer(Err(AskError::Unsupported(capability)));
             return;
         }
+        if let Some(answer) = self.volunteered_for(&ask) {
+            ask.answer(Ok(answer));
+            return;
+        }
         self.asked += 1;
         let key = match &ask.key {
             Some(key) if !self.asks.iter().any(|(other, _)| other == key) => key.clone(),
@@ -196,6 +204,13 @@ impl StatelessCall {
         self.asks.push((key, ask));
         self.ask_at
             .get_or_insert_with(|| Instant::now() + self.edge.options.collect_window);
+    }
+
+    /// A client may answer a question that has a name without being asked first: a server without
+    /// state could not tell the difference. Each answer is good for one question.
+    fn volunteered_for(&mut self, ask: &Ask) -> Option<Raw> {
+        let answer = self.volunteered.remove(ask.key.as_ref()?)?;
+        retry::check(&ask.question, &answer).ok().map(|()| answer)
     }
 
     fn park(&mut self) -> Answer {

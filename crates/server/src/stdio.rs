@@ -118,7 +118,6 @@ impl Pipe {
                         if let Some(line) = decoder.finish(&mut buffer) {
                             self.line(line).await;
                         }
-                        // Nobody is left to hear what a subscription would say.
                         self.gone.cancel();
                         return Ok(());
                     }
@@ -199,7 +198,7 @@ impl Pipe {
 
     async fn stateless_request(&self, request: Request, meta: RequestMeta) {
         let id = request.id.clone();
-        let cancel = self.gone.child_token();
+        let cancel = CancellationToken::new();
         let voice = self.edge.voice(Revision::NEWEST_STATELESS);
         let refused = {
             let mut stateless = lock(&self.stateless);
@@ -250,23 +249,29 @@ impl Pipe {
             return self.send(answer.message).await;
         }
         let outlet = self.session.outlet().clone();
+        let gone = self.gone.clone();
         self.tracker.spawn(async move {
             let listening = match &exchange {
                 Exchange::Listen(listen) => Some(listen.id().clone()),
                 _ => None,
             };
-            while let Some(output) = exchange.next_unless(&cancel).await {
-                let (message, last) = match output {
-                    Output::Message(message) => (message, false),
-                    Output::Answer(answer) => (answer.message, true),
+            loop {
+                let output = tokio::select! {
+                    output = exchange.next_unless(&cancel) => output,
+                    // Nobody is left to hear what a subscription would say.
+                    () = gone.cancelled(), if listening.is_some() => None,
                 };
-                // REVISIONS §23.1: on a pipe both ways of ending a subscription are used.
-                let ended = listening.as_ref().filter(|_| last).map(cancelled);
-                for line in ended.into_iter().chain([message]) {
-                    outlet.send(line).await;
-                }
-                if last {
-                    break;
+                match output {
+                    Some(Output::Message(message)) => outlet.send(message).await,
+                    Some(Output::Answer(answer)) => {
+                        if let Some(id) = &listening {
+                            // REVISIONS §23.1: on a pipe a subscription is ended in both ways.
+                            outlet.send(cancelled(id)).await;
+                        }
+                        outlet.send(answer.message).await;
+                        break;
+                    }
+                    None => break,
                 }
             }
             drop(entry);

@@ -1,5 +1,13 @@
 //! The server edge on an in-memory pipe: what needs a clock, a tiny limit or a faulty handler.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a failing test panics"
+)]
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,7 +90,7 @@ impl Client {
 }
 
 /// A stateless `tools/call`, with further parameters.
-fn stateless_call(id: Value, tool: &str, more: &Value) -> Value {
+fn stateless_call(id: i64, tool: &str, more: &Value) -> Value {
     let mut params = json!({
         "name": tool,
         "arguments": {},
@@ -133,15 +141,13 @@ fn answer() -> Value {
 #[tokio::test(start_paused = true)]
 async fn parked_calls_expire() {
     let mut client = Client::connect(greeter(), Options::default());
-    let first = client
-        .ask(stateless_call(json!(1), "greet", &json!({})))
-        .await;
+    let first = client.ask(stateless_call(1, "greet", &json!({}))).await;
     assert_eq!(first["result"]["resultType"], "input_required");
     let state = first["result"]["requestState"].clone();
 
     tokio::time::advance(Duration::from_secs(301)).await;
     let retry = json!({"requestState": state, "inputResponses": answer()});
-    let late = client.ask(stateless_call(json!(2), "greet", &retry)).await;
+    let late = client.ask(stateless_call(2, "greet", &retry)).await;
     assert_eq!(late["error"]["code"], -32602);
     assert_eq!(
         late["error"]["message"],
@@ -153,18 +159,16 @@ async fn parked_calls_expire() {
 #[tokio::test(start_paused = true)]
 async fn a_state_is_used_once() {
     let mut client = Client::connect(greeter(), Options::default());
-    let first = client
-        .ask(stateless_call(json!(1), "greet", &json!({})))
-        .await;
+    let first = client.ask(stateless_call(1, "greet", &json!({}))).await;
     let state = first["result"]["requestState"].clone();
     tokio::time::advance(Duration::from_secs(290)).await;
 
     let retry = json!({"requestState": state, "inputResponses": answer()});
-    let done = client.ask(stateless_call(json!(2), "greet", &retry)).await;
+    let done = client.ask(stateless_call(2, "greet", &retry)).await;
     assert_eq!(done["result"]["resultType"], "complete");
     assert_eq!(done["result"]["content"][0]["text"], r#"{"name":"Kim"}"#);
 
-    let again = client.ask(stateless_call(json!(3), "greet", &retry)).await;
+    let again = client.ask(stateless_call(3, "greet", &retry)).await;
     assert_eq!(
         again["error"]["message"],
         "requestState is invalid or expired"
@@ -177,12 +181,8 @@ async fn a_full_parking_table_refuses() {
     let mut options = Options::default();
     options.max_parked = 1;
     let mut client = Client::connect(greeter(), options);
-    client
-        .ask(stateless_call(json!(1), "greet", &json!({})))
-        .await;
-    let refused = client
-        .ask(stateless_call(json!(2), "greet", &json!({})))
-        .await;
+    client.ask(stateless_call(1, "greet", &json!({}))).await;
+    let refused = client.ask(stateless_call(2, "greet", &json!({}))).await;
     assert_eq!(refused["error"]["code"], -32603);
     assert!(
         refused["error"]["message"]

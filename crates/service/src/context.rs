@@ -185,8 +185,8 @@ impl Context {
         Ok(answer.roots)
     }
 
-    /// Waits until the caller no longer wants the answer. For handlers that have something to
-    /// undo; others are simply dropped.
+    /// Waits until the caller no longer wants the answer: for work that a handler started
+    /// elsewhere. The handler itself is dropped then.
     pub async fn cancelled(&self) {
         self.inner.cancel.cancelled().await;
     }

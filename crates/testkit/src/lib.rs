@@ -1,1 +1,31 @@
-//! Placeholder.
+//! Scripted MCP clients and schema checks for tests.
+//!
+//! [`StdioClient`] and [`HttpClient`] say exactly what a test tells them to, right or wrong;
+//! [`Client`] speaks one revision properly over any transport, so that one script serves all.
+//! Whatever a server sends to any of them is checked against the official schema of the revision
+//! spoken ([`Schemas`]): every test that uses them is also a test of every message it provokes.
+//!
+//! Nothing here waits for ever, and every server started here ends with its owner.
+//!
+//! A helper of tests fails by panicking, with a text that says what was expected.
+
+#![expect(
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "a helper of tests fails by panicking"
+)]
+
+mod child;
+mod client;
+mod http;
+mod patience;
+mod schemas;
+mod stdio;
+mod transcript;
+
+pub use child::{Exit, Listening};
+pub use client::{Client, Exchange, Transport};
+pub use http::{Answer, HttpClient, HttpRequest, StreamEvent, raw_exchange};
+pub use patience::{PATIENCE, within};
+pub use schemas::{Invalid, Schemas};
+pub use stdio::StdioClient;

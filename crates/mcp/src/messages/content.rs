@@ -4,7 +4,8 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use plexus_wire::Raw;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::codec::{decode, encodes, null_as_default, number, type_of};
+use super::annotations::Annotations;
+use super::codec::{decode, encodes, type_of};
 use super::resource::Resource;
 
 /// One block of a tool result or prompt message.
@@ -242,70 +243,6 @@ impl ResourceContents {
     pub fn uri(&self) -> &str {
         let (Self::Text { uri, .. } | Self::Blob { uri, .. }) = self;
         uri
-    }
-}
-
-/// Who speaks, or who is spoken to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "every revision has exactly these two"
-)]
-pub enum Role {
-    /// The human.
-    User,
-    /// The model.
-    Assistant,
-}
-
-/// Hints for how a client uses a block or resource.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Annotations {
-    /// For whom it is.
-    #[serde(
-        default,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub audience: Vec<Role>,
-    /// How much it matters, from 0 to 1.
-    #[serde(
-        serialize_with = "number::optional::serialize",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub priority: Option<f64>,
-    /// When it last changed, in ISO 8601; from 2025-06-18.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_modified: Option<String>,
-}
-
-impl Annotations {
-    /// No hints.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// For whom it is.
-    #[must_use]
-    pub fn audience(mut self, audience: impl IntoIterator<Item = Role>) -> Self {
-        self.audience = audience.into_iter().collect();
-        self
-    }
-
-    /// How much it matters; brought into the range from 0 to 1.
-    #[must_use]
-    pub fn priority(mut self, priority: f64) -> Self {
-        self.priority = Some(priority.clamp(0.0, 1.0));
-        self
-    }
-
-    /// When it last changed, in ISO 8601.
-    #[must_use]
-    pub fn last_modified(mut self, time: impl Into<String>) -> Self {
-        self.last_modified = Some(time.into());
-        self
     }
 }
 

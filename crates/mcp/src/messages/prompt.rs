@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use plexus_wire::Raw;
 use serde::{Deserialize, Serialize};
 
+use super::annotations::Role;
 use super::codec::{encodes, is_false, null_as_default};
-use super::content::{ContentBlock, Role};
+use super::content::ContentBlock;
 use super::tool::Icon;
 
 /// The definition of a prompt.
@@ -141,17 +142,6 @@ impl PromptArgument {
     }
 }
 
-/// The result of `prompts/list`. The definitions are raw, as a catalogue keeps them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ListPromptsResult {
-    /// The definitions.
-    pub prompts: Vec<Raw>,
-    /// Where the next page starts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
-}
-
 /// The params of `prompts/get`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GetPromptParams {
@@ -224,4 +214,4 @@ impl GetPromptResult {
     }
 }
 
-encodes!(Prompt, ListPromptsResult, GetPromptParams, GetPromptResult);
+encodes!(Prompt, GetPromptParams, GetPromptResult);

@@ -3,8 +3,9 @@
 use plexus_wire::Raw;
 use serde::{Deserialize, Serialize};
 
+use super::annotations::Annotations;
 use super::codec::{encodes, null_as_default};
-use super::content::{Annotations, ResourceContents};
+use super::content::ResourceContents;
 use super::tool::Icon;
 
 /// The definition of a resource.
@@ -198,28 +199,6 @@ impl ResourceTemplate {
     }
 }
 
-/// The result of `resources/list`. The definitions are raw, as a catalogue keeps them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ListResourcesResult {
-    /// The definitions.
-    pub resources: Vec<Raw>,
-    /// Where the next page starts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
-}
-
-/// The result of `resources/templates/list`. The definitions are raw, as a catalogue keeps them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ListResourceTemplatesResult {
-    /// The definitions.
-    pub resource_templates: Vec<Raw>,
-    /// Where the next page starts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
-}
-
 /// The params of `resources/read`, `resources/subscribe`, `resources/unsubscribe` and
 /// `notifications/resources/updated`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -248,11 +227,4 @@ impl ReadResourceResult {
     }
 }
 
-encodes!(
-    Resource,
-    ResourceTemplate,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ResourceUriParams,
-    ReadResourceResult,
-);
+encodes!(Resource, ResourceTemplate, ResourceUriParams, ReadResourceResult);

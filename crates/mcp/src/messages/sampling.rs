@@ -3,10 +3,11 @@
 use plexus_wire::Raw;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::annotations::Role;
 use super::codec::{
     decode, encodes, is_false, null_as_default, number, one_or_many, present, type_of,
 };
-use super::content::{ContentBlock, MediaContent, Role, TextContent};
+use super::content::{ContentBlock, MediaContent, TextContent};
 use super::tool::Tool;
 
 /// The params of `sampling/createMessage`.

@@ -9,6 +9,8 @@
 //! - Schemas for tools and forms are described by what each revision's own texts use of JSON Schema.
 //!   They hold more than that, and must: those descriptions stay open.
 
+#![cfg(test)]
+
 mod official;
 
 use official::Official;
@@ -55,7 +57,10 @@ fn what_is_not_lowered_is_noticed() {
         ("ReadResourceResult", read_resource_result().to_raw()),
     ];
     for (definition, message) in newest {
-        assert!(official.complaint(definition, &message).is_some(), "{definition}");
+        assert!(
+            official.complaint(definition, &message).is_some(),
+            "{definition}"
+        );
     }
 }
 
@@ -73,14 +78,31 @@ fn check(revision: Revision) {
 }
 
 fn check_definitions(official: &Official, features: &Features) {
-    official.accepts("Tool", &convert::tool_definition(&tool().to_raw(), features));
+    official.accepts(
+        "Tool",
+        &convert::tool_definition(&tool().to_raw(), features),
+    );
     let with_list = tool().output_schema(raw(r#"{"type":"array","items":true}"#));
-    official.accepts("Tool", &convert::tool_definition(&with_list.to_raw(), features));
-    let with_anything = tool().input_schema(raw(r#"{"type":"object","properties":{"a":true,"b":false}}"#));
-    official.accepts("Tool", &convert::tool_definition(&with_anything.to_raw(), features));
-    official.accepts("Tool", &convert::tool_definition(&Tool::new("bare").to_raw(), features));
+    official.accepts(
+        "Tool",
+        &convert::tool_definition(&with_list.to_raw(), features),
+    );
+    let with_anything = tool().input_schema(raw(
+        r#"{"type":"object","properties":{"a":true,"b":false}}"#,
+    ));
+    official.accepts(
+        "Tool",
+        &convert::tool_definition(&with_anything.to_raw(), features),
+    );
+    official.accepts(
+        "Tool",
+        &convert::tool_definition(&Tool::new("bare").to_raw(), features),
+    );
 
-    official.accepts("Resource", &convert::resource_definition(&resource().to_raw(), features));
+    official.accepts(
+        "Resource",
+        &convert::resource_definition(&resource().to_raw(), features),
+    );
     let template = ResourceTemplate::new("file:///{path}", "files")
         .title("Files")
         .description("All of them")
@@ -90,7 +112,10 @@ fn check_definitions(official: &Official, features: &Features) {
         .meta(meta());
     let template = convert::template_definition(&template.to_raw(), features);
     official.accepts("ResourceTemplate", &template);
-    official.accepts("Prompt", &convert::prompt_definition(&prompt().to_raw(), features));
+    official.accepts(
+        "Prompt",
+        &convert::prompt_definition(&prompt().to_raw(), features),
+    );
     let implementation = convert::implementation(&implementation().to_raw(), features);
     official.accepts("Implementation", &implementation);
 }
@@ -99,8 +124,13 @@ fn check_results(official: &Official, features: &Features) {
     let newest = |result: Raw| stamped(&result, false);
     let newest_cacheable = |result: Raw| stamped(&result, true);
 
-    let structured = [r#"{"a":1}"#, "[1]", "null"].map(|json| CallToolResult::structured(raw(json)));
-    let others = [call_tool_result(), CallToolResult::error("no"), CallToolResult::default()];
+    let structured =
+        [r#"{"a":1}"#, "[1]", "null"].map(|json| CallToolResult::structured(raw(json)));
+    let others = [
+        call_tool_result(),
+        CallToolResult::error("no"),
+        CallToolResult::default(),
+    ];
     for result in structured.into_iter().chain(others) {
         let result = convert::call_tool_result(&newest(result.to_raw()), features);
         official.accepts("CallToolResult", &result);
@@ -108,7 +138,10 @@ fn check_results(official: &Official, features: &Features) {
     let result = convert::get_prompt_result(&newest(get_prompt_result().to_raw()), features);
     official.accepts("GetPromptResult", &result);
     let result = newest_cacheable(read_resource_result().to_raw());
-    official.accepts("ReadResourceResult", &convert::read_resource_result(&result, features));
+    official.accepts(
+        "ReadResourceResult",
+        &convert::read_resource_result(&result, features),
+    );
 
     let values = (0..1_000).map(|number| number.to_string());
     let result = newest(CompleteResult::from(Completion::new(values)).to_raw());
@@ -116,50 +149,96 @@ fn check_results(official: &Official, features: &Features) {
 
     let next_cursor = Some("x".to_owned());
     let tools = vec![convert::tool_definition(&tool().to_raw(), features)];
-    let result = newest_cacheable(ListToolsResult { tools, next_cursor: next_cursor.clone() }.to_raw());
+    let result = newest_cacheable(
+        ListToolsResult {
+            tools,
+            next_cursor: next_cursor.clone(),
+        }
+        .to_raw(),
+    );
     official.accepts("ListToolsResult", &convert::result(&result, features));
     let prompts = vec![convert::prompt_definition(&prompt().to_raw(), features)];
-    let result = newest_cacheable(ListPromptsResult { prompts, next_cursor: next_cursor.clone() }.to_raw());
+    let result = newest_cacheable(
+        ListPromptsResult {
+            prompts,
+            next_cursor: next_cursor.clone(),
+        }
+        .to_raw(),
+    );
     official.accepts("ListPromptsResult", &convert::result(&result, features));
     let resources = vec![convert::resource_definition(&resource().to_raw(), features)];
-    let result = newest_cacheable(ListResourcesResult { resources, next_cursor }.to_raw());
+    let result = newest_cacheable(
+        ListResourcesResult {
+            resources,
+            next_cursor,
+        }
+        .to_raw(),
+    );
     official.accepts("ListResourcesResult", &convert::result(&result, features));
-    let result = ListResourceTemplatesResult { resource_templates: Vec::new(), next_cursor: None };
+    let result = ListResourceTemplatesResult {
+        resource_templates: Vec::new(),
+        next_cursor: None,
+    };
     let result = newest_cacheable(result.to_raw());
-    official.accepts("ListResourceTemplatesResult", &convert::result(&result, features));
+    official.accepts(
+        "ListResourceTemplatesResult",
+        &convert::result(&result, features),
+    );
 }
 
 fn check_notifications(official: &Official, features: &Features) {
     for (progress, total) in [(1.0, None), (0.5, Some(2.0)), (1e300, Some(f64::MAX))] {
         let message = features.progress_message.then(|| "half".to_owned());
-        let params = ProgressParams { progress_token: Id::from("t"), progress, total, message };
-        official.accepts_call("ProgressNotification", "notifications/progress", &params.to_raw());
+        let params = ProgressParams {
+            progress_token: Id::from("t"),
+            progress,
+            total,
+            message,
+        };
+        official.accepts_call(
+            "ProgressNotification",
+            "notifications/progress",
+            &params.to_raw(),
+        );
     }
     for level in LogLevel::ALL {
-        let params = LoggingMessageParams { level, logger: Some("l".to_owned()), data: raw("[1.5,null]") };
-        official.accepts_call("LoggingMessageNotification", "notifications/message", &params.to_raw());
+        let params = LoggingMessageParams {
+            level,
+            logger: Some("l".to_owned()),
+            data: raw("[1.5,null]"),
+        };
+        official.accepts_call(
+            "LoggingMessageNotification",
+            "notifications/message",
+            &params.to_raw(),
+        );
     }
-    let params = CancelledParams { request_id: Id::from(7_i64), reason: Some("late".to_owned()) };
-    official.accepts_call("CancelledNotification", "notifications/cancelled", &params.to_raw());
-    let params = ResourceUriParams { uri: "file:///a".to_owned() };
+    let params = CancelledParams {
+        request_id: Id::from(7_i64),
+        reason: Some("late".to_owned()),
+    };
+    official.accepts_call(
+        "CancelledNotification",
+        "notifications/cancelled",
+        &params.to_raw(),
+    );
+    let params = ResourceUriParams {
+        uri: "file:///a".to_owned(),
+    };
     let method = "notifications/resources/updated";
     official.accepts_call("ResourceUpdatedNotification", method, &params.to_raw());
 }
 
 fn check_questions_and_answers(official: &Official, features: &Features) {
-    let form = raw(
-        r#"{"type":"object","required":["s"],"properties":{
+    let form = raw(r#"{"type":"object","required":["s"],"properties":{
             "s":{"type":"string","title":"S","format":"email","default":"a@b.example"},
             "n":{"type":"integer","minimum":1,"maximum":9},
             "b":{"type":"boolean","default":true},
             "e":{"type":"string","enum":["a","b"]},
-            "t":{"type":"string","oneOf":[{"const":"a","title":"A"}]}}}"#,
-    );
-    let several = raw(
-        r#"{"type":"object","properties":{
+            "t":{"type":"string","oneOf":[{"const":"a","title":"A"}]}}}"#);
+    let several = raw(r#"{"type":"object","properties":{
             "u":{"type":"array","items":{"type":"string","enum":["a"]},"minItems":1},
-            "t":{"type":"array","items":{"anyOf":[{"const":"a","title":"A"}]}}}}"#,
-    );
+            "t":{"type":"array","items":{"anyOf":[{"const":"a","title":"A"}]}}}}"#);
     let mut asked = 0;
     for params in [
         ElicitParams::form("who?", form),
@@ -173,10 +252,19 @@ fn check_questions_and_answers(official: &Official, features: &Features) {
         }
     }
     let has_elicitation = official.defines("ElicitRequest");
-    assert_eq!(asked > 0, has_elicitation, "where there is elicitation, a form is representable");
+    assert_eq!(
+        asked > 0,
+        has_elicitation,
+        "where there is elicitation, a form is representable"
+    );
     if has_elicitation {
         let filled_in = ElicitResult::accept(raw(r#"{"s":"x","n":1,"b":true}"#));
-        for answer in [filled_in, ElicitResult::accept_url(), ElicitResult::decline(), ElicitResult::cancel()] {
+        for answer in [
+            filled_in,
+            ElicitResult::accept_url(),
+            ElicitResult::decline(),
+            ElicitResult::cancel(),
+        ] {
             official.accepts("ElicitResult", &answer.to_raw());
         }
     }
@@ -196,7 +284,9 @@ fn check_questions_and_answers(official: &Official, features: &Features) {
         stop_reason: Some("endTurn".to_owned()),
     };
     official.accepts("CreateMessageResult", &answer.to_raw());
-    let answer = ListRootsResult { roots: vec![Root::new("file:///home")] };
+    let answer = ListRootsResult {
+        roots: vec![Root::new("file:///home")],
+    };
     official.accepts("ListRootsResult", &answer.to_raw());
 }
 
@@ -204,11 +294,17 @@ fn check_handshake(official: &Official, revision: Revision) {
     let features = revision.features();
     let params = InitializeParams {
         protocol_version: revision.to_string(),
-        capabilities: ClientCapabilities::from_raw(&raw(r#"{"roots":{"listChanged":true},"sampling":{}}"#)).unwrap(),
+        capabilities: ClientCapabilities::from_raw(&raw(
+            r#"{"roots":{"listChanged":true},"sampling":{}}"#,
+        ))
+        .unwrap(),
         client_info: Implementation::new("client", "1"),
     };
     official.accepts_call("InitializeRequest", "initialize", &params.to_raw());
-    let capabilities = ServerCapabilities { extensions: None, ..server_capabilities() };
+    let capabilities = ServerCapabilities {
+        extensions: None,
+        ..server_capabilities()
+    };
     let result = InitializeResult {
         protocol_version: revision.to_string(),
         capabilities: capabilities.to_raw(features),
@@ -217,30 +313,59 @@ fn check_handshake(official: &Official, revision: Revision) {
     };
     official.accepts("InitializeResult", &result.to_raw());
 
-    let params = SetLevelParams { level: LogLevel::Notice };
+    let params = SetLevelParams {
+        level: LogLevel::Notice,
+    };
     official.accepts_call("SetLevelRequest", "logging/setLevel", &params.to_raw());
-    let params = CallToolParams { name: "t".to_owned(), arguments: Some(raw(r#"{"a":1.5}"#)) };
+    let params = CallToolParams {
+        name: "t".to_owned(),
+        arguments: Some(raw(r#"{"a":1.5}"#)),
+    };
     official.accepts_call("CallToolRequest", "tools/call", &params.to_raw());
-    let params = GetPromptParams { name: "p".to_owned(), arguments: [("a".to_owned(), "b".to_owned())].into() };
+    let params = GetPromptParams {
+        name: "p".to_owned(),
+        arguments: [("a".to_owned(), "b".to_owned())].into(),
+    };
     official.accepts_call("GetPromptRequest", "prompts/get", &params.to_raw());
-    official.accepts_call("ListToolsRequest", "tools/list", &ListParams::default().to_raw());
+    official.accepts_call(
+        "ListToolsRequest",
+        "tools/list",
+        &ListParams::default().to_raw(),
+    );
     for (definition, method) in [
         ("ReadResourceRequest", "resources/read"),
         ("SubscribeRequest", "resources/subscribe"),
         ("UnsubscribeRequest", "resources/unsubscribe"),
     ] {
-        let params = ResourceUriParams { uri: "file:///a".to_owned() };
+        let params = ResourceUriParams {
+            uri: "file:///a".to_owned(),
+        };
         official.accepts_call(definition, method, &params.to_raw());
     }
     let references = [
-        CompletionReference::Prompt { name: "p".to_owned() },
-        CompletionReference::Resource { uri: "file:///{path}".to_owned() },
+        CompletionReference::Prompt {
+            name: "p".to_owned(),
+        },
+        CompletionReference::Resource {
+            uri: "file:///{path}".to_owned(),
+        },
     ];
     for reference in references {
-        let argument = CompletionArgument { name: "a".to_owned(), value: "b".to_owned() };
-        let known = features.completion_context.then(|| ("c".to_owned(), "d".to_owned()));
-        let context = CompletionContext { arguments: known.into_iter().collect() };
-        let params = CompleteParams { reference, argument, context };
+        let argument = CompletionArgument {
+            name: "a".to_owned(),
+            value: "b".to_owned(),
+        };
+        let known = features
+            .completion_context
+            .then(|| ("c".to_owned(), "d".to_owned()));
+        let context = CompletionContext {
+            arguments: known.into_iter().collect(),
+        };
+        let params = CompleteParams {
+            reference,
+            argument,
+            context,
+        };
         official.accepts_call("CompleteRequest", "completion/complete", &params.to_raw());
     }
 }
@@ -256,15 +381,28 @@ fn check_stateless(official: &Official, features: &Features) {
     };
     official.accepts("DiscoverResult", &result.to_raw());
 
-    let mut result = InputRequiredResult { request_state: Some("s".to_owned()), ..Default::default() };
+    let mut result = InputRequiredResult {
+        request_state: Some("s".to_owned()),
+        ..Default::default()
+    };
     official.accepts("InputRequiredResult", &result.to_raw());
     let url = ElicitParams::url("go", "https://a.example/x");
     for (key, method, params) in [
         ("q1", "elicitation/create", Some(url.to_raw())),
-        ("q2", "sampling/createMessage", Some(create_message_params_with_tools().to_raw())),
+        (
+            "q2",
+            "sampling/createMessage",
+            Some(create_message_params_with_tools().to_raw()),
+        ),
         ("q3", "roots/list", None),
     ] {
-        result.ask(key, &InputRequest { method: method.to_owned(), params });
+        result.ask(
+            key,
+            &InputRequest {
+                method: method.to_owned(),
+                params,
+            },
+        );
     }
     official.accepts("InputRequiredResult", &result.to_raw());
 
@@ -273,9 +411,15 @@ fn check_stateless(official: &Official, features: &Features) {
         resource_subscriptions: vec!["file:///a".to_owned()],
         ..Default::default()
     };
-    let params = ListenParams { notifications: filter };
+    let params = ListenParams {
+        notifications: filter,
+    };
     let method = "notifications/subscriptions/acknowledged";
-    official.accepts_call("SubscriptionsAcknowledgedNotification", method, &params.to_raw());
+    official.accepts_call(
+        "SubscriptionsAcknowledgedNotification",
+        method,
+        &params.to_raw(),
+    );
 
     for capability in [
         ClientCapability::Roots,
@@ -310,7 +454,10 @@ fn server_info_meta() -> Raw {
 fn server_capabilities() -> ServerCapabilities {
     ServerCapabilities {
         tools: Some(ListCapability { list_changed: true }),
-        resources: Some(ResourcesCapability { subscribe: true, list_changed: true }),
+        resources: Some(ResourcesCapability {
+            subscribe: true,
+            list_changed: true,
+        }),
         prompts: Some(ListCapability::default()),
         completions: true,
         logging: true,
@@ -328,11 +475,16 @@ fn meta() -> Raw {
 }
 
 fn icon() -> Icon {
-    Icon::new("https://a.example/i.png").mime_type("image/png").size("48x48")
+    Icon::new("https://a.example/i.png")
+        .mime_type("image/png")
+        .size("48x48")
 }
 
 fn annotations() -> Annotations {
-    Annotations::new().audience([Role::User]).priority(0.5).last_modified("2025-01-12T15:00:58Z")
+    Annotations::new()
+        .audience([Role::User])
+        .priority(0.5)
+        .last_modified("2025-01-12T15:00:58Z")
 }
 
 fn implementation() -> Implementation {
@@ -366,12 +518,21 @@ fn resource() -> Resource {
 }
 
 fn prompt() -> Prompt {
-    let argument = PromptArgument::new("a").title("A").description("An argument").required();
-    Prompt::new("p").title("P").description("A prompt").argument(argument).icon(icon()).meta(meta())
+    let argument = PromptArgument::new("a")
+        .title("A")
+        .description("An argument")
+        .required();
+    Prompt::new("p")
+        .title("P")
+        .description("A prompt")
+        .argument(argument)
+        .icon(icon())
+        .meta(meta())
 }
 
 fn blocks() -> Vec<ContentBlock> {
-    let mut embedded = ContentBlock::resource(ResourceContents::blob("file:///b", [0, 255]).mime_type("a/b"));
+    let mut embedded =
+        ContentBlock::resource(ResourceContents::blob("file:///b", [0, 255]).mime_type("a/b"));
     if let ContentBlock::Resource(embedded) = &mut embedded {
         embedded.meta = Some(meta());
     }
@@ -383,11 +544,16 @@ fn blocks() -> Vec<ContentBlock> {
         ContentBlock::resource(ResourceContents::text("file:///a", "text")),
         embedded,
     ];
-    blocks.into_iter().map(|block| block.annotated(annotations())).collect()
+    blocks
+        .into_iter()
+        .map(|block| block.annotated(annotations()))
+        .collect()
 }
 
 fn call_tool_result() -> CallToolResult {
-    CallToolResult::new(blocks()).structured_content(raw(r#"{"b":1}"#)).meta(meta())
+    CallToolResult::new(blocks())
+        .structured_content(raw(r#"{"b":1}"#))
+        .meta(meta())
 }
 
 fn get_prompt_result() -> GetPromptResult {
@@ -406,11 +572,20 @@ fn read_resource_result() -> ReadResourceResult {
 fn create_message_params() -> CreateMessageParams {
     let several = SamplingMessage {
         role: Role::User,
-        content: vec!["one".into(), SamplingContent::Image(MediaContent::new([1], "image/png"))],
+        content: vec![
+            "one".into(),
+            SamplingContent::Image(MediaContent::new([1], "image/png")),
+        ],
         meta: Some(meta()),
     };
-    let hints = vec![ModelHint { name: Some("m".to_owned()) }];
-    let model_preferences = ModelPreferences { hints, cost_priority: Some(1.0), ..Default::default() };
+    let hints = vec![ModelHint {
+        name: Some("m".to_owned()),
+    }];
+    let model_preferences = ModelPreferences {
+        hints,
+        cost_priority: Some(1.0),
+        ..Default::default()
+    };
     CreateMessageParams {
         model_preferences: Some(model_preferences),
         include_context: Some(IncludeContext::ThisServer),
@@ -423,7 +598,12 @@ fn create_message_params() -> CreateMessageParams {
 }
 
 fn create_message_params_with_tools() -> CreateMessageParams {
-    let tool_use = ToolUseContent { id: "1".to_owned(), name: "t".to_owned(), input: raw("{}"), meta: None };
+    let tool_use = ToolUseContent {
+        id: "1".to_owned(),
+        name: "t".to_owned(),
+        input: raw("{}"),
+        meta: None,
+    };
     let tool_result = ToolResultContent {
         tool_use_id: "1".to_owned(),
         content: blocks(),
@@ -431,14 +611,20 @@ fn create_message_params_with_tools() -> CreateMessageParams {
         is_error: true,
         meta: Some(meta()),
     };
-    let message = |role, block| SamplingMessage { role, content: vec![block], meta: None };
+    let message = |role, block| SamplingMessage {
+        role,
+        content: vec![block],
+        meta: None,
+    };
     let messages = [
         message(Role::Assistant, SamplingContent::ToolUse(tool_use)),
         message(Role::User, SamplingContent::ToolResult(tool_result)),
     ];
     CreateMessageParams {
         tools: vec![tool().output_schema(raw(r#"{"type":"array"}"#))],
-        tool_choice: Some(ToolChoice { mode: Some(ToolChoiceMode::Required) }),
+        tool_choice: Some(ToolChoice {
+            mode: Some(ToolChoiceMode::Required),
+        }),
         ..CreateMessageParams::new(messages, 100)
     }
 }

@@ -1,19 +1,19 @@
 //! The official JSON Schema of a revision, closed.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Mutex;
 
 use plexus_mcp::Revision;
 use plexus_wire::{Object, Raw};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 pub(crate) struct Official {
     revision: Revision,
     /// The member that holds the definitions: its name changed with the dialect.
     section: &'static str,
     schema: Value,
-    compiled: Mutex<HashMap<String, jsonschema::Validator>>,
+    compiled: RefCell<HashMap<String, jsonschema::Validator>>,
 }
 
 impl Official {
@@ -24,35 +24,49 @@ impl Official {
             panic!("the schema of {revision} is not installed, run ./check setup ({error})")
         });
         let mut schema: Value = serde_json::from_slice(&json).unwrap();
-        let section = if schema.get("$defs").is_some() { "$defs" } else { "definitions" };
+        let section = if schema.get("$defs").is_some() {
+            "$defs"
+        } else {
+            "definitions"
+        };
         for (name, definition) in schema[section].as_object_mut().unwrap() {
             let describes_a_schema = name.ends_with("Schema") || name.ends_with("SchemaDefinition");
             if !describes_a_schema {
                 close(definition);
             }
         }
-        Self { revision, section, schema, compiled: Mutex::default() }
+        Self {
+            revision,
+            section,
+            schema,
+            compiled: RefCell::default(),
+        }
     }
 
     pub(crate) fn defines(&self, definition: &str) -> bool {
-        self.schema[self.section].get(definition).is_some()
+        self.definitions().get(definition).is_some()
     }
 
     /// Panics unless `message` is what the definition of that name describes.
     pub(crate) fn accepts(&self, definition: &str, message: &Raw) {
         if let Some(complaint) = self.complaint(definition, message) {
-            panic!("{definition} of {}: {complaint}\n{}", self.revision, message.as_str());
+            panic!(
+                "{definition} of {}: {complaint}\n{}",
+                self.revision,
+                message.as_str()
+            );
         }
     }
 
     /// The same for the params of a request or notification.
     pub(crate) fn accepts_call(&self, definition: &str, method: &str, params: &Raw) {
-        let members = &self.schema[self.section][definition]["properties"];
+        let members = &self.definitions()[definition]["properties"];
         let mut message = Object::new();
-        for (name, value) in [("jsonrpc", "\"2.0\""), ("id", "1")] {
-            if members.get(name).is_some() {
-                message.set(name, Raw::encode(&serde_json::value::RawValue::from_string(value.to_owned()).unwrap()).unwrap());
-            }
+        if members.get("id").is_some() {
+            message.set("id", Raw::encode(&1).unwrap());
+        }
+        if members.get("jsonrpc").is_some() {
+            message.set("jsonrpc", Raw::encode("2.0").unwrap());
         }
         message.set("method", Raw::encode(method).unwrap());
         message.set("params", params.clone());
@@ -61,23 +75,41 @@ impl Official {
 
     /// What is wrong with `message`.
     pub(crate) fn complaint(&self, definition: &str, message: &Raw) -> Option<String> {
-        assert!(self.defines(definition), "{} has no {definition}", self.revision);
+        assert!(
+            self.defines(definition),
+            "{} has no {definition}",
+            self.revision
+        );
         let instance: Value = message.decode().unwrap();
-        let mut compiled = self.compiled.lock().unwrap();
+        let mut compiled = self.compiled.borrow_mut();
         let validator = compiled
             .entry(definition.to_owned())
             .or_insert_with(|| self.compile(definition));
         let mut errors = validator.iter_errors(&instance);
-        errors.next().map(|error| format!("{}: {error}", error.instance_path()))
+        errors
+            .next()
+            .map(|error| format!("{}: {error}", error.instance_path()))
+    }
+
+    fn definitions(&self) -> &Value {
+        &self.schema[self.section]
     }
 
     fn compile(&self, definition: &str) -> jsonschema::Validator {
-        let schema = json!({
-            "$schema": self.schema["$schema"],
-            "$ref": format!("#/{}/{definition}", self.section),
-            self.section: self.schema[self.section],
-        });
-        jsonschema::options().should_validate_formats(true).offline().build(&schema).unwrap()
+        let definitions = self.definitions().clone();
+        let schema = Map::from_iter([
+            ("$schema".to_owned(), self.schema["$schema"].clone()),
+            (
+                "$ref".to_owned(),
+                format!("#/{}/{definition}", self.section).into(),
+            ),
+            (self.section.to_owned(), definitions),
+        ]);
+        jsonschema::options()
+            .should_validate_formats(true)
+            .offline()
+            .build(&schema.into())
+            .unwrap()
     }
 }
 
@@ -85,7 +117,10 @@ impl Official {
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(keywords) => {
-            keywords.iter_mut().filter(|(name, _)| !holds_a_schema(name)).for_each(|(_, value)| close(value));
+            keywords
+                .iter_mut()
+                .filter(|(name, _)| !holds_a_schema(name))
+                .for_each(|(_, value)| close(value));
             if lists_members(keywords) && !keywords.contains_key("additionalProperties") {
                 keywords.insert("additionalProperties".to_owned(), Value::Bool(false));
             }

@@ -9,7 +9,7 @@ use plexus_mcp::classify::{self, Facts, Kind, Route};
 use plexus_mcp::lifecycle::Rules;
 use plexus_mcp::{RequestMeta, Revision};
 use plexus_service::Fault;
-use plexus_wire::{self as wire, Incoming, Message};
+use plexus_wire::{self as wire, Id, Incoming, Message};
 use tokio::time::timeout;
 
 use super::sessions::HttpSession;
@@ -113,7 +113,14 @@ impl Endpoint {
                     stateless::begin(&self.edge, request, meta, Some(headers), &principal);
                 self.answer_stateless(headers, exchange).await
             }
-            (Route::Handshake, Message::Request(request)) => self.open_session(request),
+            (Route::Handshake, Message::Request(request)) => match self.session(headers) {
+                // A second handshake: the session itself refuses it.
+                Ok(session) => {
+                    let again = Message::Request(request);
+                    self.in_session(headers, &session, again).await
+                }
+                Err(_) => self.open_session(request),
+            },
             (_, message) => match self.session(headers) {
                 Ok(session) => self.in_session(headers, &session, message).await,
                 Err(answer) => reply(answer),
@@ -137,11 +144,12 @@ impl Endpoint {
                 respond::empty(StatusCode::ACCEPTED)
             }
             Message::Request(request) => {
+                let id = request.id.clone();
                 let (exchange, ticket) = session.core.begin(request);
                 if let Exchange::Answered(answer) = exchange {
                     return reply(answer);
                 }
-                self.answer_in_session(headers, session, exchange, ticket)
+                self.answer_in_session(headers, session, id, exchange, ticket)
                     .await
             }
         }
@@ -187,6 +195,7 @@ impl Endpoint {
         self: &Arc<Self>,
         headers: &HeaderMap,
         session: &Arc<HttpSession>,
+        id: Id,
         exchange: Exchange,
         ticket: Ticket,
     ) -> Response<Body> {
@@ -201,12 +210,10 @@ impl Endpoint {
             .tracker
             .spawn(run(exchange, ticket, Arc::clone(&stream), messages));
 
-        let patience = self
-            .options
-            .release_after
-            .map_or(self.options.stream_after, |release| {
-                release.min(self.options.stream_after)
-            });
+        let patience = match streams::release_after(self, session) {
+            Some(release) => release.min(self.options.stream_after),
+            None => self.options.stream_after,
+        };
         let beginning = if streaming {
             timeout(patience, stream.beginning())
                 .await
@@ -222,7 +229,7 @@ impl Endpoint {
             Beginning::Nothing => {
                 session.forget_stream(number);
                 // C08: over HTTP something must be said.
-                reply(anonymous_error(session.core.spoken(), &Fault::Cancelled))
+                reply(session.core.refuse(&id, &Fault::Cancelled))
             }
             Beginning::Message => streams::open(self, session, number, &stream),
         }

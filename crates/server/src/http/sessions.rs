@@ -140,6 +140,13 @@ impl Sessions {
         lock(&self.table).values().map(Arc::clone).collect()
     }
 
+    /// Ends all sessions, and cancels what they still do.
+    pub(super) fn end_all(&self) {
+        for session in self.all() {
+            self.remove(&session);
+        }
+    }
+
     /// Ends what nobody uses any more.
     pub(super) fn sweep(&self) {
         for session in self.all() {

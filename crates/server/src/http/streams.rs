@@ -32,8 +32,7 @@ pub(super) fn open(
     number: u64,
     stream: &Arc<EventStream>,
 ) -> Response<Body> {
-    let polling = session.core.spoken().features().stream_polling;
-    let priming = polling.then(|| {
+    let priming = session.core.spoken().features().stream_polling.then(|| {
         let retry = u64::try_from(endpoint.options.retry.as_millis()).ok();
         let id = event_id(number, 0);
         frame(&Frame {
@@ -43,8 +42,14 @@ pub(super) fn open(
             data: Some(b""),
         })
     });
-    let patience = endpoint.options.release_after.filter(|_| polling);
+    let patience = release_after(endpoint, session);
     respond_with(endpoint, number, stream.read(Some(0)), priming, patience)
+}
+
+/// After how much silence the session's client, if it can poll, is let go.
+pub(super) fn release_after(endpoint: &Endpoint, session: &HttpSession) -> Option<Duration> {
+    let polling = session.core.spoken().features().stream_polling;
+    endpoint.options.release_after.filter(|_| polling)
 }
 
 /// A stream that the client comes back to, or the one for messages that belong to no request.

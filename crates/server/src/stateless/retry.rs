@@ -43,7 +43,7 @@ pub(super) fn resume(
 }
 
 /// `inputResponses`; absent and `null` mean that nothing is answered yet.
-fn answers(params: &Object) -> Result<Object, Fault> {
+pub(super) fn answers(params: &Object) -> Result<Object, Fault> {
     match params.get("inputResponses") {
         None => Ok(Object::new()),
         Some(answers) if answers.kind() == Kind::Null => Ok(Object::new()),
@@ -53,7 +53,7 @@ fn answers(params: &Object) -> Result<Object, Fault> {
 }
 
 /// Whether `answer` has the form that the protocol gives to answers of this question.
-fn check(question: &Question, answer: &Raw) -> Result<(), serde_json::Error> {
+pub(super) fn check(question: &Question, answer: &Raw) -> Result<(), serde_json::Error> {
     match question {
         Question::Elicit(_) => answer.decode::<ElicitResult>().map(drop),
         Question::Sample(_) => answer.decode::<CreateMessageResult>().map(drop),

@@ -1,0 +1,110 @@
+//! Tools that take their time: they log, report progress, stream, or wait.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use plexus_service::{Builder, Context, LogLevel, Tool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::time::sleep;
+
+use crate::fixtures::NoArguments;
+
+/// Between two events, so that each is seen on its own.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// How many calls of `test_wait_for_cancel` were cancelled.
+static CANCELLED: AtomicUsize = AtomicUsize::new(0);
+
+pub(crate) fn add(builder: Builder) -> Builder {
+    builder
+        .tool(
+            Tool::new("test_tool_with_logging").description("Logs three messages"),
+            async |_: NoArguments, ctx: Context| {
+                ctx.log(LogLevel::Info, "Tool execution started").await;
+                sleep(PAUSE).await;
+                ctx.log(LogLevel::Info, "Tool processing data").await;
+                sleep(PAUSE).await;
+                ctx.log(LogLevel::Info, "Tool execution completed").await;
+                "Tool with logging executed successfully"
+            },
+        )
+        .tool(
+            Tool::new("test_logging_tool").description("Logs, if the caller asks for it"),
+            async |_: NoArguments, ctx: Context| {
+                for level in LogLevel::ALL {
+                    ctx.log_as(
+                        Some("test_logging_tool"),
+                        level,
+                        format!("A message of level {level}"),
+                    )
+                    .await;
+                }
+                "Logged at every level"
+            },
+        )
+        .tool(
+            Tool::new("test_tool_with_progress").description("Reports progress three times"),
+            async |_: NoArguments, ctx: Context| {
+                ctx.progress(0.0, Some(100.0), "Started").await;
+                sleep(PAUSE).await;
+                ctx.progress(50.0, Some(100.0), "Half done").await;
+                sleep(PAUSE).await;
+                ctx.progress(100.0, Some(100.0), "Done").await;
+                "Tool with progress executed successfully"
+            },
+        )
+        .tool(
+            Tool::new("test_streaming").description("Streams its text in three pieces"),
+            async |_: NoArguments, ctx: Context| {
+                for piece in ["Hello", " ", "world"] {
+                    ctx.stream(piece).await;
+                    sleep(PAUSE).await;
+                }
+            },
+        )
+        .tool(
+            Tool::new("test_reconnection")
+                .description("Stays silent for so long that its client is let go and comes back"),
+            async |_: NoArguments, _: Context| {
+                sleep(Duration::from_secs(1)).await;
+                "Reconnection test completed"
+            },
+        )
+        .tool(
+            Tool::new("test_slow").description("Sleeps, then returns"),
+            async |Slow { ms }: Slow, _: Context| {
+                sleep(Duration::from_millis(ms)).await;
+                format!("Slept for {ms} ms")
+            },
+        )
+        .tool(
+            Tool::new("test_wait_for_cancel").description("Runs until it is cancelled"),
+            async |_: NoArguments, ctx: Context| {
+                let _counter = CountsItsEnd;
+                ctx.progress(0.0, None, "Waiting").await;
+                std::future::pending::<()>().await;
+            },
+        )
+        .tool(
+            Tool::new("test_cancelled_count")
+                .description("Returns how many calls of test_wait_for_cancel were cancelled"),
+            async |_: NoArguments, _: Context| CANCELLED.load(Ordering::Relaxed).to_string(),
+        )
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Slow {
+    /// For how many milliseconds.
+    ms: u64,
+}
+
+/// Cancelling a call drops it, and this with it.
+struct CountsItsEnd;
+
+impl Drop for CountsItsEnd {
+    fn drop(&mut self) {
+        CANCELLED.fetch_add(1, Ordering::Relaxed);
+    }
+}

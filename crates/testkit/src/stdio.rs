@@ -1,0 +1,118 @@
+//! A client at the other end of a server's pipes.
+
+use std::path::Path;
+
+use plexus_mcp::Revision;
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout};
+
+use crate::child::{self, Exit, Log};
+use crate::patience::within;
+use crate::transcript::Transcript;
+
+/// Starts a server, writes to its standard input what it is told to, and checks every line of its
+/// standard output. The server is killed when this is dropped.
+#[derive(Debug)]
+pub struct StdioClient {
+    child: Child,
+    /// Gone once it is closed.
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    log: Log,
+    transcript: Transcript,
+}
+
+impl StdioClient {
+    /// Starts `binary`.
+    pub fn spawn(binary: impl AsRef<Path>, arguments: &[&str]) -> Self {
+        let mut child = child::spawn(binary.as_ref(), arguments);
+        let log = Log::of(&mut child);
+        let input = child.stdin.take();
+        let Some(output) = child.stdout.take() else {
+            panic!("the server has no standard output");
+        };
+        Self {
+            child,
+            input,
+            output: BufReader::new(output),
+            log,
+            // As long as nothing was agreed on, errors are told in the oldest words.
+            transcript: Transcript::new(Revision::V2024_11_05),
+        }
+    }
+
+    /// Sends a message as one line.
+    pub async fn send(&mut self, message: &Value) {
+        self.send_line(message.to_string()).await;
+    }
+
+    /// Sends a line, message or not.
+    pub async fn send_line(&mut self, line: impl AsRef<[u8]>) {
+        self.transcript.sent(line.as_ref());
+        let line = [line.as_ref(), b"\n"].concat();
+        self.write(&line).await;
+    }
+
+    /// Writes bytes that need not be a whole line.
+    pub async fn write(&mut self, bytes: &[u8]) {
+        let Some(input) = &mut self.input else {
+            panic!("the input of the server is closed");
+        };
+        let written = within("the server to read its input", async {
+            input.write_all(bytes).await?;
+            input.flush().await
+        });
+        if let Err(error) = written.await {
+            panic!("the server does not read its input: {error}");
+        }
+    }
+
+    /// The next message.
+    pub async fn receive(&mut self) -> Value {
+        let line = self.receive_line().await;
+        serde_json::from_str(&line).unwrap_or_default()
+    }
+
+    /// The next message, as it was written.
+    pub async fn receive_line(&mut self) -> String {
+        match self.next_line().await {
+            Some(line) => line,
+            None => panic!("the server closed its output; its log: {}", self.log.all().await),
+        }
+    }
+
+    /// Closes the server's input. It may go on writing.
+    pub fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    /// Closes the server's input, and waits for its end: gives what it still had to say.
+    pub async fn finish(mut self) -> (Vec<Value>, Exit) {
+        self.close_input();
+        let mut rest = Vec::new();
+        while let Some(line) = self.next_line().await {
+            rest.push(serde_json::from_str(&line).unwrap_or_default());
+        }
+        let status = within("the server to end", self.child.wait()).await;
+        let code = status.ok().and_then(|status| status.code());
+        let log = self.log.all().await;
+        (rest, Exit { code, log })
+    }
+
+    /// The next line, checked; `None` at the end.
+    async fn next_line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let read = within("a line of the server", self.output.read_line(&mut line)).await;
+        match read {
+            Ok(0) => return None,
+            Ok(_) => {}
+            Err(error) => panic!("the server's output cannot be read: {error}"),
+        }
+        let message = line.strip_suffix('\n');
+        let message = message.unwrap_or_else(|| panic!("the server left a line unfinished: {line}"));
+        // STDIO-02: nothing but messages, one per line.
+        self.transcript.received(message.as_bytes());
+        Some(message.to_owned())
+    }
+}
