@@ -59,6 +59,7 @@ await walk({
     await client.subscribeResource({ uri });
     return () => client.unsubscribeResource({ uri });
   },
+  notFound: -32002,
   serverProcess: () => connection.pid,
   async close() {
     await connection.terminateSession?.();

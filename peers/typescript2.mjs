@@ -51,6 +51,8 @@ await walk({
       await subscription.closed;
     };
   },
+  // This SDK reports the legacy -32002 under the code that 2026-07-28 gave it.
+  notFound: -32602,
   serverProcess: () => connection.pid,
   async close() {
     if (era === "legacy") await connection.terminateSession?.();

@@ -6,6 +6,7 @@
 //   revision()                   the negotiated revision
 //   call(name, args, options)    calls a tool; options: meta, signal, onprogress
 //   subscribe(uri)               watches a resource and list changes; gives a function that stops it
+//   notFound                     the code under which the client reports a missing resource
 //   serverProcess()              the id of the server's process, over stdio
 
 import assert from "node:assert/strict";
@@ -121,7 +122,7 @@ export async function walk(peer) {
     assert.equal(binary.contents[0].mimeType, "image/png");
     assert.ok(Buffer.from(binary.contents[0].blob, "base64").length > 0);
     const unknown = peer.client.readResource({ uri: "test://no-such-resource" });
-    await assert.rejects(unknown, { code: modern ? -32602 : -32002 });
+    await assert.rejects(unknown, { code: peer.notFound });
   });
 
   await step("get prompts", async () => {

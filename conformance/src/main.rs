@@ -1,10 +1,5 @@
 //! The fixture server: offers what the official conformance suites and our peer tests call.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "JsonSchema and json! expand to serde_json::to_value; neither is on a hot path here"
-)]
-
 mod asking;
 mod changes;
 mod events;
@@ -49,7 +44,7 @@ struct Transport {
     /// Serve Streamable HTTP on this address.
     #[arg(long, value_name = "ADDR")]
     http: Option<SocketAddr>,
-    /// Serve Streamable HTTP and, at /sse, HTTP+SSE of 2024-11-05 on this address.
+    /// Serve HTTP+SSE of 2024-11-05 at /sse, beside Streamable HTTP, on this address.
     #[arg(long, value_name = "ADDR")]
     sse: Option<SocketAddr>,
     /// Serve standard input and output.
@@ -92,12 +87,14 @@ async fn main() -> anyhow::Result<()> {
     let edge = Edge::new(Arc::new(fixtures::service()?), options)?;
     let mut serving = pin!(serve(&edge, transport));
     tokio::select! {
-        served = &mut serving => served,
+        // Signals are waited for before anybody can know that the server runs.
+        biased;
         signal = asked_to_end() => {
             signal.context("cannot wait for signals")?;
             edge.shut_down();
             serving.await
         }
+        served = &mut serving => served,
     }
 }
 
@@ -122,9 +119,13 @@ async fn serve_http(
     address: SocketAddr,
     options: HttpOptions,
 ) -> anyhow::Result<()> {
+    // The endpoint that was asked for comes first.
+    let sse_path = options.sse.as_ref().map(|paths| paths.stream.clone());
     let server = HttpServer::bind(Arc::clone(edge), &[address], options).await?;
     for address in server.addresses() {
-        eprintln!("listening on http://{address}{}", server.path());
+        for path in sse_path.as_deref().into_iter().chain([server.path()]) {
+            eprintln!("listening on http://{address}{path}");
+        }
     }
     server.run().await;
     Ok(())

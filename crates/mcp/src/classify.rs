@@ -70,6 +70,8 @@ pub enum Kind<'a> {
 pub struct Facts<'a> {
     /// Its kind.
     pub kind: Kind<'a>,
+    /// The version that an `initialize` asks for, if it says so.
+    pub requested: Option<&'a str>,
     /// Whether `_meta` names a protocol version.
     pub version_in_meta: bool,
     /// The `MCP-Protocol-Version` header; `None` where the transport has no headers.
@@ -106,7 +108,7 @@ pub fn http(facts: &Facts<'_>, served: Served) -> Result<Route, Fault> {
     let stateless = served.includes(Era::Stateless);
     match facts.kind {
         Kind::Request(_) if facts.version_in_meta && stateless => Ok(Route::Stateless),
-        Kind::Request(method::INITIALIZE) => handshake(served),
+        Kind::Request(method::INITIALIZE) => handshake(facts, served),
         Kind::Request(_) if stateless_header && stateless => Err(missing_version()),
         Kind::Request(method::DISCOVER) if stateless => Err(missing_version()),
         Kind::Notification if stateless_header && stateless => Ok(Route::Ignore),
@@ -130,7 +132,7 @@ pub fn line(facts: &Facts<'_>, served: Served) -> Result<Route, Fault> {
     let stateless = served.includes(Era::Stateless);
     match facts.kind {
         Kind::Request(_) if facts.version_in_meta && stateless => Ok(Route::Stateless),
-        Kind::Request(method::INITIALIZE) => handshake(served),
+        Kind::Request(method::INITIALIZE) => handshake(facts, served),
         Kind::Request(method::DISCOVER) if stateless && !facts.in_session => Err(missing_version()),
         // The lifecycle of the legacy session answers what comes too early.
         _ if served.includes(Era::Handshake) => Ok(Route::Session),
@@ -142,11 +144,11 @@ pub fn line(facts: &Facts<'_>, served: Served) -> Result<Route, Fault> {
 }
 
 /// VER26-22: a stateless-only server names its versions when it is greeted in the old way.
-fn handshake(served: Served) -> Result<Route, Fault> {
+fn handshake(facts: &Facts<'_>, served: Served) -> Result<Route, Fault> {
     if served.includes(Era::Handshake) {
         Ok(Route::Handshake)
     } else {
-        Err(served.unsupported(method::INITIALIZE))
+        Err(served.unsupported(facts.requested.unwrap_or_default()))
     }
 }
 
@@ -185,6 +187,7 @@ mod tests {
     fn facts<'a>(kind: Kind<'a>, meta: bool, header: Option<&'a str>, session: bool) -> Facts<'a> {
         Facts {
             kind,
+            requested: Some("2025-06-18"),
             version_in_meta: meta,
             version_header: header,
             in_session: session,
@@ -294,7 +297,7 @@ mod tests {
     fn one_era_only() {
         let answer = http(&facts(INIT, false, None, false), Served::Stateless);
         assert!(
-            matches!(answer, Err(Fault::UnsupportedVersion { supported, .. }) if supported == ["2026-07-28"])
+            matches!(answer, Err(Fault::UnsupportedVersion { requested, supported }) if supported == ["2026-07-28"] && requested == "2025-06-18")
         );
         assert_eq!(
             line(&facts(CALL, true, None, true), Served::Handshake),

@@ -15,6 +15,8 @@
 //! assert!(!result.is_error);
 //! ```
 
+mod annotations;
+mod call;
 mod capabilities;
 mod codec;
 mod completion;
@@ -23,6 +25,7 @@ mod discover;
 mod elicitation;
 mod input;
 mod lifecycle;
+mod list;
 mod log;
 mod progress;
 mod prompt;
@@ -34,6 +37,8 @@ mod tool;
 
 pub(crate) use codec::to_raw;
 
+pub use annotations::{Annotations, Role};
+pub use call::{CallToolParams, CallToolResult};
 pub use capabilities::{
     ClientCapabilities, ClientCapability, ElicitationCapability, InvalidCapabilities,
     ListCapability, ResourcesCapability, SamplingCapability, ServerCapabilities,
@@ -42,24 +47,21 @@ pub use completion::{
     CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext,
     CompletionReference,
 };
-pub use content::{
-    Annotations, ContentBlock, EmbeddedResource, MediaContent, ResourceContents, Role, TextContent,
-};
+pub use content::{ContentBlock, EmbeddedResource, MediaContent, ResourceContents, TextContent};
 pub use discover::{CacheScope, DiscoverResult};
 pub use elicitation::{
     ElicitAction, ElicitFormParams, ElicitParams, ElicitResult, ElicitUrlParams,
 };
 pub use input::{InputRequest, InputRequiredResult};
 pub use lifecycle::{CancelledParams, Implementation, InitializeParams, InitializeResult};
+pub use list::{
+    ListParams, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult,
+};
 pub use log::{LogLevel, LoggingMessageParams, SetLevelParams, UnknownLogLevel};
 pub use progress::ProgressParams;
-pub use prompt::{
-    GetPromptParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage,
-};
-pub use resource::{
-    ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
-    ResourceTemplate, ResourceUriParams,
-};
+pub use prompt::{GetPromptParams, GetPromptResult, Prompt, PromptArgument, PromptMessage};
+pub use resource::{ReadResourceResult, Resource, ResourceTemplate, ResourceUriParams};
 pub use roots::{ListRootsResult, Root};
 pub use sampling::{
     CreateMessageParams, CreateMessageResult, IncludeContext, ModelHint, ModelPreferences,
@@ -67,9 +69,7 @@ pub use sampling::{
     ToolUseContent,
 };
 pub use subscribe::{ListenParams, SubscriptionFilter};
-pub use tool::{
-    CallToolParams, CallToolResult, Icon, ListParams, ListToolsResult, Tool, ToolAnnotations,
-};
+pub use tool::{Icon, Tool, ToolAnnotations};
 
 #[cfg(test)]
 mod tests;

@@ -42,6 +42,8 @@ pub struct RequestMeta {
     pub progress_token: Option<Id>,
     /// W3C `traceparent`.
     pub trace_parent: Option<String>,
+    /// Not metadata, but what `initialize` has in its place: the version it asks for.
+    pub handshake_version: Option<String>,
 }
 
 impl RequestMeta {
@@ -56,9 +58,15 @@ impl RequestMeta {
         };
         let params = Object::parse(params)
             .map_err(|error| Fault::InvalidParams(format!("params: {error}")))?;
-        params
+        let mut meta = params
             .get("_meta")
-            .map_or_else(|| Ok(Self::default()), Self::parse)
+            .map(Self::parse)
+            .transpose()?
+            .unwrap_or_default();
+        meta.handshake_version = params
+            .get("protocolVersion")
+            .and_then(|version| version.decode().ok());
+        Ok(meta)
     }
 
     fn parse(meta: &Raw) -> Result<Self, Fault> {
@@ -81,6 +89,7 @@ impl RequestMeta {
             trace_parent: meta
                 .get(key::TRACE_PARENT)
                 .and_then(|value| value.decode().ok()),
+            handshake_version: None,
         })
     }
 }
@@ -100,7 +109,7 @@ mod tests {
             r#"{"_meta":{"progressToken":7,"vendor/x":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","traceparent":"00-a-b-01"}}"#,
         )
         .unwrap();
-        assert_eq!(meta.progress_token, Some(Id::from(7)));
+        assert_eq!(meta.progress_token, Some(Id::from(7_i64)));
         assert_eq!(meta.protocol_version.unwrap().as_str(), r#""2026-07-28""#);
         assert_eq!(meta.trace_parent.as_deref(), Some("00-a-b-01"));
         assert_eq!(RequestMeta::read(None), Ok(RequestMeta::default()));

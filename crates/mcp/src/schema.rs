@@ -198,9 +198,10 @@ impl fmt::Display for Violation {
     }
 }
 
+/// A raw value is JSON, so this fails only if it nests too deep or has a number beyond a double.
 fn decode(schema: &Raw) -> Result<Value, InvalidSchema> {
-    // A raw value is JSON, so what fails here is its depth, or a number beyond a double.
-    schema.decode().ok().ok_or(InvalidSchema::TooDeep)
+    let unreadable = |error: serde_json::Error| InvalidSchema::Rejected(error.to_string());
+    schema.decode().map_err(unreadable)
 }
 
 fn dialect(schema: &Value) -> Result<Draft, InvalidSchema> {

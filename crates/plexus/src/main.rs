@@ -1,2 +1,46 @@
-//! plexus
-fn main() {}
+//! The `plexus` command: reads what is asked for, starts it, and says how it ended.
+
+mod announce;
+mod cli;
+mod logs;
+mod serve;
+mod signals;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use cli::{Cli, Command};
+
+/// The version of this program.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+fn main() -> ExitCode {
+    let ended = match Cli::read() {
+        Ok(Command::Serve(arguments)) => {
+            logs::start(arguments.log_level);
+            serve::run(&arguments)
+        }
+        Ok(Command::Completions { shell }) => completions(shell),
+        Err(usage) => {
+            // Help and version come this way too. Whoever closed the pipe has read enough.
+            drop(usage.print());
+            return u8::try_from(usage.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
+        }
+    };
+    ended.unwrap_or_else(|error| {
+        announce::failure(&error);
+        ExitCode::FAILURE
+    })
+}
+
+fn completions(shell: Shell) -> anyhow::Result<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "plexus", &mut script);
+    match io::stdout().write_all(&script) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}

@@ -176,7 +176,9 @@ impl Pipe {
             }
             Err(fault) => {
                 let revision = match fault {
-                    Fault::MissingMeta(_) => Revision::NEWEST_STATELESS,
+                    Fault::MissingMeta(_) | Fault::UnsupportedVersion { .. } => {
+                        Revision::NEWEST_STATELESS
+                    }
                     _ => self.session.spoken(),
                 };
                 let voice = self.edge.voice(revision);
@@ -189,6 +191,7 @@ impl Pipe {
         let meta = RequestMeta::read(request.params.as_ref())?;
         let facts = Facts {
             kind: Kind::Request(&request.method),
+            requested: meta.handshake_version.as_deref(),
             version_in_meta: meta.protocol_version.is_some(),
             version_header: None,
             in_session: self.session.revision().is_some(),

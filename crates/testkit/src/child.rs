@@ -120,14 +120,19 @@ impl Log {
             }
             let what = format!("{wanted:?} in the log of the server");
             let grown = within(&what, self.grown.changed()).await;
-            if grown.is_err() && !self.so_far().contains(wanted) {
-                panic!("the server ended without saying {wanted:?}; it said:\n{text}");
-            }
+            assert!(
+                grown.is_ok() || self.so_far().contains(wanted),
+                "the server ended without saying {wanted:?}; it said:\n{text}"
+            );
         }
     }
 }
 
-async fn read(stderr: impl AsyncRead + Unpin, text: Arc<Mutex<String>>, growing: watch::Sender<()>) {
+async fn read(
+    stderr: impl AsyncRead + Unpin,
+    text: Arc<Mutex<String>>,
+    growing: watch::Sender<()>,
+) {
     let mut lines = BufReader::new(stderr).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         let mut text = text.lock().unwrap_or_else(PoisonError::into_inner);

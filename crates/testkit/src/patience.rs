@@ -10,8 +10,6 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Waits for `future`, or fails saying `what` did not happen.
 pub async fn within<F: Future>(what: &str, future: F) -> F::Output {
-    match timeout(PATIENCE, future).await {
-        Ok(output) => output,
-        Err(_elapsed) => panic!("waited {PATIENCE:?} for {what}"),
-    }
+    let output = timeout(PATIENCE, future).await;
+    output.unwrap_or_else(|_elapsed| panic!("waited {PATIENCE:?} for {what}"))
 }

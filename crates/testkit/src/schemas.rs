@@ -66,9 +66,8 @@ impl Schemas {
                 .join("../../.tools/schemas")
                 .join(revision.as_str())
                 .join("schema.json");
-            let text = std::fs::read(&path).unwrap_or_else(|error| {
-                panic!("{}: {error}; run ./check setup", path.display())
-            });
+            let text = std::fs::read(&path)
+                .unwrap_or_else(|error| panic!("{}: {error}; run ./check setup", path.display()));
             let mut document: Value = serde_json::from_slice(&text)
                 .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             allowances::apply(revision, &mut document);
@@ -155,7 +154,9 @@ impl Check<'_> {
         match special {
             Some((name, _)) => self.against(name, message),
             // ERR26-01, ERR26-03, ERR26-04.
-            None if self.is_stateless() && code.is_some_and(|code| (-32099..=-32000).contains(&code)) => {
+            None if self.is_stateless()
+                && code.is_some_and(|code| (-32099..=-32000).contains(&code)) =>
+            {
                 Err(self.invalid(format!("must not send the code {code:?}: {message}")))
             }
             None => Ok(()),
@@ -189,7 +190,14 @@ impl Check<'_> {
         let request = self.member_of("ClientRequest", method)?;
         let result_name = request.replace("Request", "Result");
         let is_defined = self.definitions().any(|(name, _)| *name == result_name);
-        self.against(if is_defined { &result_name } else { "EmptyResult" }, result)
+        self.against(
+            if is_defined {
+                &result_name
+            } else {
+                "EmptyResult"
+            },
+            result,
+        )
     }
 
     fn is_stateless(&self) -> bool {
@@ -236,7 +244,10 @@ impl Check<'_> {
         if errors.is_empty() {
             return Ok(());
         }
-        Err(self.invalid(format!("no {definition}: {}; in {value}", errors.join("; "))))
+        Err(self.invalid(format!(
+            "no {definition}: {}; in {value}",
+            errors.join("; ")
+        )))
     }
 
     fn invalid(&self, reason: String) -> Invalid {

@@ -78,7 +78,10 @@ impl StdioClient {
     pub async fn receive_line(&mut self) -> String {
         match self.next_line().await {
             Some(line) => line,
-            None => panic!("the server closed its output; its log: {}", self.log.all().await),
+            None => panic!(
+                "the server closed its output; its log: {}",
+                self.log.all().await
+            ),
         }
     }
 
@@ -110,7 +113,8 @@ impl StdioClient {
             Err(error) => panic!("the server's output cannot be read: {error}"),
         }
         let message = line.strip_suffix('\n');
-        let message = message.unwrap_or_else(|| panic!("the server left a line unfinished: {line}"));
+        let message =
+            message.unwrap_or_else(|| panic!("the server left a line unfinished: {line}"));
         // STDIO-02: nothing but messages, one per line.
         self.transcript.received(message.as_bytes());
         Some(message.to_owned())

@@ -64,10 +64,13 @@ impl Transcript {
             .filter(|version| version.is_string())
             .map(|_any| Revision::V2026_07_28);
         let method = envelope.method.as_ref().and_then(Value::as_str);
-        self.open.entry(id.get().to_owned()).or_default().push(Open {
-            method: method.map(str::to_owned),
-            revision: stateless,
-        });
+        self.open
+            .entry(id.get().to_owned())
+            .or_default()
+            .push(Open {
+                method: method.map(str::to_owned),
+                revision: stateless,
+            });
     }
 
     /// Checks what the server sent, or fails.

@@ -227,4 +227,9 @@ impl ReadResourceResult {
     }
 }
 
-encodes!(Resource, ResourceTemplate, ResourceUriParams, ReadResourceResult);
+encodes!(
+    Resource,
+    ResourceTemplate,
+    ResourceUriParams,
+    ReadResourceResult
+);

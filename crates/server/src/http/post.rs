@@ -97,6 +97,7 @@ impl Endpoint {
         };
         let facts = Facts {
             kind,
+            requested: meta.handshake_version.as_deref(),
             version_in_meta: meta.protocol_version.is_some(),
             version_header: version_header(headers),
             in_session: headers.contains_key(SESSION_HEADER),
@@ -264,6 +265,7 @@ impl Endpoint {
     ) -> Response<Body> {
         let facts = Facts {
             kind: Kind::Batch,
+            requested: None,
             version_in_meta: false,
             version_header: version_header(headers),
             in_session: headers.contains_key(SESSION_HEADER),

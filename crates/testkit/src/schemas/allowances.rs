@@ -16,19 +16,17 @@ struct Allowance {
     reason: &'static str,
 }
 
-const ALLOWANCES: &[Allowance] = &[
-    Allowance {
-        revisions: &[
-            Revision::V2024_11_05,
-            Revision::V2025_03_26,
-            Revision::V2025_06_18,
-        ],
-        place: "/JSONRPCError/properties/id",
-        types: &["string", "integer", "null"],
-        reason: "these revisions require an id, and JSON-RPC 2.0, section 5, requires it to be \
+const ALLOWANCES: &[Allowance] = &[Allowance {
+    revisions: &[
+        Revision::V2024_11_05,
+        Revision::V2025_03_26,
+        Revision::V2025_06_18,
+    ],
+    place: "/JSONRPCError/properties/id",
+    types: &["string", "integer", "null"],
+    reason: "these revisions require an id, and JSON-RPC 2.0, section 5, requires it to be \
                  null in answer to a message whose id could not be read",
-    },
-];
+}];
 
 /// Widens `document`, the schema of `revision`.
 pub(super) fn apply(revision: Revision, document: &mut Value) {

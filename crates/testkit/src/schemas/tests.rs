@@ -54,11 +54,12 @@ fn requests_are_those_of_the_revision() {
 /// ERR26-03, ERR26-04, and the errors that have a form of their own.
 #[test]
 fn error_codes_are_those_of_the_revision() {
-    let error = |code: i64, data: Value| {
-        json!({"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "m", "data": data}})
-    };
+    let error = |code: i64, data: Value| json!({"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "m", "data": data}});
     let stateless = Revision::V2026_07_28;
-    assert_eq!(check(Revision::V2025_11_25, None, &error(-32002, json!({}))), Ok(()));
+    assert_eq!(
+        check(Revision::V2025_11_25, None, &error(-32002, json!({}))),
+        Ok(())
+    );
     assert!(check(stateless, None, &error(-32002, json!({}))).is_err());
     assert!(check(stateless, None, &error(-32021, json!({}))).is_err());
     let missing = json!({"requiredCapabilities": {"sampling": {}}});

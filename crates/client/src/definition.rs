@@ -1,0 +1,114 @@
+//! What is to be connected to, and how.
+
+use std::time::Duration;
+
+use http::{HeaderMap, Uri};
+use plexus_mcp::Era;
+use plexus_mcp::messages::{ClientCapabilities, Implementation};
+use plexus_wire::Limits;
+
+use crate::child::Program;
+
+/// One MCP server, as somebody configured it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Definition {
+    /// Where it is.
+    pub target: Target,
+    /// The era it is known to speak; `None` to find out.
+    pub era: Option<Era>,
+    /// What a legacy server is told that its client can do. A stateless one is told with every
+    /// request what that request's caller can do.
+    pub capabilities: ClientCapabilities,
+    /// Who we say we are.
+    pub client_info: Implementation,
+    /// How long things may take.
+    pub timeouts: Timeouts,
+    /// Calls go out one after the other, for servers that cannot take several (C32).
+    pub serialize: bool,
+    /// What a message of the server may be like.
+    pub limits: Limits,
+    /// How much a list may hold.
+    pub max_listed: usize,
+}
+
+impl Definition {
+    /// A server at `target`, with defaults for all else.
+    pub fn new(target: Target) -> Self {
+        Self {
+            target,
+            era: None,
+            capabilities: ClientCapabilities::none(),
+            client_info: Implementation::new("plexus", env!("CARGO_PKG_VERSION")),
+            timeouts: Timeouts::default(),
+            serialize: false,
+            limits: Limits { max_bytes: 16 * 1024 * 1024, ..Limits::default() },
+            max_listed: 20_000,
+        }
+    }
+}
+
+/// Where a server is.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Target {
+    /// A program that speaks on its standard input and output.
+    Stdio(Program),
+    /// An address that is to be tried with Streamable HTTP first, then with HTTP+SSE (C22).
+    Http(HttpTarget),
+    /// An address that speaks HTTP+SSE of 2024-11-05.
+    Sse(HttpTarget),
+}
+
+/// An address, and what goes with every request to it.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct HttpTarget {
+    /// The MCP endpoint.
+    pub url: Uri,
+    /// Sent with every request; may hold credentials.
+    pub headers: HeaderMap,
+}
+
+impl HttpTarget {
+    /// The endpoint at `url`.
+    pub fn new(url: Uri) -> Self {
+        Self { url, headers: HeaderMap::new() }
+    }
+}
+
+impl std::fmt::Debug for HttpTarget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Header values may be secrets.
+        let names: Vec<_> = self.headers.keys().collect();
+        f.debug_struct("HttpTarget").field("url", &self.url).field("headers", &names).finish()
+    }
+}
+
+/// How long things may take (C56).
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Timeouts {
+    /// Until the server is connected and listed.
+    pub connect: Duration,
+    /// Until a stateless probe of a pipe counts as unanswered.
+    pub probe: Duration,
+    /// Until a request other than a tool call is answered.
+    pub request: Duration,
+    /// Until a tool call shows a sign of life.
+    pub call: Duration,
+    /// Until a tool call is over, whatever signs it shows.
+    pub call_total: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(30),
+            probe: Duration::from_secs(3),
+            request: Duration::from_mins(1),
+            call: Duration::from_mins(10),
+            call_total: Duration::from_hours(2),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The ways to a server: messages go out, messages come in.
+
+mod http;
+mod sse;
+mod stdio;
+
+use bytes::Bytes;
+use plexus_wire::Message;
+use tokio::sync::mpsc;
+
+pub(crate) use http::{HttpLink, Style};
+pub(crate) use sse::SseLink;
+pub(crate) use stdio::StdioLink;
+
+/// How many events may wait for the connection's task, which never waits itself.
+pub(crate) const QUEUE: usize = 256;
+
+/// The number of one of our requests.
+pub(crate) type Number = i64;
+
+/// A message on its way to the server.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) message: Bytes,
+    /// Set for requests.
+    pub(crate) request: Option<Number>,
+    /// Headers that mirror the message, for stateless HTTP.
+    pub(crate) headers: ::http::HeaderMap,
+}
+
+impl Outgoing {
+    /// A notification or an answer.
+    pub(crate) fn plain(message: Bytes) -> Self {
+        Self { message, request: None, headers: ::http::HeaderMap::new() }
+    }
+}
+
+/// What comes from the server.
+#[derive(Debug)]
+pub(crate) enum Incoming {
+    /// A message. `of` is the request on whose own stream it came, where the transport has such.
+    Message { message: Message, of: Option<Number> },
+    /// Nothing more will come for this request.
+    Failed { request: Number, error: LinkError },
+    /// Something that is no message.
+    Junk(Junk),
+    /// The connection is over.
+    Closed(LinkError),
+}
+
+/// What a server sent instead of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Junk {
+    /// Text that is no JSON, as servers print that log to their standard output.
+    NotJson(String),
+    /// JSON that is no JSON-RPC message.
+    NotAMessage(String),
+    /// More than the limit allows.
+    TooLong,
+}
+
+/// Why a message could not be brought to the server, or an answer from it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// The connection ended.
+    #[error("{0}")]
+    Closed(String),
+    /// The server wants credentials, or better ones.
+    #[error("the server wants authorization (HTTP {status})")]
+    NeedsAuth {
+        /// 401 or 403.
+        status: u16,
+        /// The `WWW-Authenticate` header, which says how.
+        challenge: Option<String>,
+    },
+    /// The server does not know our session any more; what was sent was not carried out.
+    #[error("the server has forgotten the session")]
+    SessionLost,
+    /// The server answered with an HTTP error that is no answer of the protocol.
+    #[error("the server answered with HTTP {status}{}", .text.as_deref().map(|text| format!(": {text}")).unwrap_or_default())]
+    Http {
+        /// The status.
+        status: u16,
+        /// The beginning of what it said.
+        text: Option<String>,
+    },
+    /// The server could not be reached; nothing was sent.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The exchange broke off; whether the request was carried out is unknown.
+    #[error("{0}")]
+    Broken(String),
+    /// The server's answer makes no sense.
+    #[error("{0}")]
+    Nonsense(String),
+}
+
+/// A way to a server.
+pub(crate) enum Link {
+    Stdio(StdioLink),
+    Http(HttpLink),
+    Sse(SseLink),
+}
+
+impl Link {
+    /// Sends; waits for room, never for an answer.
+    pub(crate) async fn send(&self, outgoing: Outgoing) -> Result<(), LinkError> {
+        match self {
+            Self::Stdio(link) => link.send(outgoing.message).await,
+            Self::Http(link) => {
+                link.send(outgoing);
+                Ok(())
+            }
+            Self::Sse(link) => {
+                link.send(outgoing);
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives up a request. Whether the server must also be told in a message is the answer.
+    pub(crate) fn give_up(&self, request: Number) -> bool {
+        match self {
+            Self::Stdio(_) | Self::Sse(_) => true,
+            Self::Http(link) => link.give_up(request),
+        }
+    }
+
+    /// Ends the connection properly.
+    pub(crate) async fn close(self) {
+        match self {
+            Self::Stdio(link) => link.close().await,
+            Self::Http(link) => link.close().await,
+            Self::Sse(link) => link.close(),
+        }
+    }
+
+    /// What the server's process last said on its standard error.
+    pub(crate) fn last_words(&self) -> Vec<String> {
+        match self {
+            Self::Stdio(link) => link.last_words(),
+            Self::Http(_) | Self::Sse(_) => Vec::new(),
+        }
+    }
+}
+
+/// Where a link puts what comes in.
+pub(crate) type Inbox = mpsc::Sender<Incoming>;

@@ -1,0 +1,135 @@
+//! What is said to the person who started the process, on standard error.
+
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use plexus_server::http::HttpOptions;
+use plexus_server::net::BindError;
+
+use crate::VERSION;
+
+/// Says where HTTP is served, how to connect, and what to be careful about.
+pub(crate) fn listening(addresses: &[SocketAddr], options: &HttpOptions) {
+    for line in addresses
+        .iter()
+        .flat_map(|&address| about(address, options))
+    {
+        say(&line);
+    }
+}
+
+/// Tells a person at a terminal why nothing seems to happen.
+pub(crate) fn waiting_for_messages() {
+    say(&format!(
+        "plexus {VERSION} speaks MCP on standard input and output, one JSON message a line; \
+         Ctrl-D ends it"
+    ));
+}
+
+/// Says what failed, and what may help.
+pub(crate) fn failure(error: &anyhow::Error) {
+    say(&format!("error: {error:#}"));
+    if let Some(tip) = error.downcast_ref().and_then(bind_tip) {
+        say(&format!("\n  tip: {tip}"));
+    }
+}
+
+/// Nobody may be listening any more, which is no reason to stop.
+fn say(text: &str) {
+    drop(writeln!(io::stderr(), "{text}"));
+}
+
+fn about(address: SocketAddr, options: &HttpOptions) -> Vec<String> {
+    let url = |address: SocketAddr, path: &str| format!("http://{address}{path}");
+    let mut lines = vec![format!(
+        "plexus {VERSION} listening on {}",
+        url(address, &options.path)
+    )];
+    if let Some(sse) = &options.sse {
+        lines.push(format!("  HTTP+SSE: {}", url(address, &sse.stream)));
+    }
+    let nearby = url(reachable(address), &options.path);
+    lines.push(format!(
+        "  connect: claude mcp add --transport http plexus {nearby}"
+    ));
+    if !address.ip().is_loopback() {
+        lines.push(format!(
+            "warning: {address} can be reached from other machines, and there is no sign-in yet: \
+             whoever reaches it can call every tool"
+        ));
+    }
+    lines
+}
+
+/// Where a client on this machine finds what listens on `address`.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    address
+}
+
+fn bind_tip(error: &BindError) -> Option<String> {
+    let reason = std::error::Error::source(error)?.downcast_ref::<io::Error>()?;
+    let ip = error.address.ip();
+    let any_port = SocketAddr::new(ip, 0);
+    match reason.kind() {
+        io::ErrorKind::AddrInUse => Some(format!(
+            "another program, perhaps another plexus, listens there; name another port, or use \
+             '--http {any_port}' for one that is free"
+        )),
+        io::ErrorKind::PermissionDenied => Some(format!(
+            "ports below 1024 are often reserved; name a higher one, or use '--http {any_port}' \
+             for one that is free"
+        )),
+        io::ErrorKind::AddrNotAvailable => Some(format!(
+            "this machine does not have the address {ip}; '--http 127.0.0.1:{}' serves this \
+             machine only",
+            error.address.port()
+        )),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plexus_server::http::SsePaths;
+
+    use super::*;
+
+    fn said(address: &str, options: &HttpOptions) -> Vec<String> {
+        about(address.parse().unwrap(), options)
+    }
+
+    #[test]
+    fn on_loopback_there_is_nothing_to_warn_of() {
+        let lines = said("127.0.0.1:4445", &HttpOptions::default());
+        let url = "http://127.0.0.1:4445/mcp";
+        assert_eq!(lines.len(), 2);
+        assert_eq!(lines[0], format!("plexus {VERSION} listening on {url}"));
+        assert!(lines[1].ends_with(&format!("claude mcp add --transport http plexus {url}")));
+    }
+
+    /// HTTPL-03, HTTP26-03: nobody serves other machines without having been told.
+    #[test]
+    fn elsewhere_the_lack_of_a_sign_in_is_said() {
+        for (address, nearby) in [("0.0.0.0:80", "127.0.0.1:80"), ("[::]:80", "[::1]:80")] {
+            let lines = said(address, &HttpOptions::default());
+            assert!(lines[0].ends_with(&format!("listening on http://{address}/mcp")));
+            assert!(lines[1].ends_with(&format!("plexus http://{nearby}/mcp")));
+            assert!(lines[2].contains("no sign-in yet"));
+        }
+    }
+
+    #[test]
+    fn every_endpoint_is_named() {
+        let mut options = HttpOptions::default();
+        options.path = "/here".to_owned();
+        options.sse = Some(SsePaths::default());
+        let lines = said("[::1]:9", &options);
+        assert!(lines[0].ends_with("http://[::1]:9/here"));
+        assert!(lines[1].ends_with("http://[::1]:9/sse"));
+    }
+}

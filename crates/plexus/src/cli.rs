@@ -1,0 +1,242 @@
+//! The command line. Help, completions and checks all come from these types.
+
+mod values;
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+use plexus_server::http::{HttpOptions, SsePaths};
+use plexus_server::net::{Host, Origin};
+
+pub(crate) use values::{Era, LogLevel, Profile};
+use values::{parse_address, parse_path};
+
+const DEFAULT_ADDRESS: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 4445);
+
+const EXAMPLES: &str = "\
+Examples:
+  plexus serve                        Serve HTTP at http://127.0.0.1:4445/mcp
+  plexus serve --stdio                Serve the client that starts this process
+  plexus serve --http 127.0.0.1:0     Serve HTTP on a port that the system chooses";
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  Serve HTTP, and let Claude Code connect to it:
+    plexus serve
+    claude mcp add --transport http plexus http://127.0.0.1:4445/mcp
+
+  Let Claude Code start Plexus by itself:
+    claude mcp add plexus -- plexus serve --stdio
+
+  Serve clients that know only HTTP+SSE as well, with details in the log:
+    plexus serve --sse --log-level debug";
+
+/// Plexus joins every MCP client to every MCP server: any revision, any transport, one binary.
+#[derive(Debug, Parser)]
+#[command(
+    name = "plexus",
+    version,
+    override_usage = "plexus <COMMAND>",
+    after_help = EXAMPLES,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    // The founding documents' spelling of `serve --stdio` (S003-59).
+    #[arg(long, hide = true)]
+    stdio: bool,
+    #[arg(long, hide = true, requires = "stdio")]
+    mcp: bool,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve MCP to clients of every revision.
+    ///
+    /// What is served are the tools that are built in: health, and echo for trying out a client.
+    #[command(after_help = SERVE_EXAMPLES)]
+    Serve(ServeArgs),
+    /// Print a script that completes this command line in a shell.
+    Completions {
+        /// The shell to write it for.
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+}
+
+/// What is served, to whom, and how.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Serve the client at the other end of standard input and output.
+    ///
+    /// The process ends when its input does.
+    #[arg(long)]
+    pub(crate) stdio: bool,
+
+    /// Serve HTTP on this address; if no transport is named, on 127.0.0.1:4445.
+    ///
+    /// Port 0 lets the system choose one. This may be combined with --stdio.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_address)]
+    http: Option<SocketAddr>,
+
+    /// Serve HTTP+SSE at /sse as well.
+    ///
+    /// This is the HTTP of 2024-11-05, which some clients still use.
+    #[arg(long)]
+    sse: bool,
+
+    /// Put the HTTP endpoint at this path instead of /mcp.
+    ///
+    /// It must begin with a slash.
+    #[arg(long, value_name = "PATH", value_parser = parse_path)]
+    path: Option<String>,
+
+    /// Answer HTTP requests for this host.
+    ///
+    /// On a loopback address, requests for this machine are answered anyway, and others only if
+    /// their host is named here. This may be repeated.
+    #[arg(long, value_name = "HOST")]
+    allow_host: Vec<Host>,
+
+    /// Let web pages of this origin call the server.
+    ///
+    /// On a loopback address, pages that this machine serves may call anyway. This may be
+    /// repeated.
+    #[arg(long, value_name = "ORIGIN")]
+    allow_origin: Vec<Origin>,
+
+    /// Speak the revisions of this era.
+    ///
+    /// Every message shows which era it belongs to, so both can be served side by side.
+    #[arg(long, value_enum, value_name = "ERA", default_value_t)]
+    pub(crate) era: Era,
+
+    /// Follow these habits where older systems have their own.
+    ///
+    /// This matters only to clients and validators that were made for such a system.
+    #[arg(long, value_enum, value_name = "PROFILE", default_value_t)]
+    pub(crate) profile: Profile,
+
+    /// Log this much.
+    ///
+    /// Logs go to standard error, never to standard output.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "LEVEL",
+        env = "PLEXUS_LOG",
+        hide_env_values = true,
+        default_value_t
+    )]
+    pub(crate) log_level: LogLevel,
+}
+
+impl Cli {
+    /// Reads the command line and, for the log level, the environment.
+    ///
+    /// # Errors
+    /// What to print instead of doing anything: an error of usage, help, or the version.
+    pub(crate) fn read() -> Result<Command, clap::Error> {
+        Self::try_parse()?.into_command()
+    }
+
+    fn into_command(self) -> Result<Command, clap::Error> {
+        let usage = |kind, message: &str| Self::command().error(kind, message);
+        match self {
+            Self {
+                command: Some(_),
+                stdio: true,
+                ..
+            } => Err(usage(
+                ErrorKind::ArgumentConflict,
+                "a command takes its options after its name: plexus serve --stdio",
+            )),
+            Self {
+                command: Some(Command::Serve(arguments)),
+                ..
+            } => {
+                arguments.check()?;
+                Ok(Command::Serve(arguments))
+            }
+            Self {
+                command: Some(command),
+                ..
+            } => Ok(command),
+            Self {
+                stdio: true,
+                mcp: true,
+                ..
+            } => Self::try_parse_from(["plexus", "serve", "--stdio"])?.into_command(),
+            // S003-58
+            Self { stdio: true, .. } => Err(usage(
+                ErrorKind::MissingRequiredArgument,
+                "without --mcp this would speak the native Plexus protocol, which is not offered \
+                 yet; to speak MCP, use: plexus --stdio --mcp",
+            )),
+            Self { .. } => Err(usage(
+                ErrorKind::MissingSubcommand,
+                "a command is missing; to serve MCP, use: plexus serve",
+            )),
+        }
+    }
+}
+
+impl ServeArgs {
+    /// Where HTTP is served, if it is.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.http.or((!self.stdio).then_some(DEFAULT_ADDRESS))
+    }
+
+    /// How HTTP is served.
+    pub(crate) fn http_options(&self) -> HttpOptions {
+        let mut options = HttpOptions::default();
+        if let Some(path) = &self.path {
+            options.path.clone_from(path);
+        }
+        options.sse = self.sse.then(SsePaths::default);
+        options.allowed_hosts.clone_from(&self.allow_host);
+        options.allowed_origins.clone_from(&self.allow_origin);
+        options
+    }
+
+    /// Refuses what each argument allows but all together do not.
+    fn check(&self) -> Result<(), clap::Error> {
+        let usage = |message| Cli::command().error(ErrorKind::ArgumentConflict, message);
+        if self.address().is_none()
+            && let Some(flag) = self.first_for_http()
+        {
+            return Err(usage(format!(
+                "{flag} is about HTTP, which --stdio alone does not serve; add --http \
+                 {DEFAULT_ADDRESS} to serve both"
+            )));
+        }
+        let HttpOptions { path, sse, .. } = self.http_options();
+        let taken = sse.is_some_and(|sse| [sse.stream, sse.messages].contains(&path));
+        if taken {
+            return Err(usage(format!("--sse needs the path {path} for itself")));
+        }
+        Ok(())
+    }
+
+    fn first_for_http(&self) -> Option<&'static str> {
+        let given = [
+            ("--sse", self.sse),
+            ("--path", self.path.is_some()),
+            ("--allow-host", !self.allow_host.is_empty()),
+            ("--allow-origin", !self.allow_origin.is_empty()),
+        ];
+        given
+            .into_iter()
+            .find_map(|(flag, given)| given.then_some(flag))
+    }
+}
+
+#[cfg(test)]
+mod tests;

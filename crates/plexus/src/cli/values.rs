@@ -1,0 +1,104 @@
+//! The values that arguments take.
+
+use std::net::SocketAddr;
+
+use clap::ValueEnum;
+use plexus_activations::Names;
+use plexus_server::Served;
+use tracing::level_filters::LevelFilter;
+
+/// How much to log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogLevel {
+    /// What failed.
+    Error,
+    /// And what may be wrong.
+    Warn,
+    /// And what happened.
+    #[default]
+    Info,
+    /// And why.
+    Debug,
+    /// And everything else.
+    Trace,
+}
+
+impl From<LogLevel> for LevelFilter {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Error => Self::ERROR,
+            LogLevel::Warn => Self::WARN,
+            LogLevel::Info => Self::INFO,
+            LogLevel::Debug => Self::DEBUG,
+            LogLevel::Trace => Self::TRACE,
+        }
+    }
+}
+
+/// Which revisions to speak.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Era {
+    /// Those with a handshake, 2024-11-05 to 2025-11-25.
+    Legacy,
+    /// Those in which every request stands alone, since 2026-07-28.
+    Modern,
+    /// All of them, side by side.
+    #[default]
+    Both,
+}
+
+impl From<Era> for Served {
+    fn from(era: Era) -> Self {
+        match era {
+            Era::Legacy => Self::Handshake,
+            Era::Modern => Self::Stateless,
+            Era::Both => Self::Both,
+        }
+    }
+}
+
+/// Whose habits to follow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Profile {
+    /// What the specification says, with tool names that every model takes.
+    #[default]
+    Plexus,
+    /// What Substrate does, with dots in tool names.
+    Substrate,
+    /// What the mcp-validator expects.
+    McpValidator,
+}
+
+impl Profile {
+    /// How tools are named (C11).
+    pub(crate) fn names(self) -> Names {
+        match self {
+            Self::Plexus | Self::McpValidator => Names::Underscored,
+            Self::Substrate => Names::Dotted,
+        }
+    }
+}
+
+impl From<Profile> for plexus_server::Profile {
+    fn from(profile: Profile) -> Self {
+        match profile {
+            Profile::Plexus => Self::Plexus,
+            Profile::Substrate => Self::Substrate,
+            Profile::McpValidator => Self::McpValidator,
+        }
+    }
+}
+
+pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let example = "expected an address and a port, as in 127.0.0.1:4445 or [::1]:4445";
+    text.parse().ok().ok_or_else(|| example.to_owned())
+}
+
+pub(super) fn parse_path(text: &str) -> Result<String, String> {
+    let is_legal = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#');
+    if text.starts_with('/') && text.bytes().all(is_legal) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected a path, as in /mcp".to_owned())
+    }
+}

@@ -1,0 +1,90 @@
+//! `plexus serve`.
+
+use std::io::{self, IsTerminal};
+use std::pin::pin;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use plexus_server::http::HttpServer;
+use plexus_server::{Edge, Options, stdio};
+use tokio::runtime::Runtime;
+
+use crate::cli::ServeArgs;
+use crate::signals::Signals;
+use crate::{VERSION, announce};
+
+/// Serves until the client on standard input has gone, or a signal comes.
+///
+/// The first signal lets work in flight finish, the second does not.
+pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
+    let runtime = Runtime::new().context("cannot start")?;
+    let ended = runtime.block_on(serve(arguments));
+    // A terminal is read on a thread that cannot be interrupted: it is left behind.
+    runtime.shutdown_background();
+    ended
+}
+
+async fn serve(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::take().context("cannot wait for signals")?;
+    let edge = edge(arguments)?;
+    let http = bind(&edge, arguments).await?;
+    if arguments.stdio && io::stdin().is_terminal() {
+        announce::waiting_for_messages();
+    }
+
+    let mut serving = pin!(transports(&edge, arguments.stdio, http));
+    tokio::select! {
+        ended = &mut serving => return ended.map(|()| ExitCode::SUCCESS),
+        signal = signals.next() => {
+            tracing::info!(?signal, "ending; a second signal does not wait for work in flight");
+            edge.shut_down();
+        }
+    }
+    tokio::select! {
+        ended = serving => ended.map(|()| ExitCode::SUCCESS),
+        signal = signals.next() => Ok(signal.exit_code()),
+    }
+}
+
+fn edge(arguments: &ServeArgs) -> anyhow::Result<Arc<Edge>> {
+    let service = plexus_activations::service(arguments.profile.names(), VERSION)?;
+    let mut options = Options::default();
+    options.served = arguments.era.into();
+    options.profile = arguments.profile.into();
+    Edge::new(Arc::new(service), options).context("the system gives no random numbers")
+}
+
+async fn bind(edge: &Arc<Edge>, arguments: &ServeArgs) -> anyhow::Result<Option<HttpServer>> {
+    let Some(address) = arguments.address() else {
+        return Ok(None);
+    };
+    let options = arguments.http_options();
+    let server = HttpServer::bind(Arc::clone(edge), &[address], options.clone()).await?;
+    announce::listening(server.addresses(), &options);
+    Ok(Some(server))
+}
+
+/// Serves on all transports at once. If standard input is one of them, they end with it.
+async fn transports(edge: &Arc<Edge>, stdio: bool, http: Option<HttpServer>) -> anyhow::Result<()> {
+    let stdio = async {
+        if !stdio {
+            return Ok(());
+        }
+        let ended = stdio::serve(edge).await;
+        edge.shut_down();
+        match ended {
+            // A client that stops reading has gone, too.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(error).context("standard input or output failed")
+            }
+            _ => Ok(()),
+        }
+    };
+    let http = async {
+        if let Some(server) = http {
+            server.run().await;
+        }
+    };
+    tokio::join!(stdio, http).0
+}

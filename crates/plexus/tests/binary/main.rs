@@ -1,0 +1,10 @@
+//! The program itself, as clients and people start it.
+
+#[cfg(test)]
+mod http;
+#[cfg(test)]
+mod process;
+#[cfg(test)]
+mod stdio;
+#[cfg(test)]
+mod usage;

@@ -1,0 +1,174 @@
+//! MCP over standard input and output.
+
+use crate::process::{Plexus, message, plexus, unread_pipe};
+
+const LIST: &str = r#"{"jsonrpc":"2.0","id":"list","method":"tools/list"}"#;
+const DISCOVER: &str = r#"{"jsonrpc":"2.0","id":"d","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+const STATELESS_PING: &str = r#"{"jsonrpc":"2.0","id":"p","method":"tools/call","params":{"name":"echo_ping","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+
+fn call(tool: &str, arguments: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
+    )
+}
+
+fn tool_names(list: &serde_json::Value) -> Vec<&str> {
+    let tools = list["result"]["tools"].as_array().unwrap();
+    tools
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect()
+}
+
+/// S002-43, S002-05, S000-10, S000-11: a whole session, ended by closing the input.
+#[test]
+fn a_session_from_the_handshake_to_the_end_of_input() {
+    let mut plexus = Plexus::start(&["serve", "--stdio"]);
+    let answer = plexus.initialize("2025-03-26");
+    assert_eq!(answer["result"]["protocolVersion"], "2025-03-26");
+    assert_eq!(answer["result"]["serverInfo"]["name"], "plexus");
+    assert_eq!(
+        answer["result"]["serverInfo"]["version"],
+        env!("CARGO_PKG_VERSION")
+    );
+
+    let list = plexus.ask(LIST);
+    assert_eq!(
+        tool_names(&list),
+        ["health_check", "echo_echo", "echo_once", "echo_ping"]
+    );
+    let result = plexus.ask(&call("echo_echo", r#"{"message":"hi","count":2}"#));
+    assert_eq!(result["result"]["content"][0]["text"], "hi\nhi");
+    assert_eq!(result["result"]["isError"], false);
+
+    let ended = plexus.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.is_empty(), "{ended:?}");
+}
+
+/// STDIO-02, S000-06, S000-33, S000-34: logs are on standard error, whatever their level.
+#[test]
+fn nothing_but_messages_is_on_standard_output() {
+    let mut plexus = Plexus::start(&["serve", "--stdio", "--log-level", "trace"]);
+    plexus.initialize("2025-11-25");
+    plexus.send("no message");
+    plexus.send(r#"{"jsonrpc":"2.0","method":"notifications/unheard-of"}"#);
+    plexus.send(LIST);
+    let ended = plexus.end();
+    assert_eq!(ended.code, Some(0));
+    let answers: Vec<_> = ended.stdout.iter().map(|line| message(line)).collect();
+    assert_eq!(answers.len(), 2, "{ended:?}");
+    let logs = ended.stderr.join("\n");
+    assert!(logs.contains("unheard-of"), "{logs}");
+    assert!(
+        !logs.contains('\u{1b}'),
+        "colours are for terminals: {logs}"
+    );
+}
+
+/// C02: messages of both eras share one pipe.
+#[test]
+fn both_eras_on_one_pipe() {
+    let mut plexus = Plexus::start(&["serve", "--stdio"]);
+    let discovered = plexus.ask(DISCOVER);
+    let versions = discovered["result"]["supportedVersions"]
+        .as_array()
+        .unwrap();
+    assert_eq!(versions.len(), 5, "{discovered}");
+    let result = plexus.ask(STATELESS_PING);
+    assert_eq!(result["result"]["resultType"], "complete");
+    assert_eq!(result["result"]["content"][0]["text"], "pong");
+
+    plexus.initialize("2024-11-05");
+    let result = plexus.ask(&call("echo_ping", "{}"));
+    assert_eq!(result["result"]["content"][0]["text"], "pong");
+    assert_eq!(plexus.ask(STATELESS_PING)["id"], "p");
+    assert_eq!(plexus.end().code, Some(0));
+}
+
+/// S000-52, S000-40: what is no JSON is answered, and does no harm.
+#[test]
+fn garbage_is_answered_and_survived() {
+    let mut plexus = Plexus::start(&["serve", "--stdio"]);
+    for garbage in ["no message", "{", r#"{"jsonrpc":"2.0","id":1,"#] {
+        let answer = plexus.ask(garbage);
+        assert_eq!(answer["error"]["code"], -32700, "{garbage}");
+        assert_eq!(
+            answer.get("id"),
+            Some(&serde_json::Value::Null),
+            "{garbage}"
+        );
+    }
+    plexus.initialize("2025-06-18");
+    assert_eq!(plexus.ask(LIST)["id"], "list");
+    assert_eq!(plexus.end().code, Some(0));
+}
+
+/// S003-59, S003-57: as the founding documents have it.
+#[test]
+fn stdio_mcp_speaks_mcp() {
+    let mut plexus = Plexus::start(&["--stdio", "--mcp"]);
+    let answer = plexus.initialize("2024-11-05");
+    assert_eq!(answer["result"]["protocolVersion"], "2024-11-05");
+    assert_eq!(plexus.end().code, Some(0));
+}
+
+/// C11, C12, S003-16, S003-21: dotted names are shown, and every spelling is understood.
+#[test]
+fn the_substrate_profile_has_dotted_names() {
+    let mut plexus = Plexus::start(&["serve", "--stdio", "--profile", "substrate"]);
+    plexus.initialize("2025-03-26");
+    let list = plexus.ask(LIST);
+    assert_eq!(
+        tool_names(&list),
+        ["health.check", "echo.echo", "echo.once", "echo.ping"]
+    );
+    for name in ["echo.ping", "echo_ping"] {
+        let result = plexus.ask(&call(name, "{}"));
+        assert_eq!(result["result"]["content"][0]["text"], "pong", "{name}");
+    }
+    let answer = plexus.ask(&call("ping", "{}"));
+    assert_eq!(answer["error"]["code"], -32602);
+    assert_eq!(answer["error"]["message"], "Invalid tool name format: ping");
+}
+
+#[test]
+fn one_era_can_be_served_alone() {
+    let mut modern = Plexus::start(&["serve", "--stdio", "--era", "modern"]);
+    assert!(modern.initialize("2025-11-25")["error"].is_object());
+    assert!(modern.ask(STATELESS_PING)["result"].is_object());
+    let mut legacy = Plexus::start(&["serve", "--stdio", "--era", "legacy"]);
+    assert!(legacy.ask(DISCOVER)["error"].is_object());
+    assert!(legacy.initialize("2025-11-25")["result"].is_object());
+}
+
+/// S000-50: a client that goes away without reading is no failure of ours.
+#[test]
+fn a_closed_output_is_a_clean_end() {
+    let mut plexus = Plexus::spawn(plexus(&["serve", "--stdio"]).stdout(unread_pipe()));
+    plexus.send(DISCOVER);
+    // The input stays open: the end comes from the output.
+    let ended = plexus.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.is_empty(), "{ended:?}");
+}
+
+#[test]
+fn a_closed_standard_error_does_no_harm() {
+    let mut command = plexus(&["serve", "--stdio", "--log-level", "trace"]);
+    let mut plexus = Plexus::spawn(command.stderr(unread_pipe()));
+    plexus.send(r#"{"jsonrpc":"2.0","method":"notifications/unheard-of"}"#);
+    assert_eq!(plexus.ask(DISCOVER)["id"], "d");
+    assert_eq!(plexus.end().code, Some(0));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_is_a_clean_end() {
+    let mut plexus = Plexus::start(&["serve", "--stdio"]);
+    plexus.initialize("2025-11-25");
+    plexus.ask(LIST);
+    plexus.terminate();
+    let ended = plexus.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
