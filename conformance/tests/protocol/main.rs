@@ -14,3 +14,4 @@
 mod support;
 
 mod conversation;
+mod era;

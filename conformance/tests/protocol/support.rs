@@ -1,11 +1,11 @@
 //! What the tests share.
 
 use plexus_mcp::Revision;
-use plexus_testkit::{Client, Listening, StdioClient, Transport};
+use plexus_testkit::{Client, HttpClient, HttpRequest, Listening, StdioClient, Transport};
 use serde_json::{Value, json};
 
 /// The fixture server.
-const SERVER: &str = env!("CARGO_BIN_EXE_conformance-server");
+pub(crate) const SERVER: &str = env!("CARGO_BIN_EXE_conformance-server");
 
 /// A port that the system chooses.
 const ANY_PORT: &str = "127.0.0.1:0";
@@ -121,3 +121,93 @@ pub(crate) fn with_method<'a>(messages: &'a [Value], method: &str) -> Vec<&'a Va
         .filter(|message| message["method"] == method)
         .collect()
 }
+
+/// The error that `response` is, as far as programs read it: its code and its id.
+pub(crate) fn code(response: &Value) -> i64 {
+    let code = response["error"]["code"].as_i64();
+    code.unwrap_or_else(|| panic!("no error: {response}"))
+}
+
+/// A request without metadata.
+pub(crate) fn request(id: impl Into<Value>, method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params})
+}
+
+/// A notification without parameters.
+pub(crate) fn notification(method: &str) -> Value {
+    json!({"jsonrpc": "2.0", "method": method})
+}
+
+/// `initialize` for this version, by a client that can do nothing.
+pub(crate) fn initialize(id: impl Into<Value>, version: &str) -> Value {
+    let params = json!({
+        "protocolVersion": version,
+        "capabilities": {},
+        "clientInfo": {"name": "scripted", "version": "1.0.0"},
+    });
+    request(id, "initialize", params)
+}
+
+/// A request that stands alone, by a client that can do nothing.
+pub(crate) fn stateless(id: impl Into<Value>, method: &str, mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    request(id, method, params)
+}
+
+/// A POST of a stateless request with the headers it needs (HDR26-01, HDR26-03).
+pub(crate) fn mirrored(client: &HttpClient, message: &Value) -> HttpRequest {
+    let params = &message["params"];
+    let mut post = client
+        .post(message)
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", message["method"].as_str().unwrap());
+    if let Some(name) = params["name"].as_str().or(params["uri"].as_str()) {
+        post = post.header("mcp-name", name);
+    }
+    post
+}
+
+/// A client in a session of `revision` that is ready for use.
+pub(crate) async fn session(url: &str, revision: Revision) -> HttpClient {
+    let client = HttpClient::new(url, revision);
+    let answer = client.post(&initialize(0, revision.as_str())).send().await;
+    assert_eq!(answer.status(), 200);
+    let id = answer.header("mcp-session-id").unwrap().to_owned();
+    assert_eq!(
+        answer.message().await["result"]["protocolVersion"],
+        revision.as_str()
+    );
+    let client = client
+        .with_header("mcp-session-id", &id)
+        .with_header("mcp-protocol-version", revision.as_str());
+    let initialized = notification("notifications/initialized");
+    assert_eq!(client.post(&initialized).send().await.status(), 202);
+    client
+}
+
+/// A server on a pipe with which a session of `revision` is open.
+pub(crate) async fn stdio_session(revision: Revision) -> StdioClient {
+    let mut client = stdio();
+    client.send(&initialize(0, revision.as_str())).await;
+    assert_eq!(client.receive().await["id"], 0);
+    client
+        .send(&notification("notifications/initialized"))
+        .await;
+    client
+}
+
+/// A call of a tool.
+pub(crate) fn call(tool: &str, arguments: Value) -> Value {
+    json!({"name": tool, "arguments": arguments})
+}
+
+/// The four revisions with a handshake.
+pub(crate) const LEGACY: [Revision; 4] = [
+    Revision::V2024_11_05,
+    Revision::V2025_03_26,
+    Revision::V2025_06_18,
+    Revision::V2025_11_25,
+];

@@ -1,10 +1,5 @@
 //! Says back what it is told: a target for trying out a client, streaming included.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "deriving JsonSchema expands to serde_json::to_value, which runs once at the start"
-)]
-
 use plexus_service::{Builder, Context, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Deserialize;

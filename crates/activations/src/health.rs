@@ -1,10 +1,5 @@
 //! Tells whether the server is alive, and for how long it has been.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "deriving JsonSchema expands to serde_json::to_value, which runs once at the start"
-)]
-
 use jiff::Timestamp;
 use plexus_service::{Builder, Context, Json, ToolAnnotations};
 use schemars::JsonSchema;

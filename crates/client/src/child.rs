@@ -1,0 +1,177 @@
+//! Servers that are processes of ours: how one is started, watched and ended.
+//!
+//! Every process of the project starts here. Each child is put into a process group, so that
+//! signals reach what it starts in turn (`npx` starts `node`, and does not pass signals on), and
+//! the group never outlives us, however we end: see `Group`. A process that leaves its group by
+//! `setsid`, as daemons do, is beyond our reach.
+
+mod exit;
+mod group;
+mod program;
+mod stderr;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+pub use self::exit::ExitReport;
+use self::group::{Group, SHELL};
+pub use self::program::{Program, StartError};
+use self::stderr::Stderr;
+
+/// How long a child that has ended, or must have, may keep its standard error open or its exit
+/// status to itself. Only a descendant outside the group does the one, only a kernel that waits for
+/// a device the other.
+const AFTERMATH: Duration = Duration::from_millis(200);
+
+/// The standard input of a child. Dropping it asks the child to end.
+pub type ChildInput = tokio::process::ChildStdin;
+
+/// The standard output of a child.
+pub type ChildOutput = tokio::process::ChildStdout;
+
+/// A running program, with all that it starts itself. Dropping it kills them at once.
+#[derive(Debug)]
+pub struct Child {
+    process: tokio::process::Child,
+    id: u32,
+    group: Group,
+    stderr: Stderr,
+}
+
+/// How long a child has for each way of being asked to end (LIFE-11, STDIO-12).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Grace {
+    /// After its input was closed, until SIGTERM.
+    pub stdin: Duration,
+    /// After SIGTERM, until SIGKILL.
+    pub term: Duration,
+}
+
+impl Grace {
+    /// `stdin` after the input was closed, then `term` after SIGTERM.
+    pub const fn new(stdin: Duration, term: Duration) -> Self {
+        Self { stdin, term }
+    }
+}
+
+impl Default for Grace {
+    fn default() -> Self {
+        Self::new(Duration::from_secs(2), Duration::from_secs(2))
+    }
+}
+
+impl Child {
+    /// Starts `program`. Its standard error is read all the time, so that it never waits for us.
+    ///
+    /// Must be called within a tokio runtime.
+    pub fn start(program: &Program) -> Result<(Self, ChildInput, ChildOutput), StartError> {
+        Self::start_guarded(program, Path::new(SHELL))
+    }
+
+    /// The process that was started. What it starts has other numbers, in the same group.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// The last lines of its standard error: a bounded number of them, each of bounded length. Text
+    /// that no line break has followed yet is the last one.
+    pub fn stderr_tail(&self) -> Vec<String> {
+        self.stderr.tail()
+    }
+
+    /// Waits until the program has ended; [`stderr_tail`](Self::stderr_tail) then has its last
+    /// words. What it started itself is left alone until the child is stopped or dropped.
+    ///
+    /// Dropping the future changes nothing; another call waits again, or reports again.
+    pub async fn exited(&mut self) -> ExitReport {
+        let report = self.reaped().await;
+        timeout(AFTERMATH, self.stderr.closed()).await.ok();
+        report
+    }
+
+    /// Ends the program: waits for it to heed the end of its input, then sends SIGTERM and in the
+    /// end SIGKILL to its group. Drop the [`ChildInput`] first.
+    ///
+    /// The program counts as ended when all that write to its standard error have, because a
+    /// launcher may be gone long before the server that it launched. Dropping the future kills at
+    /// once what is left.
+    pub async fn stop(mut self, grace: Grace) -> ExitReport {
+        if !self.ends_within(grace.stdin).await {
+            self.group.signal(Signal::TERM);
+            if !self.ends_within(grace.term).await {
+                self.group.signal(Signal::KILL);
+            }
+        }
+        let report = timeout(AFTERMATH, self.reaped()).await;
+        self.group.end().await;
+        timeout(AFTERMATH, self.stderr.closed()).await.ok();
+        report.unwrap_or(ExitReport::Unknown)
+    }
+
+    fn start_guarded(
+        program: &Program,
+        shell: &Path,
+    ) -> Result<(Self, ChildInput, ChildOutput), StartError> {
+        let forming = Group::form(shell);
+        let mut command = command(program.command.as_ref(), forming.id());
+        command
+            .args(&program.args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        if let Some(cwd) = &program.cwd {
+            command.current_dir(cwd);
+        }
+        for (name, value) in &program.env {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let mut process = command.spawn().map_err(|error| StartError::new(program, error))?;
+        let streams = (process.id(), process.stdin.take(), process.stdout.take());
+        let (Some(id), Some(input), Some(output)) = streams else {
+            return Err(StartError::incomplete(program));
+        };
+        let stderr = Stderr::read(process.stderr.take(), program.command.clone());
+        let child = Self { id, group: forming.around(id), process, stderr };
+        Ok((child, input, output))
+    }
+
+    async fn reaped(&mut self) -> ExitReport {
+        let status = self.process.wait().await;
+        self.group.child_reaped();
+        status.map_or(ExitReport::Unknown, ExitReport::from)
+    }
+
+    async fn ends_within(&mut self, grace: Duration) -> bool {
+        let end = async {
+            self.reaped().await;
+            self.stderr.closed().await;
+        };
+        timeout(grace, end).await.is_ok()
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // The runtime collects the exit statuses when it sees a dropped process end.
+        self.group.signal(Signal::KILL);
+    }
+}
+
+/// The one place where a process is described that is to be started.
+#[expect(clippy::disallowed_methods, reason = "the place that the ban leads to")]
+fn command(program: &std::ffi::OsStr, group: i32) -> Command {
+    let mut command = Command::new(program);
+    command.process_group(group).kill_on_drop(true);
+    command
+}

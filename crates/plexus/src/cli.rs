@@ -2,7 +2,7 @@
 
 mod values;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -13,8 +13,7 @@ use plexus_server::net::{Host, Origin};
 pub(crate) use values::{Era, LogLevel, Profile};
 use values::{parse_address, parse_path};
 
-const DEFAULT_ADDRESS: SocketAddr =
-    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 4445);
+const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4445);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -149,38 +148,26 @@ impl Cli {
 
     fn into_command(self) -> Result<Command, clap::Error> {
         let usage = |kind, message: &str| Self::command().error(kind, message);
-        match self {
-            Self {
-                command: Some(_),
-                stdio: true,
-                ..
-            } => Err(usage(
+        match (self.command, self.stdio, self.mcp) {
+            (Some(_), true, _) => Err(usage(
                 ErrorKind::ArgumentConflict,
                 "a command takes its options after its name: plexus serve --stdio",
             )),
-            Self {
-                command: Some(Command::Serve(arguments)),
-                ..
-            } => {
+            (Some(Command::Serve(arguments)), ..) => {
                 arguments.check()?;
                 Ok(Command::Serve(arguments))
             }
-            Self {
-                command: Some(command),
-                ..
-            } => Ok(command),
-            Self {
-                stdio: true,
-                mcp: true,
-                ..
-            } => Self::try_parse_from(["plexus", "serve", "--stdio"])?.into_command(),
+            (Some(command), ..) => Ok(command),
+            (None, true, true) => {
+                Self::try_parse_from(["plexus", "serve", "--stdio"])?.into_command()
+            }
             // S003-58
-            Self { stdio: true, .. } => Err(usage(
+            (None, true, false) => Err(usage(
                 ErrorKind::MissingRequiredArgument,
                 "without --mcp this would speak the native Plexus protocol, which is not offered \
                  yet; to speak MCP, use: plexus --stdio --mcp",
             )),
-            Self { .. } => Err(usage(
+            (None, false, _) => Err(usage(
                 ErrorKind::MissingSubcommand,
                 "a command is missing; to serve MCP, use: plexus serve",
             )),

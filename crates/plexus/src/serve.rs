@@ -37,7 +37,7 @@ async fn serve(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     tokio::select! {
         ended = &mut serving => return ended.map(|()| ExitCode::SUCCESS),
         signal = signals.next() => {
-            tracing::info!(?signal, "ending; a second signal does not wait for work in flight");
+            tracing::info!(?signal, "ending when work in flight is done; a second signal ends it at once");
             edge.shut_down();
         }
     }

@@ -12,7 +12,7 @@ use crate::schemas::Schemas;
 /// Keeps track of requests, so that every answer can be checked as what it is.
 #[derive(Debug)]
 pub(crate) struct Transcript {
-    /// What messages are taken to be in while nothing was agreed on.
+    /// What messages are taken to be in while nothing was agreed on: what was spoken last.
     assumed: Revision,
     agreed: Option<Revision>,
     /// Requests without an answer, by the text of their ids. An id may be used twice.
@@ -63,6 +63,9 @@ impl Transcript {
         let stateless = version
             .filter(|version| version.is_string())
             .map(|_any| Revision::V2026_07_28);
+        if let Some(revision) = stateless {
+            self.assumed = revision;
+        }
         let method = envelope.method.as_ref().and_then(Value::as_str);
         self.open
             .entry(id.get().to_owned())
@@ -100,6 +103,7 @@ impl Transcript {
                 method: Some(method),
                 ..
             }) if method == "initialize" => self.agree(&message),
+            _ if is_of_a_subscription(&message) => Revision::V2026_07_28,
             _ => self.spoken(),
         };
         let method = answered.and_then(|open| open.method);
@@ -136,4 +140,9 @@ impl Transcript {
         self.agreed = Some(revision);
         revision
     }
+}
+
+fn is_of_a_subscription(message: &Value) -> bool {
+    let meta = &message["params"]["_meta"];
+    meta.get("io.modelcontextprotocol/subscriptionId").is_some()
 }

@@ -1,0 +1,202 @@
+//! What is started, and why it cannot be.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+/// What to start. Displayed, it is the command line as one would type it; neither that nor the
+/// debug form shows values of the environment, which are often secrets.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Program {
+    /// A name that is looked up in `PATH`, or a path. A relative path starts at `cwd`.
+    pub command: String,
+    /// Passed as they are; no shell sees them.
+    pub args: Vec<String>,
+    /// Where it runs; `None` for our own working directory.
+    pub cwd: Option<PathBuf>,
+    /// Set on top of our own environment (S001-52, S004-32); `None` removes a variable.
+    pub env: BTreeMap<String, Option<String>>,
+}
+
+impl Program {
+    /// `command`, without arguments, where we are ourselves.
+    pub fn new(command: impl Into<String>) -> Self {
+        Self { command: command.into(), args: Vec::new(), cwd: None, env: BTreeMap::new() }
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<String>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args(mut self, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets a variable of the environment.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.insert(name.into(), Some(value.into()));
+        self
+    }
+
+    /// Removes a variable that our own environment may have.
+    #[must_use]
+    pub fn env_remove(mut self, name: impl Into<String>) -> Self {
+        self.env.insert(name.into(), None);
+        self
+    }
+
+    /// Sets the working directory.
+    #[must_use]
+    pub fn cwd(mut self, cwd: impl Into<PathBuf>) -> Self {
+        self.cwd = Some(cwd.into());
+        self
+    }
+
+    fn is_path(&self) -> bool {
+        self.command.contains('/')
+    }
+
+    fn file(&self) -> PathBuf {
+        self.cwd.as_deref().unwrap_or(Path::new("")).join(&self.command)
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_quoted(f, &self.command)?;
+        for arg in &self.args {
+            f.write_str(" ")?;
+            write_quoted(f, arg)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program")
+            .field("command", &self.command)
+            .field("args", &self.args)
+            .field("cwd", &self.cwd)
+            .field("env", &self.env.keys())
+            .finish()
+    }
+}
+
+/// Why a program could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// No directory of `PATH` has such a program.
+    #[error("cannot start `{command}`: no directory of PATH has such a program{}", advice(.command))]
+    NotInPath {
+        /// The name that was looked up.
+        command: String,
+    },
+    /// The path of the program leads nowhere.
+    #[error("cannot start `{}`: there is no such file", .file.display())]
+    NoSuchFile {
+        /// Where it should be.
+        file: PathBuf,
+    },
+    /// The program is a script, or linked, for an interpreter that is not there.
+    #[error("cannot start `{}`: the file is there, but the interpreter that it names is not", .file.display())]
+    NoInterpreter {
+        /// The program.
+        file: PathBuf,
+    },
+    /// The program may not be run.
+    #[error("cannot start `{command}`: it is not executable, or not for us")]
+    NotPermitted {
+        /// The program.
+        command: String,
+    },
+    /// The working directory is missing, is none, or may not be entered.
+    #[error("cannot start `{command}` in {}: it is no directory that can be entered", .cwd.display())]
+    Directory {
+        /// The program.
+        command: String,
+        /// The working directory.
+        cwd: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The system cannot start it now, or not with these arguments.
+    #[error("cannot start `{command}`")]
+    System {
+        /// The program.
+        command: String,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl StartError {
+    /// Finds out what `error`, from the start of `program`, is about: the system has one word for a
+    /// missing program, a missing directory and a missing interpreter.
+    pub(super) fn new(program: &Program, error: io::Error) -> Self {
+        let command = program.command.clone();
+        if let Some(cwd) = &program.cwd
+            && let Err(source) = enter(cwd)
+        {
+            return Self::Directory { command, cwd: cwd.clone(), source };
+        }
+        match error.kind() {
+            io::ErrorKind::NotFound if !program.is_path() => Self::NotInPath { command },
+            io::ErrorKind::NotFound if program.file().exists() => {
+                Self::NoInterpreter { file: program.file() }
+            }
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                Self::NoSuchFile { file: program.file() }
+            }
+            io::ErrorKind::PermissionDenied => Self::NotPermitted { command },
+            _ => Self::System { command, source: error },
+        }
+    }
+
+    /// The process came without its streams.
+    pub(super) fn incomplete(program: &Program) -> Self {
+        let source = io::Error::other("the process has no streams");
+        Self::System { command: program.command.clone(), source }
+    }
+}
+
+fn enter(directory: &Path) -> io::Result<()> {
+    if !std::fs::metadata(directory)?.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    Ok(access(directory, Access::EXEC_OK)?)
+}
+
+/// Where to get what most servers are started with.
+fn advice(command: &str) -> &'static str {
+    match command {
+        "npx" | "npm" | "node" => "; it comes with Node.js (https://nodejs.org)",
+        "uvx" | "uv" => "; it comes with uv (https://docs.astral.sh/uv)",
+        "bunx" | "bun" => "; it comes with Bun (https://bun.sh)",
+        "deno" => "; it comes with Deno (https://deno.com)",
+        "pipx" => "; see https://pipx.pypa.io",
+        "python" | "python3" => "; it comes with Python (https://www.python.org)",
+        "docker" => "; it comes with Docker (https://docs.docker.com)",
+        _ => "",
+    }
+}
+
+fn write_quoted(f: &mut fmt::Formatter<'_>, word: &str) -> fmt::Result {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return f.write_str(word);
+    }
+    write!(f, "'{}'", word.replace('\'', r"'\''"))
+}

@@ -1,0 +1,220 @@
+//! From a URL to a connection: directly or through a proxy, with TLS where the URL asks for it.
+
+use std::error::Error;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use http::Uri;
+use http::uri::Scheme;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::proxy::matcher::Intercept;
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use tokio::net::TcpStream;
+use tower_service::Service;
+
+use super::error::Cause;
+use super::options::HttpClientOptions;
+use super::origin::Origin;
+use super::proxy::ProxyRules;
+
+/// When the system begins to ask whether the peer of a silent connection is still there. An event
+/// stream may be silent for hours.
+const KEEPALIVE: Duration = Duration::from_secs(60);
+
+/// Opens the connections of a client, each within the time allowed.
+#[derive(Debug, Clone)]
+pub(super) struct Connector {
+    dialer: Dialer,
+    timeout: Duration,
+}
+
+/// Why there is no connection.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(super) enum ConnectFailure {
+    #[error("no connection")]
+    Dial(#[source] Cause),
+    #[error("no connection through the proxy {proxy}")]
+    Proxy { proxy: Origin, source: Cause },
+    #[error("no secure connection")]
+    Tls(#[source] Cause),
+    #[error("no connection in time")]
+    Timeout,
+}
+
+impl Connector {
+    pub(super) fn new(options: &HttpClientOptions, tls: Arc<ClientConfig>) -> Self {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_keepalive(Some(KEEPALIVE));
+        let proxies = options.proxies.clone();
+        Self {
+            dialer: Dialer { tcp, tls, proxies },
+            timeout: options.connect_timeout,
+        }
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = MaybeHttpsStream<Link>;
+    type Error = ConnectFailure;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.dialer.poll_ready(cx)
+    }
+
+    fn call(&mut self, target: Uri) -> Self::Future {
+        let tls = Arc::clone(&self.dialer.tls);
+        let mut connector = HttpsConnector::from((self.dialer.clone(), tls));
+        let connecting = tokio::time::timeout(self.timeout, connector.call(target));
+        Box::pin(async move {
+            match connecting.await {
+                Ok(connected) => connected.map_err(dialer_or_tls),
+                Err(_elapsed) => Err(ConnectFailure::Timeout),
+            }
+        })
+    }
+}
+
+/// What the dialer did not say, TLS did.
+fn dialer_or_tls(error: Box<dyn Error + Send + Sync>) -> ConnectFailure {
+    match error.downcast::<ConnectFailure>() {
+        Ok(failure) => *failure,
+        Err(error) => ConnectFailure::Tls(Arc::from(error)),
+    }
+}
+
+/// Opens a stream of bytes to a target or, where the rules say so, to its proxy.
+#[derive(Debug, Clone)]
+struct Dialer {
+    tcp: HttpConnector,
+    tls: Arc<ClientConfig>,
+    proxies: ProxyRules,
+}
+
+impl Dialer {
+    async fn dial(self, target: Uri) -> Result<Link, ConnectFailure> {
+        match self.proxies.proxy(&target) {
+            Some(proxy) => self.dial_through(&proxy, target).await,
+            None => self.dial_directly(target).await,
+        }
+    }
+
+    async fn dial_directly(mut self, target: Uri) -> Result<Link, ConnectFailure> {
+        match self.tcp.call(target).await {
+            Ok(stream) => Ok(Link {
+                stream: stream.into(),
+                is_proxied: false,
+            }),
+            Err(error) => Err(ConnectFailure::Dial(Arc::new(error))),
+        }
+    }
+
+    /// Plain requests are handed to the proxy; for others it opens a tunnel, which it cannot read.
+    async fn dial_through(self, proxy: &Intercept, target: Uri) -> Result<Link, ConnectFailure> {
+        let origin = Origin::of(proxy.uri())
+            .map_err(|_not_http| ConnectFailure::Dial(Arc::new(UnsupportedProxy)))?;
+        let mut to_proxy = HttpsConnector::from((self.tcp, self.tls));
+        let is_proxied = target.scheme() == Some(&Scheme::HTTP);
+        let stream = if is_proxied {
+            let connected = to_proxy.call(proxy.uri().clone()).await;
+            connected.map_err(Cause::from)
+        } else {
+            let mut tunnel = Tunnel::new(proxy.uri().clone(), to_proxy);
+            if let Some(authorization) = proxy.basic_auth() {
+                tunnel = tunnel.with_auth(authorization.clone());
+            }
+            let connected = tunnel.call(target).await;
+            connected.map_err(|error| Arc::new(error) as Cause)
+        };
+        match stream {
+            Ok(stream) => Ok(Link { stream, is_proxied }),
+            Err(source) => Err(ConnectFailure::Proxy {
+                proxy: origin,
+                source,
+            }),
+        }
+    }
+}
+
+impl Service<Uri> for Dialer {
+    type Response = Link;
+    type Error = ConnectFailure;
+    type Future = BoxFuture<'static, Result<Link, ConnectFailure>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        let ready = self.tcp.poll_ready(cx);
+        ready.map_err(|error| ConnectFailure::Dial(Arc::new(error)))
+    }
+
+    fn call(&mut self, target: Uri) -> Self::Future {
+        Box::pin(self.clone().dial(target))
+    }
+}
+
+/// Going around a proxy that the user named would be worse than not going at all.
+#[derive(Debug, thiserror::Error)]
+#[error("the proxy is not an http or https one")]
+struct UnsupportedProxy;
+
+/// A stream of bytes that knows whether a proxy reads the requests on it, in which case they name
+/// their whole URL.
+pub(super) struct Link {
+    stream: MaybeHttpsStream<TokioIo<TcpStream>>,
+    is_proxied: bool,
+}
+
+impl Connection for Link {
+    fn connected(&self) -> Connected {
+        self.stream.connected().proxy(self.is_proxied)
+    }
+}
+
+impl Read for Link {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl Write for Link {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

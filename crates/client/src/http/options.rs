@@ -1,0 +1,40 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::proxy::ProxyRules;
+
+const MEBIBYTE: usize = 1024 * 1024;
+
+/// What an `HttpClient` may be told.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct HttpClientOptions {
+    /// How long a connection may take to be ready for a request: name, socket, proxy and TLS.
+    pub connect_timeout: Duration,
+    /// How long the head of an answer may take, connecting included. None: as long as it wants,
+    /// because a server may hold it back until a long call is done.
+    pub headers_timeout: Option<Duration>,
+    /// The longest body that is read as a whole, in bytes.
+    pub max_body: usize,
+    /// The longest event of an event stream, in bytes.
+    pub max_event: usize,
+    /// Which requests go through a proxy.
+    pub proxies: ProxyRules,
+    /// Certificates in PEM to trust besides those of the platform and of `SSL_CERT_FILE`.
+    pub extra_roots: Option<Bytes>,
+}
+
+/// The default limits, and the proxies of the environment.
+impl Default for HttpClientOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(30),
+            headers_timeout: None,
+            max_body: 16 * MEBIBYTE,
+            max_event: 16 * MEBIBYTE,
+            proxies: ProxyRules::from_environment(),
+            extra_roots: None,
+        }
+    }
+}

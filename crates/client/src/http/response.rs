@@ -1,0 +1,132 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Response, StatusCode};
+use http_body::Body;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use plexus_wire::sse::{Decoder, Event};
+
+use super::error::HttpError;
+use super::options::HttpClientOptions;
+use super::origin::Origin;
+
+/// An answer whose body is still to be read. Dropping it closes the connection if the body has
+/// not arrived.
+#[derive(Debug)]
+pub struct HttpResponse {
+    /// The status: any, redirects and errors included.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    body: Incoming,
+    origin: Origin,
+    max_body: usize,
+    max_event: usize,
+}
+
+/// The events of an answer, as they arrive. Dropping it closes the connection.
+#[derive(Debug)]
+pub struct EventSource {
+    decoder: Decoder,
+    /// None after the end.
+    body: Option<Incoming>,
+    origin: Origin,
+}
+
+impl HttpResponse {
+    pub(super) fn new(
+        response: Response<Incoming>,
+        origin: Origin,
+        options: &HttpClientOptions,
+    ) -> Self {
+        let (head, body) = response.into_parts();
+        Self {
+            status: head.status,
+            headers: head.headers,
+            body,
+            origin,
+            max_body: options.max_body,
+            max_event: options.max_event,
+        }
+    }
+
+    /// Whether the body is an event stream.
+    pub fn is_event_stream(&self) -> bool {
+        self.is_of_type("text/event-stream")
+    }
+
+    /// Whether the body is JSON.
+    pub fn is_json(&self) -> bool {
+        self.is_of_type("application/json")
+    }
+
+    /// The whole body. Dropping the future closes the connection.
+    pub async fn bytes(self) -> Result<Bytes, HttpError> {
+        let origin = self.origin;
+        let limit = self.max_body;
+        let announced = usize::try_from(self.body.size_hint().lower()).unwrap_or(usize::MAX);
+        if announced > limit {
+            return Err(HttpError::TooLarge { origin, limit });
+        }
+        match Limited::new(self.body, limit).collect().await {
+            Ok(body) => Ok(body.to_bytes()),
+            Err(error) if error.is::<LengthLimitError>() => {
+                Err(HttpError::TooLarge { origin, limit })
+            }
+            Err(error) => Err(HttpError::Broken {
+                origin,
+                source: Arc::from(error),
+            }),
+        }
+    }
+
+    /// The body as an event stream, whatever its type says.
+    pub fn events(self) -> EventSource {
+        EventSource {
+            decoder: Decoder::new(self.max_event),
+            body: Some(self.body),
+            origin: self.origin,
+        }
+    }
+
+    fn is_of_type(&self, wanted: &str) -> bool {
+        let value = self.headers.get(CONTENT_TYPE);
+        let text = value.and_then(|value| value.to_str().ok());
+        let essence = text.and_then(|text| text.split(';').next());
+        essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case(wanted))
+    }
+}
+
+impl EventSource {
+    /// The next event; none after the stream has come to its end.
+    ///
+    /// An event that is too long is an error after which the stream goes on. Any other error is
+    /// its end. Dropping the future loses nothing: the next call continues where it was.
+    pub async fn next(&mut self) -> Option<Result<Event, HttpError>> {
+        loop {
+            if let Some(event) = self.decoder.next() {
+                return Some(event.map_err(|too_long| HttpError::EventTooLong {
+                    origin: self.origin.clone(),
+                    limit: too_long.limit,
+                }));
+            }
+            match self.body.as_mut()?.frame().await {
+                Some(Ok(frame)) => {
+                    if let Some(data) = frame.data_ref() {
+                        self.decoder.feed(data);
+                    }
+                }
+                Some(Err(error)) => {
+                    self.body = None;
+                    return Some(Err(HttpError::Broken {
+                        origin: self.origin.clone(),
+                        source: Arc::new(error),
+                    }));
+                }
+                None => self.body = None,
+            }
+        }
+    }
+}

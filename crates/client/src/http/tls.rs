@@ -1,0 +1,69 @@
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::{ClientConfig, RootCertStore};
+use rustls_platform_verifier::Verifier;
+
+use super::error::HttpClientError;
+
+/// TLS that trusts what the platform trusts, and the extra roots.
+pub(super) fn config(extra_roots: Option<&[u8]>) -> Result<Arc<ClientConfig>, HttpClientError> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| HttpClientError::Tls(Arc::new(error)))?;
+
+    let mut roots = extra_roots.map(parse).transpose()?.unwrap_or_default();
+    roots.extend(roots_of_environment());
+    let builder = match Verifier::new_with_extra_roots(roots, provider) {
+        Ok(verifier) => {
+            let verifier: Arc<dyn ServerCertVerifier> = Arc::new(verifier);
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(verifier)
+        }
+        // A machine without certificates can still talk http, to itself for instance.
+        Err(error) => {
+            tracing::warn!(%error, "no certificate is trusted, so https will fail");
+            builder.with_root_certificates(RootCertStore::empty())
+        }
+    };
+    let mut config = builder.with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// The certificates in a PEM text, each of them fit to be trusted.
+fn parse(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, HttpClientError> {
+    let roots: Vec<_> = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<_, pem::Error>>()
+        .map_err(|error| HttpClientError::BadRoots(Arc::new(error)))?;
+    if roots.is_empty() {
+        return Err(HttpClientError::NoRoots);
+    }
+    let mut store = RootCertStore::empty();
+    for root in &roots {
+        store
+            .add(root.clone())
+            .map_err(|error| HttpClientError::BadRoots(Arc::new(error)))?;
+    }
+    Ok(roots)
+}
+
+/// The certificates of `SSL_CERT_FILE`, where the verifier does not read it itself: it does so on
+/// systems that keep their roots in files.
+fn roots_of_environment() -> Vec<CertificateDer<'static>> {
+    let is_read_by_verifier = !cfg!(any(windows, target_vendor = "apple"));
+    let Some(path) = std::env::var_os("SSL_CERT_FILE").filter(|_| !is_read_by_verifier) else {
+        return Vec::new();
+    };
+    let roots = CertificateDer::pem_file_iter(Path::new(&path)).and_then(Iterator::collect);
+    roots.unwrap_or_else(|error| {
+        tracing::warn!(%error, "cannot read the certificates of SSL_CERT_FILE");
+        Vec::new()
+    })
+}

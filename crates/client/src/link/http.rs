@@ -1,0 +1,407 @@
+//! Streamable HTTP, of both eras.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use plexus_mcp::Revision;
+use plexus_wire::{Limits, Message, Response, sse};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+
+use super::{Inbox, Incoming, Junk, LinkError, Number, Outgoing};
+use crate::definition::HttpTarget;
+use crate::http::{EventSource, HttpClient, HttpError, HttpResponse};
+
+const SESSION: &str = "mcp-session-id";
+const VERSION: &str = "mcp-protocol-version";
+const LAST_EVENT: &str = "last-event-id";
+/// When a broken stream is taken up again, unless the server says otherwise.
+const RETRY: Duration = Duration::from_secs(1);
+/// The longest that a server may have us wait.
+const MAX_RETRY: Duration = Duration::from_secs(30);
+/// How often in a row a stream is taken up again without a new event.
+const MAX_RESUMES: u32 = 5;
+/// How much of an error page is shown.
+const SHOWN: usize = 300;
+
+/// How the server is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// Sessions, and streams that can be resumed.
+    Handshake,
+    /// Every request by itself; closing its stream cancels it.
+    Stateless,
+}
+
+/// A server behind an HTTP endpoint.
+pub(crate) struct HttpLink {
+    shared: Arc<Shared>,
+    tasks: TaskTracker,
+    /// Exchanges under way.
+    exchanges: Arc<Mutex<HashMap<Number, AbortOnDropHandle<()>>>>,
+    closing: CancellationToken,
+}
+
+struct Shared {
+    client: HttpClient,
+    target: HttpTarget,
+    style: Style,
+    limits: Limits,
+    inbox: Inbox,
+    agreed: Mutex<Agreed>,
+}
+
+/// What the handshake settled.
+#[derive(Default)]
+struct Agreed {
+    session: Option<HeaderValue>,
+    revision: Option<Revision>,
+}
+
+impl HttpLink {
+    pub(crate) fn new(
+        client: HttpClient,
+        target: HttpTarget,
+        style: Style,
+        limits: Limits,
+        inbox: Inbox,
+    ) -> Self {
+        let agreed = Mutex::default();
+        Self {
+            shared: Arc::new(Shared { client, target, style, limits, inbox, agreed }),
+            tasks: TaskTracker::new(),
+            exchanges: Arc::default(),
+            closing: CancellationToken::new(),
+        }
+    }
+
+    /// Sends a message; what comes of it goes to the inbox.
+    pub(crate) fn send(&self, outgoing: Outgoing) {
+        let shared = Arc::clone(&self.shared);
+        let Outgoing { message, request, headers } = outgoing;
+        let Some(number) = request else {
+            self.tasks.spawn(async move {
+                if let Err(error) = shared.post_plain(message, headers).await {
+                    tracing::debug!(%error, "the server did not take a message");
+                }
+            });
+            return;
+        };
+        let exchanges = Arc::clone(&self.exchanges);
+        // Held until the entry is in the table, lest the exchange end before it begins.
+        let mut table = lock(&self.exchanges);
+        let task = self.tasks.spawn(async move {
+            if let Err(error) = shared.exchange(number, message, headers).await {
+                shared.deliver(Incoming::Failed { request: number, error }).await;
+            }
+            lock(&exchanges).remove(&number);
+        });
+        table.insert(number, AbortOnDropHandle::new(task));
+    }
+
+    /// Stops waiting for an answer. A stateless server sees the stream close, and needs no message.
+    pub(crate) fn give_up(&self, request: Number) -> bool {
+        lock(&self.exchanges).remove(&request);
+        self.shared.style == Style::Handshake
+    }
+
+    /// Remembers the agreed revision, which every later request names.
+    pub(crate) fn agree(&self, revision: Revision) {
+        lock(&self.shared.agreed).revision = Some(revision);
+    }
+
+    /// Whether the server opened a session that can be closed, and lost.
+    pub(crate) fn has_session(&self) -> bool {
+        lock(&self.shared.agreed).session.is_some()
+    }
+
+    /// Opens the stream on which a legacy server says what belongs to no request.
+    pub(crate) fn listen(&self) {
+        let shared = Arc::clone(&self.shared);
+        let closing = self.closing.clone();
+        self.tasks.spawn(async move {
+            closing.run_until_cancelled(shared.listen()).await;
+        });
+    }
+
+    /// Ends the session, if there is one.
+    pub(crate) async fn close(self) {
+        self.closing.cancel();
+        lock(&self.exchanges).clear();
+        self.tasks.close();
+        if self.has_session() {
+            let request = self.shared.request(Method::DELETE, Bytes::new(), HeaderMap::new());
+            if let Err(error) = self.shared.client.send(request).await {
+                tracing::debug!(%error, "the session could not be ended");
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Carries a request to its answer.
+    async fn exchange(
+        &self,
+        number: Number,
+        message: Bytes,
+        headers: HeaderMap,
+    ) -> Result<(), LinkError> {
+        let response = self.client.send(self.request(Method::POST, message, headers)).await;
+        let response = response.map_err(failed)?;
+        if let Some(session) = response.headers.get(SESSION)
+            && self.style == Style::Handshake
+        {
+            lock(&self.agreed).session.get_or_insert_with(|| session.clone());
+        }
+        if response.status == StatusCode::OK && response.is_event_stream() {
+            return self.follow(number, response).await;
+        }
+        let status = response.status;
+        let challenge = response.headers.get(header::WWW_AUTHENTICATE).cloned();
+        let is_json = response.is_json();
+        let body = response.bytes().await.map_err(failed)?;
+        if is_json && let Some(answer) = self.answer(number, body.clone()) {
+            self.deliver(Incoming::Message { message: answer, of: Some(number) }).await;
+            return Ok(());
+        }
+        Err(self.refusal(status, challenge, &body))
+    }
+
+    /// Follows the stream of a request, over as many connections as it takes.
+    async fn follow(&self, number: Number, response: HttpResponse) -> Result<(), LinkError> {
+        let mut place = Place::default();
+        let mut stream = response.events();
+        let mut resumes = 0;
+        loop {
+            let before = place.last_event.clone();
+            match self.drain(&mut stream, &mut place, Some(number)).await {
+                Drained::Answered => return Ok(()),
+                Drained::Ended(reason) => {
+                    if place.last_event != before {
+                        resumes = 0;
+                    }
+                    let last = match &place.last_event {
+                        Some(last) if self.style == Style::Handshake && resumes < MAX_RESUMES => {
+                            last.clone()
+                        }
+                        _ => return Err(LinkError::Broken(reason)),
+                    };
+                    resumes += 1;
+                    stream = self.resume(&last, place.retry).await?;
+                }
+            }
+        }
+    }
+
+    /// Takes a stream up again where it broke off (HTTPLC-06, HTTPLC-07).
+    async fn resume(&self, last_event: &str, retry: Duration) -> Result<EventSource, LinkError> {
+        tokio::time::sleep(retry.min(MAX_RETRY)).await;
+        let mut headers = HeaderMap::new();
+        if let Ok(last_event) = HeaderValue::from_str(last_event) {
+            headers.insert(LAST_EVENT, last_event);
+        }
+        let request = self.request(Method::GET, Bytes::new(), headers);
+        let response = self.client.send(request).await.map_err(failed)?;
+        if response.status == StatusCode::OK && response.is_event_stream() {
+            return Ok(response.events());
+        }
+        let status = response.status.as_u16();
+        Err(LinkError::Broken(format!("the answer's stream could not be resumed (HTTP {status})")))
+    }
+
+    /// Hands on what a stream says, until the answer to `of` or its end.
+    async fn drain(
+        &self,
+        stream: &mut EventSource,
+        place: &mut Place,
+        of: Option<Number>,
+    ) -> Drained {
+        while let Some(event) = stream.next().await {
+            let event = match event {
+                Ok(event) => event,
+                Err(HttpError::EventTooLong { .. }) => {
+                    self.deliver(Incoming::Junk(Junk::TooLong)).await;
+                    continue;
+                }
+                Err(error) => return Drained::Ended(error.to_string()),
+            };
+            place.note(&event);
+            if event.data.is_empty() {
+                continue;
+            }
+            for message in self.messages(event.data) {
+                let answers = matches!(
+                    (&message, of),
+                    (Ok(Message::Response(Response { id: Some(id), .. })), Some(number))
+                        if id.as_i64() == Some(number)
+                );
+                let incoming = match message {
+                    Ok(message) => Incoming::Message { message, of },
+                    Err(junk) => Incoming::Junk(junk),
+                };
+                self.deliver(incoming).await;
+                if answers {
+                    return Drained::Answered;
+                }
+            }
+        }
+        Drained::Ended("the server closed the stream before it answered".to_owned())
+    }
+
+    /// The stream for what belongs to no request: opened for as long as the server offers it.
+    async fn listen(&self) {
+        let mut place = Place::default();
+        loop {
+            let mut headers = HeaderMap::new();
+            if let Some(Ok(last)) = place.last_event.as_deref().map(HeaderValue::from_str) {
+                headers.insert(LAST_EVENT, last);
+            }
+            let request = self.request(Method::GET, Bytes::new(), headers);
+            match self.client.send(request).await {
+                Ok(response) if response.status == StatusCode::OK && response.is_event_stream() => {
+                    let mut stream = response.events();
+                    self.drain(&mut stream, &mut place, None).await;
+                }
+                // It has none, or knows us no more; requests will find out which.
+                Ok(response) if response.status.is_client_error() => return,
+                Ok(_) | Err(_) => {}
+            }
+            tokio::time::sleep(place.retry.clamp(RETRY, MAX_RETRY)).await;
+        }
+    }
+
+    async fn post_plain(&self, message: Bytes, headers: HeaderMap) -> Result<(), LinkError> {
+        let response = self.client.send(self.request(Method::POST, message, headers)).await;
+        let response = response.map_err(failed)?;
+        if response.status.is_success() {
+            return Ok(());
+        }
+        let status = response.status;
+        let body = response.bytes().await.unwrap_or_default();
+        Err(self.refusal(status, None, &body))
+    }
+
+    /// The answer in a JSON body, whatever the status: 2026-07-28 answers errors with 400 and 404.
+    fn answer(&self, number: Number, body: Bytes) -> Option<Message> {
+        let Ok(plexus_wire::Incoming::Single(Ok(Message::Response(mut response)))) =
+            plexus_wire::decode(body, &self.limits)
+        else {
+            return None;
+        };
+        match &response.id {
+            Some(id) if id.as_i64() == Some(number) => {}
+            // An error without an id can only mean the one request that was sent.
+            None => response.id = Some(number.into()),
+            Some(_) => return None,
+        }
+        Some(Message::Response(response))
+    }
+
+    fn messages(&self, data: Bytes) -> Vec<Result<Message, Junk>> {
+        let text = |bytes: &Bytes| {
+            String::from_utf8_lossy(bytes).chars().take(SHOWN).collect::<String>()
+        };
+        let one = |message: Result<Message, plexus_wire::Malformed>| {
+            message.map_err(|_| Junk::NotAMessage(text(&data)))
+        };
+        match plexus_wire::decode(data.clone(), &self.limits) {
+            Ok(plexus_wire::Incoming::Single(message)) => vec![one(message)],
+            Ok(plexus_wire::Incoming::Batch(batch)) => batch.into_iter().map(one).collect(),
+            Err(_) => vec![Err(Junk::NotJson(text(&data)))],
+        }
+    }
+
+    fn refusal(
+        &self,
+        status: StatusCode,
+        challenge: Option<HeaderValue>,
+        body: &Bytes,
+    ) -> LinkError {
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => LinkError::NeedsAuth {
+                status: status.as_u16(),
+                challenge: challenge.and_then(|value| value.to_str().ok().map(str::to_owned)),
+            },
+            StatusCode::NOT_FOUND if lock(&self.agreed).session.is_some() => LinkError::SessionLost,
+            _ => {
+                let text: String = String::from_utf8_lossy(body).chars().take(SHOWN).collect();
+                let text = Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+                LinkError::Http { status: status.as_u16(), text }
+            }
+        }
+    }
+
+    fn request(&self, method: Method, body: Bytes, more: HeaderMap) -> Request<Bytes> {
+        let is_post = method == Method::POST;
+        let accept = if is_post { "application/json, text/event-stream" } else { "text/event-stream" };
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = self.target.url.clone();
+        let headers = request.headers_mut();
+        headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
+        if is_post {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        let agreed = lock(&self.agreed);
+        if let Some(session) = &agreed.session {
+            headers.insert(SESSION, session.clone());
+        }
+        if let Some(revision) = agreed.revision.filter(|revision| revision.features().version_header)
+        {
+            headers.insert(VERSION, HeaderValue::from_static(revision.as_str()));
+        }
+        drop(agreed);
+        headers.extend(self.target.headers.clone());
+        headers.extend(more);
+        request
+    }
+
+    async fn deliver(&self, incoming: Incoming) {
+        // The connection's task may be gone already.
+        drop(self.inbox.send(incoming).await);
+    }
+}
+
+enum Drained {
+    Answered,
+    Ended(String),
+}
+
+/// Where a stream stands.
+struct Place {
+    last_event: Option<String>,
+    retry: Duration,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self { last_event: None, retry: RETRY }
+    }
+}
+
+impl Place {
+    fn note(&mut self, event: &sse::Event) {
+        if let Some(id) = &event.id {
+            self.last_event = Some(id.to_string());
+        }
+        if let Some(retry) = event.retry {
+            self.retry = Duration::from_millis(retry);
+        }
+    }
+}
+
+/// What an HTTP failure means for the request that met it.
+pub(super) fn failed(error: HttpError) -> LinkError {
+    if error.is_connect() {
+        LinkError::Unreachable(error.to_string())
+    } else {
+        LinkError::Broken(error.to_string())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

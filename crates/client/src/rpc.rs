@@ -1,0 +1,474 @@
+//! Requests and their answers: our ids, who waits for what, who is told what.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::BytesMut;
+use http::HeaderMap;
+use plexus_mcp::messages::{CancelledParams, ProgressParams};
+use plexus_mcp::method;
+use plexus_wire::{Id, Message, Notification, Raw, Request, Response, RpcError, encode};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::link::{Incoming, Junk, Link, LinkError, Number, Outgoing, QUEUE};
+
+/// How many notifications a request may have waiting before further ones are dropped.
+const UPDATES: usize = 256;
+
+/// Why a request has no result.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub(crate) enum RpcFailure {
+    /// The server says so.
+    #[error(transparent)]
+    Error(RpcError),
+    /// It did not get there, or the answer did not get here.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+}
+
+/// Something the server says during a request.
+#[derive(Debug)]
+pub(crate) enum Update {
+    Notification(Notification),
+    /// A question, which must be answered.
+    Request(Request),
+}
+
+/// What a request is about, as far as it matters for whom the server may mean.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Traits {
+    /// The server may ask something during it.
+    pub(crate) may_be_asked: bool,
+    /// It must not be cancelled by a message (CAN-02).
+    pub(crate) uncancellable: bool,
+}
+
+/// Counts of what a server did that it should not have.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Misdeeds {
+    /// Lines that were no JSON.
+    pub not_json: u64,
+    /// JSON that was no JSON-RPC message.
+    pub not_a_message: u64,
+    /// Messages beyond the limit.
+    pub too_long: u64,
+    /// Answers to nobody.
+    pub unknown_answers: u64,
+    /// Notifications that came faster than anybody took them.
+    pub dropped: u64,
+    /// The last line that was no message.
+    pub last_junk: Option<String>,
+}
+
+/// The connection to one server. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Rpc {
+    commands: mpsc::Sender<Command>,
+    abandoned: Arc<Abandoned>,
+    misdeeds: Arc<Mutex<Misdeeds>>,
+    closed: CancellationToken,
+    why_closed: Arc<Mutex<Option<LinkError>>>,
+}
+
+enum Command {
+    Request {
+        method: Box<str>,
+        params: Option<Raw>,
+        headers: HeaderMap,
+        traits: Traits,
+        started: oneshot::Sender<InFlight>,
+    },
+    Send(Message),
+    With(Box<dyn FnOnce(&Link) + Send>),
+    Close(oneshot::Sender<()>),
+}
+
+/// Requests that nobody waits for any more, to be taken up by the connection's task. Bounded by the
+/// requests in flight.
+#[derive(Default)]
+struct Abandoned {
+    numbers: Mutex<Vec<Number>>,
+    changed: Notify,
+}
+
+/// A request that was sent. Dropping it before its answer cancels it.
+pub(crate) struct InFlight {
+    number: Number,
+    updates: mpsc::Receiver<Update>,
+    answer: oneshot::Receiver<Result<Raw, RpcFailure>>,
+    answered: bool,
+    abandoned: Arc<Abandoned>,
+}
+
+/// What a request in flight brings next.
+pub(crate) enum Next {
+    Update(Update),
+    Answer(Result<Raw, RpcFailure>),
+}
+
+impl InFlight {
+    /// The next thing; nothing after the answer. Dropping the future loses nothing.
+    pub(crate) async fn next(&mut self) -> Next {
+        tokio::select! {
+            biased;
+            Some(update) = self.updates.recv() => Next::Update(update),
+            answer = &mut self.answer => {
+                self.answered = true;
+                let gone = || Err(LinkError::Closed("the connection has ended".to_owned()).into());
+                Next::Answer(answer.unwrap_or_else(|_| gone()))
+            }
+        }
+    }
+
+    /// The answer; what comes before it is of no interest.
+    pub(crate) async fn answer(mut self) -> Result<Raw, RpcFailure> {
+        loop {
+            if let Next::Answer(answer) = self.next().await {
+                return answer;
+            }
+        }
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if !self.answered {
+            lock(&self.abandoned.numbers).push(self.number);
+            self.abandoned.changed.notify_one();
+        }
+    }
+}
+
+impl Rpc {
+    /// Takes charge of `link`. What belongs to no request goes to `stray`.
+    pub(crate) fn start(
+        tasks: &TaskTracker,
+        link: Link,
+        incoming: mpsc::Receiver<Incoming>,
+        stray: mpsc::Sender<Update>,
+    ) -> Self {
+        let (commands, orders) = mpsc::channel(QUEUE);
+        let rpc = Self {
+            commands,
+            abandoned: Arc::default(),
+            misdeeds: Arc::default(),
+            closed: CancellationToken::new(),
+            why_closed: Arc::default(),
+        };
+        let driver = Driver {
+            link,
+            stray,
+            pending: HashMap::new(),
+            last: 0,
+            abandoned: Arc::clone(&rpc.abandoned),
+            misdeeds: Arc::clone(&rpc.misdeeds),
+            why_closed: Arc::clone(&rpc.why_closed),
+        };
+        tasks.spawn(driver.run(orders, incoming, rpc.closed.clone().drop_guard()));
+        rpc
+    }
+
+    /// Sends a request.
+    pub(crate) async fn request(
+        &self,
+        method: &str,
+        params: Option<Raw>,
+        headers: HeaderMap,
+        traits: Traits,
+    ) -> Result<InFlight, RpcFailure> {
+        let (started, in_flight) = oneshot::channel();
+        let command = Command::Request {
+            method: method.into(),
+            params,
+            headers,
+            traits,
+            started,
+        };
+        let closed = || RpcFailure::Link(self.why_closed());
+        self.commands.send(command).await.map_err(|_| closed())?;
+        in_flight.await.map_err(|_| closed())
+    }
+
+    /// Sends a notification.
+    pub(crate) async fn notify(&self, method: &str, params: Option<Raw>) {
+        let message = Message::Notification(Notification { method: method.into(), params });
+        self.send(message).await;
+    }
+
+    /// Answers a question of the server.
+    pub(crate) async fn respond(&self, id: Id, outcome: Result<Raw, RpcError>) {
+        self.send(Message::Response(Response { id: Some(id), outcome })).await;
+    }
+
+    /// Does something with the link.
+    pub(crate) async fn with_link(&self, action: impl FnOnce(&Link) + Send + 'static) {
+        drop(self.commands.send(Command::With(Box::new(action))).await);
+    }
+
+    /// Ends the connection properly.
+    pub(crate) async fn close(&self) {
+        let (done, closed) = oneshot::channel();
+        if self.commands.send(Command::Close(done)).await.is_ok() {
+            drop(closed.await);
+        }
+    }
+
+    /// Waits until the connection has ended.
+    pub(crate) async fn closed(&self) -> LinkError {
+        self.closed.cancelled().await;
+        self.why_closed()
+    }
+
+    pub(crate) fn misdeeds(&self) -> Misdeeds {
+        lock(&self.misdeeds).clone()
+    }
+
+    fn why_closed(&self) -> LinkError {
+        let why = lock(&self.why_closed).clone();
+        why.unwrap_or_else(|| LinkError::Closed("the connection has ended".to_owned()))
+    }
+
+    async fn send(&self, message: Message) {
+        // A closed connection is noticed by whoever waits for an answer.
+        drop(self.commands.send(Command::Send(message)).await);
+    }
+}
+
+struct Pending {
+    updates: mpsc::Sender<Update>,
+    answer: oneshot::Sender<Result<Raw, RpcFailure>>,
+    traits: Traits,
+}
+
+/// The one task of a connection. It never waits for a consumer: a request that does not take its
+/// notifications loses them, and holds up nobody else.
+struct Driver {
+    link: Link,
+    stray: mpsc::Sender<Update>,
+    pending: HashMap<Number, Pending>,
+    last: Number,
+    abandoned: Arc<Abandoned>,
+    misdeeds: Arc<Mutex<Misdeeds>>,
+    why_closed: Arc<Mutex<Option<LinkError>>>,
+}
+
+impl Driver {
+    async fn run(
+        mut self,
+        mut orders: mpsc::Receiver<Command>,
+        mut incoming: mpsc::Receiver<Incoming>,
+        _closed: tokio_util::sync::DropGuard,
+    ) {
+        let abandoned = Arc::clone(&self.abandoned);
+        loop {
+            tokio::select! {
+                biased;
+                incoming = incoming.recv() => match incoming {
+                    Some(Incoming::Closed(error)) => return self.ended(error).await,
+                    Some(incoming) => self.incoming(incoming).await,
+                    None => {
+                        let error = LinkError::Closed("the connection has ended".to_owned());
+                        return self.ended(error).await;
+                    }
+                },
+                () = abandoned.changed.notified() => self.cancel_abandoned().await,
+                order = orders.recv() => match order {
+                    Some(Command::Close(done)) => {
+                        self.ended(LinkError::Closed("the connection was closed".to_owned())).await;
+                        drop(done);
+                        return;
+                    }
+                    Some(order) => self.order(order).await,
+                    // Nobody is left to use the connection.
+                    None => {
+                        let error = LinkError::Closed("the connection was dropped".to_owned());
+                        return self.ended(error).await;
+                    }
+                },
+            }
+        }
+    }
+
+    async fn order(&mut self, order: Command) {
+        match order {
+            Command::Request { method, params, headers, traits, started } => {
+                self.last += 1;
+                let number = self.last;
+                let mut message = BytesMut::new();
+                encode::request(&mut message, &Id::from(number), &method, params.as_ref());
+                let (updates, taken) = mpsc::channel(UPDATES);
+                let (answer, answered) = oneshot::channel();
+                self.pending.insert(number, Pending { updates, answer, traits });
+                let in_flight = InFlight {
+                    number,
+                    updates: taken,
+                    answer: answered,
+                    answered: false,
+                    abandoned: Arc::clone(&self.abandoned),
+                };
+                // Who ordered it may be gone; dropping it then abandons it.
+                drop(started.send(in_flight));
+                let message = message.freeze();
+                let outgoing = Outgoing { message, request: Some(number), headers };
+                if let Err(error) = self.link.send(outgoing).await {
+                    self.finish(number, Err(error.into()));
+                }
+            }
+            Command::Send(message) => self.send(&message).await,
+            Command::With(action) => action(&self.link),
+            Command::Close(_) => {}
+        }
+    }
+
+    async fn incoming(&mut self, incoming: Incoming) {
+        match incoming {
+            Incoming::Message { message, of } => self.message(message, of).await,
+            Incoming::Failed { request, error } => self.finish(request, Err(error.into())),
+            Incoming::Junk(junk) => self.junk(junk),
+            Incoming::Closed(_) => {}
+        }
+    }
+
+    async fn message(&mut self, message: Message, of: Option<Number>) {
+        match message {
+            Message::Response(Response { id, outcome }) => {
+                let number = id.as_ref().and_then(Id::as_i64);
+                match number.filter(|number| self.pending.contains_key(number)) {
+                    Some(number) => self.finish(number, outcome.map_err(RpcFailure::Error)),
+                    None => {
+                        tracing::debug!(?id, "an answer to nobody");
+                        lock(&self.misdeeds).unknown_answers += 1;
+                    }
+                }
+            }
+            Message::Notification(notification) => {
+                let number = of.or_else(|| self.meant(&notification));
+                self.update(number, Update::Notification(notification)).await;
+            }
+            Message::Request(request) if &*request.method == method::PING => {
+                let outcome = Ok(Raw::empty_object());
+                self.send(&Message::Response(Response { id: Some(request.id), outcome })).await;
+            }
+            Message::Request(request) => {
+                let number = of.or_else(|| self.askable());
+                self.update(number, Update::Request(request)).await;
+            }
+        }
+    }
+
+    /// The request that a notification without a stream of its own belongs to.
+    fn meant(&self, notification: &Notification) -> Option<Number> {
+        match &*notification.method {
+            method::PROGRESS => {
+                let params: ProgressParams = notification.params.as_ref()?.decode().ok()?;
+                params.progress_token.as_i64()
+            }
+            // Nothing says whose message it is; the newest call is the likeliest.
+            method::LOG => self.pending.keys().max().copied(),
+            _ => None,
+        }
+    }
+
+    /// The request during which a question was asked on a channel that does not say so: the newest
+    /// that can be asked. All of one connection's requests have the same client behind them.
+    fn askable(&self) -> Option<Number> {
+        let askable = self.pending.iter().filter(|(_, pending)| pending.traits.may_be_asked);
+        askable.map(|(number, _)| *number).max()
+    }
+
+    async fn update(&mut self, number: Option<Number>, update: Update) {
+        let pending = number.and_then(|number| self.pending.get(&number));
+        let refused = match (pending, number) {
+            (Some(pending), _) => pending.updates.try_send(update),
+            // Progress of a request that is over.
+            (None, Some(_)) if matches!(update, Update::Notification(_)) => return,
+            (None, _) => self.stray.try_send(update),
+        };
+        if let Err(error) = refused {
+            lock(&self.misdeeds).dropped += 1;
+            if let Update::Request(request) = error.into_inner() {
+                let busy = RpcError {
+                    code: plexus_mcp::code::INTERNAL_ERROR,
+                    message: "too many requests at once".to_owned(),
+                    data: None,
+                };
+                let response = Response { id: Some(request.id), outcome: Err(busy) };
+                self.send(&Message::Response(response)).await;
+            }
+        }
+    }
+
+    fn junk(&mut self, junk: Junk) {
+        let mut misdeeds = lock(&self.misdeeds);
+        match junk {
+            Junk::NotJson(line) => {
+                tracing::debug!(%line, "the server said something that is no JSON");
+                misdeeds.not_json += 1;
+                misdeeds.last_junk = Some(line);
+            }
+            Junk::NotAMessage(line) => {
+                misdeeds.not_a_message += 1;
+                misdeeds.last_junk = Some(line);
+            }
+            Junk::TooLong => misdeeds.too_long += 1,
+        }
+    }
+
+    /// The one way out of the table of requests.
+    fn finish(&mut self, number: Number, outcome: Result<Raw, RpcFailure>) {
+        if let Some(pending) = self.pending.remove(&number) {
+            // Whoever asked may not want to know any more.
+            drop(pending.answer.send(outcome));
+        }
+    }
+
+    async fn cancel_abandoned(&mut self) {
+        let numbers = std::mem::take(&mut *lock(&self.abandoned.numbers));
+        for number in numbers {
+            let Some(pending) = self.pending.remove(&number) else { continue };
+            if self.link.give_up(number) && !pending.traits.uncancellable {
+                let params = CancelledParams { request_id: number.into(), reason: None };
+                let params = Some(params.to_raw());
+                let method = method::CANCELLED.into();
+                self.send(&Message::Notification(Notification { method, params })).await;
+            }
+        }
+    }
+
+    async fn send(&self, message: &Message) {
+        let mut bytes = BytesMut::new();
+        encode::message(&mut bytes, message);
+        if let Err(error) = self.link.send(Outgoing::plain(bytes.freeze())).await {
+            tracing::debug!(%error, "a message was not sent");
+        }
+    }
+
+    async fn ended(mut self, error: LinkError) {
+        let error = explained(error, &self.link.last_words());
+        *lock(&self.why_closed) = Some(error.clone());
+        let numbers: Vec<_> = self.pending.keys().copied().collect();
+        for number in numbers {
+            self.finish(number, Err(error.clone().into()));
+        }
+        self.link.close().await;
+    }
+}
+
+/// Why a process ended is best said by its own last words.
+fn explained(error: LinkError, last_words: &[String]) -> LinkError {
+    match (error, last_words) {
+        (LinkError::Closed(reason), [.., _]) => {
+            let shown = last_words.len().saturating_sub(5);
+            let words = last_words.get(shown..).unwrap_or_default().join("\n  ");
+            LinkError::Closed(format!("{reason}; it last said:\n  {words}"))
+        }
+        (error, _) => error,
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
