@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use plexus_service::{Builder, Context, Prompt, PromptMessage, Tool, ToolError};
+use plexus_service::{
+    Builder, Context, NoArguments, Prompt, PromptMessage, Tool, ToolError, ToolResult,
+};
 
-use crate::fixtures::NoArguments;
 use crate::resources;
 
 /// How often each dynamic definition has changed.
@@ -38,11 +39,9 @@ pub(crate) fn add(builder: Builder) -> Builder {
     dynamic_prompt(dynamic_tool(builder, 0), 0)
 }
 
-fn edit(ctx: &Context, edit: impl FnOnce(Builder) -> Builder) -> Result<&'static str, ToolError> {
-    match ctx.service().edit(edit) {
-        Ok(()) => Ok("Changed"),
-        Err(error) => Err(ToolError::failed(error.to_string())),
-    }
+fn edit(ctx: &Context, edit: impl FnOnce(Builder) -> Builder) -> ToolResult<&'static str> {
+    ctx.service().edit(edit).map_err(ToolError::failed)?;
+    Ok("Changed")
 }
 
 fn dynamic_tool(builder: Builder, changes: usize) -> Builder {
@@ -52,7 +51,7 @@ fn dynamic_tool(builder: Builder, changes: usize) -> Builder {
 
 fn dynamic_prompt(builder: Builder, changes: usize) -> Builder {
     let prompt = Prompt::new("test_dynamic_prompt").description(format!("Changed {changes} times"));
-    builder.prompt(prompt, async |_, _: Context| {
+    builder.prompt(prompt, async |_: NoArguments, _: Context| {
         PromptMessage::user("Still here")
     })
 }

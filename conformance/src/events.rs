@@ -3,12 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use plexus_service::{Builder, Context, LogLevel, Tool};
+use plexus_service::{Builder, Context, LogLevel, NoArguments, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::sleep;
-
-use crate::fixtures::NoArguments;
 
 /// Between two events, so that each is seen on its own.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -33,12 +31,8 @@ pub(crate) fn add(builder: Builder) -> Builder {
             Tool::new("test_logging_tool").description("Logs, if the caller asks for it"),
             async |_: NoArguments, ctx: Context| {
                 for level in LogLevel::ALL {
-                    ctx.log_as(
-                        Some("test_logging_tool"),
-                        level,
-                        format!("A message of level {level}"),
-                    )
-                    .await;
+                    let message = format!("A message of level {level}");
+                    ctx.log_as("test_logging_tool", level, message).await;
                 }
                 "Logged at every level"
             },

@@ -1,15 +1,8 @@
 //! All fixtures as one service.
 
 use plexus_service::LocalService;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use crate::{asking, changes, events, prompts, resources, schemas, tools};
-
-// A doc comment would become the description of every such schema.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NoArguments {}
 
 /// The fixtures. The suites call the first tool without arguments and expect a success.
 pub(crate) fn service() -> anyhow::Result<LocalService> {

@@ -1,24 +1,19 @@
 //! Prompts, and the completion of their arguments.
 
-use std::collections::BTreeMap;
-
 use plexus_service::{
-    AskError, Builder, ContentBlock, Context, Prompt, PromptArgument, PromptMessage,
+    AskError, Builder, ContentBlock, Context, NoArguments, Prompt, PromptArgument, PromptMessage,
     ResourceContents,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::asking::fill_in;
 use crate::media;
-
-type Arguments = BTreeMap<String, String>;
 
 pub(crate) fn add(builder: Builder) -> Builder {
     builder
         .prompt(
             Prompt::new("test_simple_prompt").description("Has no arguments"),
-            async |_: Arguments, _: Context| {
+            async |_: NoArguments, _: Context| {
                 PromptMessage::user("This is a simple prompt for testing.")
             },
         )
@@ -35,8 +30,7 @@ pub(crate) fn add(builder: Builder) -> Builder {
                         .description("The second argument")
                         .required(),
                 ),
-            async |arguments: Arguments, _: Context| {
-                let [arg1, arg2] = ["arg1", "arg2"].map(|name| argument(&arguments, name));
+            async |TwoArguments { arg1, arg2 }: TwoArguments, _: Context| {
                 PromptMessage::user(format!(
                     "Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
                 ))
@@ -46,11 +40,8 @@ pub(crate) fn add(builder: Builder) -> Builder {
             "test_prompt_with_arguments",
             "arg1",
             async |typed: String, _| {
-                let words = ["paris", "park", "party", "test", "testValue1"].map(str::to_owned);
-                words
-                    .into_iter()
-                    .filter(|word| word.starts_with(&typed))
-                    .collect::<Vec<_>>()
+                let words = ["paris", "park", "party", "test", "testValue1"].into_iter();
+                words.filter(move |word| word.starts_with(&typed))
             },
         )
         .prompt(
@@ -61,9 +52,9 @@ pub(crate) fn add(builder: Builder) -> Builder {
                         .description("Which resource")
                         .required(),
                 ),
-            async |arguments: Arguments, _: Context| {
+            async |Shown { resource_uri }: Shown, _: Context| {
                 let text = "Embedded resource content for testing.";
-                let contents = ResourceContents::text(argument(&arguments, "resourceUri"), text);
+                let contents = ResourceContents::text(resource_uri, text);
                 vec![
                     PromptMessage::user(ContentBlock::resource(contents.mime_type("text/plain"))),
                     PromptMessage::user("Please process the embedded resource above."),
@@ -72,7 +63,7 @@ pub(crate) fn add(builder: Builder) -> Builder {
         )
         .prompt(
             Prompt::new("test_prompt_with_image").description("Shows a picture"),
-            async |_: Arguments, _: Context| {
+            async |_: NoArguments, _: Context| {
                 vec![
                     PromptMessage::user(media::picture()),
                     PromptMessage::user("Please analyze the image above."),
@@ -82,20 +73,31 @@ pub(crate) fn add(builder: Builder) -> Builder {
         .prompt(
             Prompt::new("test_input_required_result_prompt")
                 .description("Asks the user before it answers"),
-            async |_: Arguments, ctx: Context| {
+            async |_: NoArguments, ctx: Context| -> Result<PromptMessage, AskError> {
                 let question = "What context should the prompt use?";
-                let answer: Option<UserContext> = fill_in(&ctx, "user_context", question).await?;
-                let context = answer.map_or_else(|| "none".to_owned(), |answer| answer.context);
-                Ok::<_, AskError>(PromptMessage::user(format!("Use this context: {context}")))
+                let answer = ctx.fill_in_as("user_context", question).await?;
+                let context = match answer {
+                    Some(UserContext { context }) => context,
+                    None => "none".to_owned(),
+                };
+                Ok(PromptMessage::user(format!("Use this context: {context}")))
             },
         )
+}
+
+#[derive(Debug, Deserialize)]
+struct TwoArguments {
+    arg1: String,
+    arg2: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    resource_uri: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct UserContext {
     context: String,
-}
-
-fn argument<'a>(arguments: &'a Arguments, name: &str) -> &'a str {
-    arguments.get(name).map(String::as_str).unwrap_or_default()
 }

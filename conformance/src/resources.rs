@@ -1,6 +1,7 @@
 //! Resources and templates.
 
-use plexus_service::{Builder, Context, Resource, ResourceContents, ResourceTemplate, Variables};
+use plexus_service::{Builder, Context, Resource, ResourceContents, ResourceTemplate};
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::media;
@@ -41,19 +42,22 @@ pub(crate) fn add(builder: Builder) -> Builder {
             ResourceTemplate::new(TEMPLATE, "template")
                 .description("Data by id")
                 .mime_type("application/json"),
-            async |variables: Variables, _: Context| {
-                let id = variables.get("id").map(String::as_str).unwrap_or_default();
+            async |uri: String, Item { id }: Item, _: Context| {
                 let data = json!({
                     "id": id,
                     "templateTest": true,
                     "data": format!("Data for ID: {id}"),
                 });
-                ResourceContents::text(format!("test://template/{id}/data"), data.to_string())
-                    .mime_type("application/json")
+                ResourceContents::text(uri, data.to_string()).mime_type("application/json")
             },
         )
         .complete_template(TEMPLATE, "id", async |typed: String, _| {
-            let ids = ["123", "456", "789"].into_iter().map(str::to_owned);
-            ids.filter(|id| id.starts_with(&typed)).collect::<Vec<_>>()
+            let ids = ["123", "456", "789"].into_iter();
+            ids.filter(move |id| id.starts_with(&typed))
         })
+}
+
+#[derive(Debug, Deserialize)]
+struct Item {
+    id: String,
 }

@@ -1,12 +1,12 @@
 //! Tools that return each kind of content.
 
 use plexus_service::{
-    Builder, ContentBlock, Context, Json, Resource, ResourceContents, Tool, ToolError,
+    Builder, ContentBlock, Context, Json, NoArguments, Resource, ResourceContents, Tool, ToolError,
+    ToolResult,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::fixtures::NoArguments;
 use crate::media;
 
 pub(crate) fn add(builder: Builder) -> Builder {
@@ -62,10 +62,9 @@ pub(crate) fn add(builder: Builder) -> Builder {
         )
         .tool(
             Tool::new("test_error_handling").description("Fails"),
-            async |_: NoArguments, _: Context| {
-                Err::<(), _>(ToolError::failed(
-                    "This tool intentionally returns an error for testing",
-                ))
+            async |_: NoArguments, _: Context| -> ToolResult {
+                let reason = "This tool intentionally returns an error for testing";
+                Err(ToolError::failed(reason))
             },
         )
 }

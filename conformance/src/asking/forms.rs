@@ -1,45 +1,46 @@
 //! Forms with every kind of field.
 
-use plexus_service::{Builder, Context, Tool, ToolError};
+use plexus_service::{
+    Builder, Context, ElicitParams, NoArguments, Raw, Tool, ToolError, ToolResult,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{described, form};
-use crate::fixtures::NoArguments;
+use super::described;
 
 pub(super) fn add(builder: Builder) -> Builder {
     builder
         .tool(
             Tool::new("test_elicitation").description("Asks the user who they are"),
-            async |Elicitation { message }: Elicitation, ctx: Context| {
+            async |Elicitation { message }: Elicitation, ctx: Context| -> ToolResult<String> {
                 let answer = ctx.elicit(form(message, &user())?).await?;
-                Ok::<_, ToolError>(format!("User response: {}", described(&answer)))
+                Ok(format!("User response: {}", described(&answer)))
             },
         )
         .tool(
             Tool::new("test_streaming_elicitation").description("Asks the user in mid-call"),
-            async |_: NoArguments, ctx: Context| {
+            async |_: NoArguments, ctx: Context| -> ToolResult<String> {
                 ctx.progress(0.0, None, "About to ask").await;
                 let answer = ctx.elicit(form("Who are you?", &user())?).await?;
-                Ok::<_, ToolError>(format!("User response: {}", described(&answer)))
+                Ok(format!("User response: {}", described(&answer)))
             },
         )
         .tool(
             Tool::new("test_elicitation_sep1034_defaults")
                 .description("Asks with a form whose fields have defaults"),
-            async |_: NoArguments, ctx: Context| {
+            async |_: NoArguments, ctx: Context| -> ToolResult<String> {
                 let message = "Please review the defaults.";
                 let answer = ctx.elicit(form(message, &with_defaults())?).await?;
-                Ok::<_, ToolError>(format!("Elicitation completed: {}", described(&answer)))
+                Ok(format!("Elicitation completed: {}", described(&answer)))
             },
         )
         .tool(
             Tool::new("test_elicitation_sep1330_enums")
                 .description("Asks with a form that has every kind of choice"),
-            async |_: NoArguments, ctx: Context| {
+            async |_: NoArguments, ctx: Context| -> ToolResult<String> {
                 let answer = ctx.elicit(form("Please choose.", &with_choices())?).await?;
-                Ok::<_, ToolError>(format!("Elicitation completed: {}", described(&answer)))
+                Ok(format!("Elicitation completed: {}", described(&answer)))
             },
         )
 }
@@ -49,6 +50,11 @@ pub(super) fn add(builder: Builder) -> Builder {
 struct Elicitation {
     /// What the user is told.
     message: String,
+}
+
+fn form(message: impl Into<String>, schema: &Value) -> ToolResult<ElicitParams> {
+    let schema = Raw::encode(schema).map_err(ToolError::failed)?;
+    Ok(ElicitParams::form(message, schema))
 }
 
 fn user() -> Value {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     LEGACY, SERVER, code, initialize, listening, mirrored, notification, request, session,
-    stateless, stdio, stdio_session,
+    stateless, stdio,
 };
 
 const ALL_VERSIONS: [&str; 5] = [
@@ -352,18 +352,4 @@ async fn a_server_of_one_era_refuses_the_other() {
     for revision in LEGACY {
         session(legacy_only.url(), revision).await;
     }
-}
-
-/// A session keeps to itself what it agreed on, whatever else is said on the pipe.
-#[tokio::test]
-async fn a_session_on_a_pipe_survives_stateless_requests_with_its_ids() {
-    let mut pipe = stdio_session(Revision::V2025_11_25).await;
-    let slow = json!({"name": "test_slow", "arguments": {"ms": 100}});
-    pipe.send(&request(1, "tools/call", slow.clone())).await;
-    pipe.send(&stateless(1, "tools/call", slow)).await;
-    let both = [pipe.receive().await, pipe.receive().await];
-    let typed = both
-        .iter()
-        .filter(|m| m["result"].get("resultType").is_some());
-    assert_eq!(typed.count(), 1);
 }

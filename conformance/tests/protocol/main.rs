@@ -13,5 +13,16 @@
 #[macro_use]
 mod support;
 
+mod bad_input;
+mod batches;
 mod conversation;
+mod ending;
 mod era;
+mod headers;
+mod ids;
+mod lifecycle;
+mod negotiation;
+mod paging;
+mod parking;
+mod resuming;
+mod sessions;

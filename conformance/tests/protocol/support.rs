@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub(crate) const SERVER: &str = env!("CARGO_BIN_EXE_conformance-server");
 
 /// A port that the system chooses.
-const ANY_PORT: &str = "127.0.0.1:0";
+pub(crate) const ANY_PORT: &str = "127.0.0.1:0";
 
 /// Makes a test of `$script` for every revision on every transport that has it.
 macro_rules! every_client {
@@ -130,7 +130,9 @@ pub(crate) fn code(response: &Value) -> i64 {
 
 /// A request without metadata.
 pub(crate) fn request(id: impl Into<Value>, method: &str, params: Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params})
+    let mut request = json!({"jsonrpc": "2.0", "id": id.into(), "method": method});
+    request["params"] = params;
+    request
 }
 
 /// A notification without parameters.
@@ -201,7 +203,9 @@ pub(crate) async fn stdio_session(revision: Revision) -> StdioClient {
 
 /// A call of a tool.
 pub(crate) fn call(tool: &str, arguments: Value) -> Value {
-    json!({"name": tool, "arguments": arguments})
+    let mut call = json!({"name": tool});
+    call["arguments"] = arguments;
+    call
 }
 
 /// The four revisions with a handshake.

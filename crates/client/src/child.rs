@@ -25,10 +25,12 @@ use self::group::{Group, SHELL};
 pub use self::program::{Program, StartError};
 use self::stderr::Stderr;
 
-/// How long a child that has ended, or must have, may keep its standard error open or its exit
-/// status to itself. Only a descendant outside the group does the one, only a kernel that waits for
-/// a device the other.
-const AFTERMATH: Duration = Duration::from_millis(200);
+/// How long the standard error of a program that has ended is still read. It stays open for as long
+/// as somebody has it, who may be a daemon.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long a killed process is waited for. It takes a moment to give back its memory; one that
+/// hangs in the kernel may take for ever.
+const DEATH: Duration = Duration::from_secs(5);
 
 /// The standard input of a child. Dropping it asks the child to end.
 pub type ChildInput = tokio::process::ChildStdin;
@@ -93,7 +95,7 @@ impl Child {
     /// Dropping the future changes nothing; another call waits again, or reports again.
     pub async fn exited(&mut self) -> ExitReport {
         let report = self.reaped().await;
-        timeout(AFTERMATH, self.stderr.closed()).await.ok();
+        timeout(LAST_WORDS, self.stderr.closed()).await.ok();
         report
     }
 
@@ -110,9 +112,9 @@ impl Child {
                 self.group.signal(Signal::KILL);
             }
         }
-        let report = timeout(AFTERMATH, self.reaped()).await;
+        let report = timeout(DEATH, self.reaped()).await;
         self.group.end().await;
-        timeout(AFTERMATH, self.stderr.closed()).await.ok();
+        timeout(LAST_WORDS, self.stderr.closed()).await.ok();
         report.unwrap_or(ExitReport::Unknown)
     }
 
@@ -136,13 +138,20 @@ impl Child {
                 None => command.env_remove(name),
             };
         }
-        let mut process = command.spawn().map_err(|error| StartError::new(program, error))?;
+        let mut process = command
+            .spawn()
+            .map_err(|error| StartError::new(program, error))?;
         let streams = (process.id(), process.stdin.take(), process.stdout.take());
         let (Some(id), Some(input), Some(output)) = streams else {
             return Err(StartError::incomplete(program));
         };
         let stderr = Stderr::read(process.stderr.take(), program.command.clone());
-        let child = Self { id, group: forming.around(id), process, stderr };
+        let child = Self {
+            id,
+            group: forming.around(id),
+            process,
+            stderr,
+        };
         Ok((child, input, output))
     }
 

@@ -1,6 +1,7 @@
 //! Requests and their answers: our ids, who waits for what, who is told what.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::BytesMut;
@@ -67,14 +68,36 @@ pub struct Misdeeds {
 #[derive(Clone)]
 pub(crate) struct Rpc {
     commands: mpsc::Sender<Command>,
+    last: Arc<AtomicI64>,
     abandoned: Arc<Abandoned>,
     misdeeds: Arc<Mutex<Misdeeds>>,
-    closed: CancellationToken,
-    why_closed: Arc<Mutex<Option<LinkError>>>,
+    stop: CancellationToken,
+    ending: Ending,
+}
+
+/// Tells when and why a connection ended, without keeping it.
+#[derive(Clone, Default)]
+pub(crate) struct Ending {
+    ended: CancellationToken,
+    reason: Arc<Mutex<Option<LinkError>>>,
+}
+
+impl Ending {
+    /// Waits until the connection has ended.
+    pub(crate) async fn wait(&self) -> LinkError {
+        self.ended.cancelled().await;
+        self.reason()
+    }
+
+    fn reason(&self) -> LinkError {
+        let reason = lock(&self.reason).clone();
+        reason.unwrap_or_else(|| LinkError::Closed("the connection has ended".to_owned()))
+    }
 }
 
 enum Command {
     Request {
+        number: Number,
         method: Box<str>,
         params: Option<Raw>,
         headers: HeaderMap,
@@ -153,22 +176,29 @@ impl Rpc {
         let (commands, orders) = mpsc::channel(QUEUE);
         let rpc = Self {
             commands,
+            last: Arc::default(),
             abandoned: Arc::default(),
             misdeeds: Arc::default(),
-            closed: CancellationToken::new(),
-            why_closed: Arc::default(),
+            stop: CancellationToken::new(),
+            ending: Ending::default(),
         };
         let driver = Driver {
             link,
             stray,
             pending: HashMap::new(),
-            last: 0,
             abandoned: Arc::clone(&rpc.abandoned),
             misdeeds: Arc::clone(&rpc.misdeeds),
-            why_closed: Arc::clone(&rpc.why_closed),
+            stop: rpc.stop.clone(),
+            ending: rpc.ending.clone(),
         };
-        tasks.spawn(driver.run(orders, incoming, rpc.closed.clone().drop_guard()));
+        let ended = rpc.ending.ended.clone().drop_guard();
+        tasks.spawn(driver.run(orders, incoming, ended));
         rpc
+    }
+
+    /// A number for a request: never used twice (BASE-03), and good as its progress token.
+    pub(crate) fn reserve(&self) -> Number {
+        self.last.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Sends a request.
@@ -179,15 +209,28 @@ impl Rpc {
         headers: HeaderMap,
         traits: Traits,
     ) -> Result<InFlight, RpcFailure> {
+        self.request_as(self.reserve(), method, params, headers, traits).await
+    }
+
+    /// Sends a request under a reserved number.
+    pub(crate) async fn request_as(
+        &self,
+        number: Number,
+        method: &str,
+        params: Option<Raw>,
+        headers: HeaderMap,
+        traits: Traits,
+    ) -> Result<InFlight, RpcFailure> {
         let (started, in_flight) = oneshot::channel();
         let command = Command::Request {
+            number,
             method: method.into(),
             params,
             headers,
             traits,
             started,
         };
-        let closed = || RpcFailure::Link(self.why_closed());
+        let closed = || RpcFailure::Link(self.ending.reason());
         self.commands.send(command).await.map_err(|_| closed())?;
         in_flight.await.map_err(|_| closed())
     }
@@ -216,19 +259,18 @@ impl Rpc {
         }
     }
 
-    /// Waits until the connection has ended.
-    pub(crate) async fn closed(&self) -> LinkError {
-        self.closed.cancelled().await;
-        self.why_closed()
+    /// Ends the connection without waiting for it.
+    pub(crate) fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Tells when the connection ends.
+    pub(crate) fn ending(&self) -> Ending {
+        self.ending.clone()
     }
 
     pub(crate) fn misdeeds(&self) -> Misdeeds {
         lock(&self.misdeeds).clone()
-    }
-
-    fn why_closed(&self) -> LinkError {
-        let why = lock(&self.why_closed).clone();
-        why.unwrap_or_else(|| LinkError::Closed("the connection has ended".to_owned()))
     }
 
     async fn send(&self, message: Message) {
@@ -249,10 +291,10 @@ struct Driver {
     link: Link,
     stray: mpsc::Sender<Update>,
     pending: HashMap<Number, Pending>,
-    last: Number,
     abandoned: Arc<Abandoned>,
     misdeeds: Arc<Mutex<Misdeeds>>,
-    why_closed: Arc<Mutex<Option<LinkError>>>,
+    stop: CancellationToken,
+    ending: Ending,
 }
 
 impl Driver {
@@ -263,6 +305,7 @@ impl Driver {
         _closed: tokio_util::sync::DropGuard,
     ) {
         let abandoned = Arc::clone(&self.abandoned);
+        let stop = self.stop.clone();
         loop {
             tokio::select! {
                 biased;
@@ -274,6 +317,10 @@ impl Driver {
                         return self.ended(error).await;
                     }
                 },
+                () = stop.cancelled() => {
+                    let error = LinkError::Closed("the connection was closed".to_owned());
+                    return self.ended(error).await;
+                }
                 () = abandoned.changed.notified() => self.cancel_abandoned().await,
                 order = orders.recv() => match order {
                     Some(Command::Close(done)) => {
@@ -294,9 +341,7 @@ impl Driver {
 
     async fn order(&mut self, order: Command) {
         match order {
-            Command::Request { method, params, headers, traits, started } => {
-                self.last += 1;
-                let number = self.last;
+            Command::Request { number, method, params, headers, traits, started } => {
                 let mut message = BytesMut::new();
                 encode::request(&mut message, &Id::from(number), &method, params.as_ref());
                 let (updates, taken) = mpsc::channel(UPDATES);
@@ -448,7 +493,7 @@ impl Driver {
 
     async fn ended(mut self, error: LinkError) {
         let error = explained(error, &self.link.last_words());
-        *lock(&self.why_closed) = Some(error.clone());
+        *lock(&self.ending.reason) = Some(error.clone());
         let numbers: Vec<_> = self.pending.keys().copied().collect();
         for number in numbers {
             self.finish(number, Err(error.clone().into()));

@@ -1,18 +1,16 @@
 //! What a handler can do besides returning.
 
+mod asking;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
-use plexus_mcp::messages::{
-    ClientCapability, CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult,
-    ListRootsResult, LogLevel, Root,
-};
+use plexus_mcp::messages::{ClientCapability, LogLevel};
 use plexus_wire::Raw;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::Call;
-use crate::event::{AskError, EventSender, Log, Progress, Question};
+use crate::event::{EventSender, Log, Progress};
 use crate::local::LocalService;
 use crate::peer::Peer;
 
@@ -101,7 +99,12 @@ impl Context {
     }
 
     /// The same, naming the part of the service that speaks.
-    pub async fn log_as(&self, logger: Option<&str>, level: LogLevel, data: impl Serialize) {
+    pub async fn log_as<'a>(
+        &self,
+        logger: impl Into<Option<&'a str>>,
+        level: LogLevel,
+        data: impl Serialize,
+    ) {
         if !self.inner.events.wants_log(level) {
             return;
         }
@@ -110,7 +113,7 @@ impl Context {
                 .events
                 .log(Log {
                     level,
-                    logger: logger.map(str::to_owned),
+                    logger: logger.into().map(str::to_owned),
                     data,
                 })
                 .await;
@@ -123,66 +126,6 @@ impl Context {
         let text = text.into();
         collect(&mut self.lock_collected(), &text);
         self.inner.events.content(text).await;
-    }
-
-    /// Asks the user to fill in a form or to visit a URL.
-    ///
-    /// # Errors
-    /// See [`AskError`]. Declining is no error but an answer.
-    pub async fn elicit(&self, params: ElicitParams) -> Result<ElicitResult, AskError> {
-        self.elicit_as(None, params).await
-    }
-
-    /// The same, under a name that is stable among the questions of this call.
-    ///
-    /// # Errors
-    /// See [`AskError`].
-    pub async fn elicit_as(
-        &self,
-        key: Option<&str>,
-        params: ElicitParams,
-    ) -> Result<ElicitResult, AskError> {
-        self.ask(key, Question::Elicit(encode(&params)?)).await
-    }
-
-    /// Has the caller's model answer.
-    ///
-    /// # Errors
-    /// See [`AskError`].
-    pub async fn sample(
-        &self,
-        params: CreateMessageParams,
-    ) -> Result<CreateMessageResult, AskError> {
-        self.sample_as(None, params).await
-    }
-
-    /// The same, under a name that is stable among the questions of this call.
-    ///
-    /// # Errors
-    /// See [`AskError`].
-    pub async fn sample_as(
-        &self,
-        key: Option<&str>,
-        params: CreateMessageParams,
-    ) -> Result<CreateMessageResult, AskError> {
-        self.ask(key, Question::Sample(encode(&params)?)).await
-    }
-
-    /// Asks which roots may be worked on.
-    ///
-    /// # Errors
-    /// See [`AskError`].
-    pub async fn roots(&self) -> Result<Vec<Root>, AskError> {
-        self.roots_as(None).await
-    }
-
-    /// The same, under a name that is stable among the questions of this call.
-    ///
-    /// # Errors
-    /// See [`AskError`].
-    pub async fn roots_as(&self, key: Option<&str>) -> Result<Vec<Root>, AskError> {
-        let answer: ListRootsResult = self.ask(key, Question::Roots).await?;
-        Ok(answer.roots)
     }
 
     /// Waits until the caller no longer wants the answer: for work that a handler started
@@ -206,21 +149,6 @@ impl Context {
         std::mem::take(&mut *self.lock_collected())
     }
 
-    async fn ask<T: DeserializeOwned>(
-        &self,
-        key: Option<&str>,
-        question: Question,
-    ) -> Result<T, AskError> {
-        let answer = self
-            .inner
-            .events
-            .ask(key.map(str::to_owned), question)
-            .await?;
-        answer
-            .decode()
-            .map_err(|error| AskError::Malformed(error.to_string()))
-    }
-
     fn lock_collected(&self) -> std::sync::MutexGuard<'_, String> {
         // A panic elsewhere cannot leave a String half written.
         self.inner
@@ -228,10 +156,6 @@ impl Context {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn encode<T: Serialize>(params: &T) -> Result<Raw, AskError> {
-    Raw::encode(params).map_err(|error| AskError::Malformed(error.to_string()))
 }
 
 /// Appends `text`, keeping the head and the newest tail of what grows too long.

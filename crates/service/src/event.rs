@@ -153,6 +153,9 @@ pub enum AskError {
     /// The answer is not of the form that the protocol asks for.
     #[error("the client's answer is malformed: {0}")]
     Malformed(String),
+    /// The question is not one that the protocol can put: the service is to blame.
+    #[error("the question cannot be put: {0}")]
+    Unaskable(String),
     /// The caller went away, or took too long.
     #[error("the client went away before it answered")]
     Gone,
@@ -208,6 +211,11 @@ impl EventSender {
     /// Whether anybody wants to know how far the call got.
     pub fn wants_progress(&self) -> bool {
         self.progress
+    }
+
+    /// From which level on log messages are wanted, if any.
+    pub fn log_level(&self) -> Option<LogLevel> {
+        self.log_level
     }
 
     /// Whether a log message of `level` would reach anybody.

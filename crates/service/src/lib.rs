@@ -28,6 +28,146 @@
 //! # Ok::<(), plexus_service::BuildError>(())
 //! ```
 //!
+//! # Handlers
+//!
+//! A handler is an async function of its arguments and a [`Context`]. What it returns becomes the
+//! result: a text, content blocks, a whole [`CallToolResult`], or a [`ToolResult`] of any of these.
+//! Arguments are validated against their schema before the handler sees them; [`NoArguments`] is
+//! for tools that have none.
+//!
+//! An async closure will do as long as it captures nothing. State is captured by an ordinary closure
+//! that clones it for every call. Longer handlers are `async fn`s:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::sync::atomic::{AtomicU64, Ordering};
+//!
+//! use plexus_service::{Context, LocalService, NoArguments, Tool, ToolError, ToolResult};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Division {
+//!     dividend: i64,
+//!     divisor: i64,
+//! }
+//!
+//! async fn divide(Division { dividend, divisor }: Division, _: Context) -> ToolResult<String> {
+//!     match dividend.checked_div(divisor) {
+//!         Some(quotient) => Ok(quotient.to_string()),
+//!         // The model reads this as the result of the call, and may try again.
+//!         None => Err(ToolError::failed("there is no such number")),
+//!     }
+//! }
+//!
+//! let visits = Arc::new(AtomicU64::new(0));
+//! let service = LocalService::builder("calculator", "1.0.0")
+//!     .tool(Tool::new("divide"), divide)
+//!     .tool(Tool::new("visit"), move |_: NoArguments, _: Context| {
+//!         let visits = Arc::clone(&visits);
+//!         async move { format!("visit {}", visits.fetch_add(1, Ordering::Relaxed) + 1) }
+//!     })
+//!     .build()?;
+//! # Ok::<(), plexus_service::BuildError>(())
+//! ```
+//!
+//! A [`Json`] result is structured, and declares its schema. Whatever its revision, the caller can be
+//! asked for what the arguments leave open, if it declared that it can be asked: the user with
+//! [`Context::fill_in`] and [`Context::elicit`], the model with [`Context::sample`].
+//!
+//! ```
+//! use plexus_service::{
+//!     Context, ElicitAction, ElicitParams, Json, LocalService, NoArguments, Tool, ToolError,
+//!     ToolResult,
+//! };
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Room {
+//!     /// For how many nights.
+//!     #[schemars(range(min = 1, max = 30))]
+//!     nights: u32,
+//!     breakfast: Option<bool>,
+//! }
+//!
+//! #[derive(serde::Serialize, schemars::JsonSchema)]
+//! struct Booking {
+//!     number: u32,
+//!     /// In euros.
+//!     price: u32,
+//! }
+//!
+//! async fn book(_: NoArguments, ctx: Context) -> ToolResult<Json<Booking>> {
+//!     let Some(room) = ctx.fill_in::<Room>("Which room would you like?").await? else {
+//!         return Err(ToolError::failed("the user does not want a room"));
+//!     };
+//!     let terms = ElicitParams::url("Please read our terms.", "https://example.com/terms");
+//!     if ctx.elicit(terms).await?.action != ElicitAction::Accept {
+//!         return Err(ToolError::failed("the user did not accept the terms"));
+//!     }
+//!     let breakfast = if room.breakfast.unwrap_or(false) { 12 } else { 0 };
+//!     let price = room.nights * (80 + breakfast);
+//!     Ok(Json(Booking { number: 7, price }))
+//! }
+//!
+//! let service = LocalService::builder("hotel", "1.0.0")
+//!     .tool(Tool::new("book").description("Books a room"), book)
+//!     .build()?;
+//! # Ok::<(), plexus_service::BuildError>(())
+//! ```
+//!
+//! # Resources and prompts
+//!
+//! Resources are read by URI. A template stands for many of them, and hands its handler the URI and
+//! what the variables stand for in it. Values for arguments of prompts and variables of templates
+//! may be proposed while a user types.
+//!
+//! ```
+//! use plexus_service::{
+//!     Context, Fault, LocalService, Prompt, PromptArgument, PromptMessage, Resource,
+//!     ResourceContents, ResourceTemplate,
+//! };
+//!
+//! const LANGUAGES: [&str; 3] = ["german", "greek", "latin"];
+//!
+//! #[derive(serde::Deserialize)]
+//! struct Page {
+//!     number: u32,
+//! }
+//!
+//! #[derive(serde::Deserialize)]
+//! struct Translation {
+//!     text: String,
+//!     language: Option<String>,
+//! }
+//!
+//! let service = LocalService::builder("library", "1.0.0")
+//!     .resource(
+//!         Resource::new("book://cover", "cover").mime_type("text/plain"),
+//!         async |uri: String, _: Context| ResourceContents::text(uri, "De rerum natura"),
+//!     )
+//!     .template(
+//!         ResourceTemplate::new("book://pages/{number}", "page"),
+//!         async |uri: String, Page { number }: Page, _: Context| match number {
+//!             1 => Ok(ResourceContents::text(uri, "Aeneadum genetrix")),
+//!             _ => Err(Fault::ResourceNotFound(uri)),
+//!         },
+//!     )
+//!     .prompt(
+//!         Prompt::new("translate")
+//!             .argument(PromptArgument::new("text").required())
+//!             .argument(PromptArgument::new("language")),
+//!         async |Translation { text, language }: Translation, _: Context| {
+//!             let language = language.unwrap_or_else(|| "english".to_owned());
+//!             PromptMessage::user(format!("Translate this to {language}: {text}"))
+//!         },
+//!     )
+//!     .complete_prompt("translate", "language", async |typed: String, _| {
+//!         LANGUAGES.into_iter().filter(move |language| language.starts_with(&typed))
+//!     })
+//!     .build()?;
+//! # Ok::<(), plexus_service::BuildError>(())
+//! ```
+//!
+//! # Elsewhere
+//!
 //! What is deliberately absent: sockets, sessions, JSON-RPC ids, protocol versions.
 //!
 //! Dropping the future of [`Service::call`] abandons the call; its [`Context`] then reports it as
@@ -37,8 +177,10 @@ mod call;
 mod catalogue;
 mod context;
 mod event;
+mod form;
 mod local;
 mod peer;
+mod schema;
 mod tool_result;
 mod uri_template;
 
@@ -48,7 +190,8 @@ pub use context::Context;
 pub use event::{Ask, AskError, Event, EventReceiver, EventSender, Log, Progress, Question};
 pub use local::{BuildError, Builder, IntoContents, IntoPrompt, LocalService};
 pub use peer::{Peer, Principal};
-pub use tool_result::{IntoToolResult, Json, ToolError};
+pub use schema::NoArguments;
+pub use tool_result::{IntoToolResult, Json, ToolError, ToolResult};
 pub use uri_template::{InvalidTemplate, UriTemplate, Variables};
 
 pub use plexus_mcp::Fault;
@@ -56,6 +199,6 @@ pub use plexus_mcp::messages::{
     Annotations, CallToolResult, ClientCapability, ContentBlock, CreateMessageParams,
     CreateMessageResult, ElicitAction, ElicitParams, ElicitResult, Icon, Implementation, LogLevel,
     Prompt, PromptArgument, PromptMessage, Resource, ResourceContents, ResourceTemplate, Role,
-    Root, SamplingMessage, Tool, ToolAnnotations,
+    Root, SamplingContent, SamplingMessage, Tool, ToolAnnotations,
 };
 pub use plexus_wire::Raw;

@@ -2,13 +2,15 @@
 
 mod builder;
 mod handler;
+mod registered;
+mod strings;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use plexus_mcp::messages::{
     CallToolParams, CallToolResult, CompleteParams, CompleteResult, Completion,
-    CompletionReference, GetPromptParams, ResourceUriParams,
+    CompletionReference, ContentBlock, GetPromptParams, ResourceUriParams,
 };
 use plexus_mcp::{Fault, method};
 use plexus_wire::{Kind, Raw};
@@ -228,9 +230,7 @@ fn encode<T: serde::Serialize>(result: &T) -> Outcome {
 /// C16: what was streamed is the first block, all of it in one.
 fn with_streamed(mut result: CallToolResult, streamed: String) -> CallToolResult {
     if !streamed.is_empty() {
-        result
-            .content
-            .insert(0, plexus_mcp::messages::ContentBlock::text(streamed));
+        result.content.insert(0, ContentBlock::text(streamed));
     }
     result
 }

@@ -1,5 +1,7 @@
 //! What a tool handler may return.
 
+use std::fmt::Display;
+
 use plexus_mcp::Fault;
 use plexus_mcp::messages::{CallToolResult, ContentBlock};
 use plexus_wire::Raw;
@@ -7,6 +9,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::event::AskError;
+
+/// What most tools give: a result, or why there is none.
+pub type ToolResult<T = CallToolResult> = Result<T, ToolError>;
 
 /// Why a tool gave no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -21,9 +26,17 @@ pub enum ToolError {
 }
 
 impl ToolError {
-    /// The tool ran and failed, and says why.
-    pub fn failed(message: impl Into<String>) -> Self {
-        Self::Failed(message.into())
+    /// The tool ran and failed, for this reason: a text or an error.
+    ///
+    /// ```
+    /// use plexus_service::{ToolError, ToolResult};
+    ///
+    /// fn parsed(number: &str) -> ToolResult<u32> {
+    ///     number.parse().map_err(ToolError::failed)
+    /// }
+    /// ```
+    pub fn failed(reason: impl Display) -> Self {
+        Self::Failed(reason.to_string())
     }
 }
 
@@ -42,9 +55,7 @@ impl From<&str> for ToolError {
 impl From<AskError> for ToolError {
     fn from(error: AskError) -> Self {
         match error {
-            refused @ (AskError::Refused(_) | AskError::Malformed(_)) => {
-                Self::Failed(refused.to_string())
-            }
+            answered @ (AskError::Refused(_) | AskError::Malformed(_)) => Self::failed(answered),
             other => Self::Fault(other.into()),
         }
     }
@@ -62,7 +73,7 @@ pub trait IntoToolResult {
     ///
     /// # Errors
     /// Whatever the handler returned as an error.
-    fn into_tool_result(self) -> Result<CallToolResult, ToolError>;
+    fn into_tool_result(self) -> ToolResult;
 
     /// The JSON Schema of structured results.
     fn output_schema() -> Option<schemars::Schema>
@@ -74,44 +85,44 @@ pub trait IntoToolResult {
 }
 
 impl IntoToolResult for CallToolResult {
-    fn into_tool_result(self) -> Result<CallToolResult, ToolError> {
+    fn into_tool_result(self) -> ToolResult {
         Ok(self)
     }
 }
 
 impl IntoToolResult for Vec<ContentBlock> {
-    fn into_tool_result(self) -> Result<CallToolResult, ToolError> {
+    fn into_tool_result(self) -> ToolResult {
         Ok(CallToolResult::new(self))
     }
 }
 
 impl IntoToolResult for ContentBlock {
-    fn into_tool_result(self) -> Result<CallToolResult, ToolError> {
+    fn into_tool_result(self) -> ToolResult {
         vec![self].into_tool_result()
     }
 }
 
 impl IntoToolResult for String {
-    fn into_tool_result(self) -> Result<CallToolResult, ToolError> {
+    fn into_tool_result(self) -> ToolResult {
         ContentBlock::text(self).into_tool_result()
     }
 }
 
 impl IntoToolResult for &str {
-    fn into_tool_result(self) -> Result<CallToolResult, ToolError> {
+    fn into_tool_result(self) -> ToolResult {
         ContentBlock::text(self).into_tool_result()
     }
 }
 
 /// For handlers that only stream.
 impl IntoToolResult for () {
-    fn into_tool_result(self) -> Result<CallToolResult, ToolError> {
+    fn into_tool_result(self) -> ToolResult {
         Vec::new().into_tool_result()
     }
 }
 
 impl<T: Serialize + JsonSchema> IntoToolResult for Json<T> {
-    fn into_tool_result(self) -> Result<CallToolResult, ToolError> {
+    fn into_tool_result(self) -> ToolResult {
         let structured = Raw::encode(&self.0)
             .map_err(|error| Fault::Internal(format!("the result is no JSON: {error}")))?;
         let mut result = CallToolResult::new(vec![ContentBlock::text(structured.as_str())]);
@@ -125,7 +136,7 @@ impl<T: Serialize + JsonSchema> IntoToolResult for Json<T> {
 }
 
 impl<T: IntoToolResult, E: Into<ToolError>> IntoToolResult for Result<T, E> {
-    fn into_tool_result(self) -> Result<CallToolResult, ToolError> {
+    fn into_tool_result(self) -> ToolResult {
         self.map_err(Into::into).and_then(T::into_tool_result)
     }
 

@@ -113,7 +113,7 @@ impl HttpClient {
 }
 
 /// A request that is not sent yet.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[must_use = "a request does nothing until it is sent"]
 pub struct HttpRequest {
     client: HttpClient,

@@ -15,7 +15,7 @@ pub(crate) struct Transcript {
     /// What messages are taken to be in while nothing was agreed on: what was spoken last.
     assumed: Revision,
     agreed: Option<Revision>,
-    /// Requests without an answer, by the text of their ids. An id may be used twice.
+    /// Requests without an answer, by their ids. An id may be used twice.
     open: HashMap<String, Vec<Open>>,
 }
 
@@ -67,13 +67,10 @@ impl Transcript {
             self.assumed = revision;
         }
         let method = envelope.method.as_ref().and_then(Value::as_str);
-        self.open
-            .entry(id.get().to_owned())
-            .or_default()
-            .push(Open {
-                method: method.map(str::to_owned),
-                revision: stateless,
-            });
+        self.open.entry(spelled(id)).or_default().push(Open {
+            method: method.map(str::to_owned),
+            revision: stateless,
+        });
     }
 
     /// Checks what the server sent, or fails.
@@ -124,8 +121,8 @@ impl Transcript {
         }
         let envelope: Envelope<'_> = serde_json::from_slice(raw).ok()?;
         // `null` reads as no id: both say that the request's id is unknown.
-        let id = envelope.id?.get();
-        let open = self.open.get_mut(id).filter(|open| !open.is_empty());
+        let id = spelled(envelope.id?);
+        let open = self.open.get_mut(&id).filter(|open| !open.is_empty());
         let open = open.unwrap_or_else(|| panic!("this answers nothing that was asked: {message}"));
         Some(open.remove(0))
     }
@@ -139,6 +136,14 @@ impl Transcript {
             .unwrap_or_else(|error| panic!("the server wants to speak {version:?}: {error}"));
         self.agreed = Some(revision);
         revision
+    }
+}
+
+/// An id in one spelling: numbers of any size as they are, strings without the choice of escapes.
+fn spelled(id: &RawValue) -> String {
+    match serde_json::from_str::<String>(id.get()) {
+        Ok(string) => format!("{string:?}"),
+        Err(_) => id.get().to_owned(),
     }
 }
 

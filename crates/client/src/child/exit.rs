@@ -60,5 +60,8 @@ fn name(signal: i32) -> Option<&'static str> {
         (Signal::XCPU, "SIGXCPU"),
         (Signal::SYS, "SIGSYS"),
     ];
-    names.into_iter().find(|(named, _)| named.as_raw() == signal).map(|(_, name)| name)
+    names
+        .into_iter()
+        .find(|(named, _)| named.as_raw() == signal)
+        .map(|(_, name)| name)
 }

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Child;
 use tokio::time::timeout;
 
-use super::{AFTERMATH, command};
+use super::{DEATH, command};
 
 /// What runs the guards; POSIX puts a shell there on every system.
 pub(super) const SHELL: &str = "/bin/sh";
@@ -29,6 +29,9 @@ const GUARD: &str =
 ///   there is no moment at which our death leaves it alone.
 /// - The number of the group is the guard's, and stays taken until we collect the guard's exit
 ///   status. A signal for the group therefore never meets strangers that were given the number.
+///
+/// For about a millisecond, until its trap is set, the guard is still sensitive to signals. One that
+/// the child sends its own group in that time leaves the group without a guard.
 #[derive(Debug)]
 pub(super) struct Group {
     id: Option<Pid>,
@@ -53,7 +56,9 @@ impl Group {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         match guard.spawn() {
-            Ok(guard) => Forming { guard: guard.id().and_then(pid).map(|id| (id, guard)) },
+            Ok(guard) => Forming {
+                guard: guard.id().and_then(pid).map(|id| (id, guard)),
+            },
             Err(error) => {
                 WARNING.call_once(|| {
                     tracing::warn!(
@@ -78,8 +83,8 @@ impl Group {
 
     /// To be called when the exit status of the child was collected.
     pub(super) fn child_reaped(&mut self) {
-        // Without a guard the number is free now, or is when the last of the group has ended: this
-        // is the last moment at which it is sure to mean them.
+        // Without a guard the system may give the number to others once the last of the group has
+        // ended, so what is left of the group goes now and the number is not used again.
         if self.guard.is_none() {
             self.signal(Signal::KILL);
             self.id = None;
@@ -90,7 +95,7 @@ impl Group {
     pub(super) async fn end(&mut self) {
         self.signal(Signal::KILL);
         if let Some(guard) = &mut self.guard
-            && let Ok(Ok(_)) = timeout(AFTERMATH, guard.wait()).await
+            && let Ok(Ok(_)) = timeout(DEATH, guard.wait()).await
         {
             self.id = None;
         }
@@ -106,8 +111,14 @@ impl Forming {
     /// The group, now that `child` is in it.
     pub(super) fn around(self, child: u32) -> Group {
         match self.guard {
-            Some((id, guard)) => Group { id: Some(id), guard: Some(guard) },
-            None => Group { id: pid(child), guard: None },
+            Some((id, guard)) => Group {
+                id: Some(id),
+                guard: Some(guard),
+            },
+            None => Group {
+                id: pid(child),
+                guard: None,
+            },
         }
     }
 }

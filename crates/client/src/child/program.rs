@@ -25,7 +25,12 @@ pub struct Program {
 impl Program {
     /// `command`, without arguments, where we are ourselves.
     pub fn new(command: impl Into<String>) -> Self {
-        Self { command: command.into(), args: Vec::new(), cwd: None, env: BTreeMap::new() }
+        Self {
+            command: command.into(),
+            args: Vec::new(),
+            cwd: None,
+            env: BTreeMap::new(),
+        }
     }
 
     /// Adds an argument.
@@ -68,7 +73,10 @@ impl Program {
     }
 
     fn file(&self) -> PathBuf {
-        self.cwd.as_deref().unwrap_or(Path::new("")).join(&self.command)
+        self.cwd
+            .as_deref()
+            .unwrap_or(Path::new(""))
+            .join(&self.command)
     }
 }
 
@@ -117,7 +125,7 @@ pub enum StartError {
         file: PathBuf,
     },
     /// The program may not be run.
-    #[error("cannot start `{command}`: it is not executable, or not for us")]
+    #[error("cannot start `{command}`: the system does not permit it; is the file executable?")]
     NotPermitted {
         /// The program.
         command: String,
@@ -150,25 +158,35 @@ impl StartError {
         if let Some(cwd) = &program.cwd
             && let Err(source) = enter(cwd)
         {
-            return Self::Directory { command, cwd: cwd.clone(), source };
+            return Self::Directory {
+                command,
+                cwd: cwd.clone(),
+                source,
+            };
         }
         match error.kind() {
             io::ErrorKind::NotFound if !program.is_path() => Self::NotInPath { command },
-            io::ErrorKind::NotFound if program.file().exists() => {
-                Self::NoInterpreter { file: program.file() }
-            }
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-                Self::NoSuchFile { file: program.file() }
-            }
+            io::ErrorKind::NotFound if program.file().exists() => Self::NoInterpreter {
+                file: program.file(),
+            },
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::NoSuchFile {
+                file: program.file(),
+            },
             io::ErrorKind::PermissionDenied => Self::NotPermitted { command },
-            _ => Self::System { command, source: error },
+            _ => Self::System {
+                command,
+                source: error,
+            },
         }
     }
 
     /// The process came without its streams.
     pub(super) fn incomplete(program: &Program) -> Self {
         let source = io::Error::other("the process has no streams");
-        Self::System { command: program.command.clone(), source }
+        Self::System {
+            command: program.command.clone(),
+            source,
+        }
     }
 }
 

@@ -59,7 +59,9 @@ impl Tail {
         self.bytes += line.len();
         self.lines.push_back(line);
         while self.lines.len() > LINES || self.bytes > TOTAL {
-            let Some(oldest) = self.lines.pop_front() else { break };
+            let Some(oldest) = self.lines.pop_front() else {
+                break;
+            };
             self.bytes -= oldest.len();
         }
     }
@@ -70,7 +72,10 @@ async fn read(mut pipe: ChildStderr, program: String, tail: Arc<Mutex<Tail>>) {
     let mut line = LineStart::default();
     // A pipe that cannot be read is as good as closed.
     while let Ok(count @ 1..) = pipe.read(&mut chunk).await {
-        let mut parts = chunk.get(..count).unwrap_or_default().split(|b| *b == b'\n');
+        let mut parts = chunk
+            .get(..count)
+            .unwrap_or_default()
+            .split(|b| *b == b'\n');
         line.extend(parts.next().unwrap_or_default());
         for part in parts {
             finish(&mut line, &program, &tail);

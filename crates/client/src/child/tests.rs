@@ -1,0 +1,565 @@
+//! Each test starts real processes; what the system reports by an event is awaited, and what it
+//! does not (the end of a process that is not our child) is looked for with [`until`].
+
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, getpgid, kill_process, test_kill_process};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::stderr::{LINE, LINES, TOTAL};
+use super::*;
+
+/// Far longer than anything takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// For programs that are not expected to use it up.
+const LONG: Grace = Grace::new(PATIENCE, PATIENCE);
+const SHORT: Duration = Duration::from_millis(100);
+
+/// What one types to see a tree: the program writes the number of a process that it started.
+const TREE: &str = "sleep 1000 & echo $!; wait";
+const STUBBORN_TREE: &str = "trap '' TERM; sleep 1000 & echo $!; wait";
+
+/// S001-28: standard input and output are pipes of ours.
+#[tokio::test]
+async fn talks_through_its_input_and_output() {
+    let mut running = Running::of(&Program::new("cat"));
+    running.input.write_all(b"{\"id\":1}\n").await.unwrap();
+    assert_eq!(running.line().await, "{\"id\":1}");
+
+    let Running { child, input, .. } = running;
+    drop(input);
+    assert_eq!(child.stop(LONG).await, ExitReport::Code(0));
+}
+
+/// S004-37: a large message.
+#[tokio::test]
+async fn passes_megabytes() {
+    let Running {
+        child,
+        mut input,
+        mut output,
+    } = Running::of(&Program::new("cat"));
+    let sent = vec![b'x'; 4 * 1024 * 1024];
+    let mut received = Vec::new();
+    let write = async {
+        input.write_all(&sent).await.unwrap();
+        drop(input);
+    };
+    let both = async {
+        tokio::join!(write, output.read_to_end(&mut received))
+            .1
+            .unwrap()
+    };
+    within(both).await;
+    assert!(received == sent);
+    assert_eq!(child.stop(LONG).await, ExitReport::Code(0));
+}
+
+/// S001-52, S004-32: the entry's environment on top of ours.
+#[tokio::test]
+async fn merges_the_environment() {
+    assert!(std::env::var_os("PATH").is_some() && std::env::var_os("HOME").is_some());
+    let script = r#"echo "${PATH:+kept} ${HOME-removed} $ADDED""#;
+    let program = sh(script).env("ADDED", "a b").env_remove("HOME");
+    assert_eq!(Running::of(&program).line().await, "kept removed a b");
+
+    let program = sh("echo $HOME").env("HOME", "/elsewhere");
+    assert_eq!(Running::of(&program).line().await, "/elsewhere");
+}
+
+/// S001-51.
+#[tokio::test]
+async fn runs_in_its_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path().canonicalize().unwrap();
+    let mut running = Running::of(&sh("pwd").cwd(&directory));
+    assert_eq!(running.line().await, directory.to_str().unwrap());
+}
+
+#[tokio::test]
+async fn arguments_reach_the_program_as_they_are() {
+    let program = sh(r#"printf '%s\n' "$@""#)
+        .args(["sh", "$HOME", "a b"])
+        .arg("*");
+    let mut running = Running::of(&program);
+    assert_eq!(running.line().await, "$HOME");
+    assert_eq!(running.line().await, "a b");
+    assert_eq!(running.line().await, "*");
+}
+
+#[tokio::test]
+async fn a_missing_program_is_named_with_a_hint() {
+    let nowhere = tempfile::tempdir().unwrap();
+    let path = nowhere.path().to_str().unwrap();
+    let program = Program::new("npx")
+        .env("PATH", path)
+        .env("TOKEN", "hunter2");
+    assert_eq!(
+        refused(&program),
+        "cannot start `npx`: no directory of PATH has such a program; \
+         it comes with Node.js (https://nodejs.org)"
+    );
+    assert_eq!(
+        refused(&Program::new("plexus-no-such-program")),
+        "cannot start `plexus-no-such-program`: no directory of PATH has such a program"
+    );
+    assert_eq!(
+        refused(&Program::new("./server").cwd(nowhere.path())),
+        format!("cannot start `{path}/./server`: there is no such file")
+    );
+}
+
+#[tokio::test]
+async fn a_bad_directory_is_named() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    for cwd in [
+        file.path(),
+        std::path::Path::new("/plexus/no/such/directory"),
+    ] {
+        let expected = format!(
+            "cannot start `cat` in {}: it is no directory that can be entered",
+            cwd.display()
+        );
+        assert_eq!(refused(&Program::new("cat").cwd(cwd)), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_run_is_told_from_a_missing_one() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("server");
+    std::fs::write(&script, "#!/plexus/no/such/interpreter\n").unwrap();
+    let program = Program::new(script.to_str().unwrap());
+    assert!(matches!(
+        start_error(&program),
+        StartError::NotPermitted { .. }
+    ));
+
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).unwrap();
+    assert!(matches!(
+        start_error(&program),
+        StartError::NoInterpreter { .. }
+    ));
+
+    let impossible = start_error(&sh("true").arg("a\0b"));
+    assert!(
+        matches!(impossible, StartError::System { .. }),
+        "{impossible:?}"
+    );
+}
+
+#[test]
+fn a_program_shows_its_command_line_but_no_secret() {
+    let program = Program::new("npx")
+        .args(["-y", "@scope/server@1.2", "it's", "", "a b", "$HOME"])
+        .env("TOKEN", "hunter2")
+        .cwd("/tmp");
+    assert_eq!(
+        program.to_string(),
+        r"npx -y @scope/server@1.2 'it'\''s' '' 'a b' '$HOME'"
+    );
+    let debug = format!("{program:?}");
+    assert!(
+        debug.contains("TOKEN") && !debug.contains("hunter2"),
+        "{debug}"
+    );
+}
+
+#[tokio::test]
+async fn reports_how_it_ended() {
+    let mut running = Running::of(&sh("exit 3"));
+    let report = within(running.child.exited()).await;
+    assert_eq!(report, ExitReport::Code(3));
+    assert_eq!(report.to_string(), "exited with code 3");
+    assert_eq!(
+        within(running.child.exited()).await,
+        report,
+        "a second call reports again"
+    );
+
+    let mut running = Running::of(&sh("kill -KILL $$"));
+    let report = within(running.child.exited()).await;
+    assert_eq!(report, ExitReport::Signal(9));
+    assert_eq!(report.to_string(), "was killed by signal 9 (SIGKILL)");
+}
+
+/// S004-31: the reason of an early end can be shown, with the exit.
+#[tokio::test]
+async fn last_words_are_there_when_the_end_is_reported() {
+    let script = r"echo starting >&2; printf 'bad \377 byte\r\nno config' >&2; exit 1";
+    let mut running = Running::of(&sh(script));
+    assert_eq!(within(running.child.exited()).await, ExitReport::Code(1));
+    assert_eq!(
+        running.child.stderr_tail(),
+        ["starting", "bad \u{fffd} byte", "no config"]
+    );
+}
+
+/// The end of the program is reported though something that it left behind has its standard error.
+#[tokio::test]
+async fn a_left_process_does_not_hide_the_end() {
+    let mut running = Running::of(&sh("sleep 1000 & echo gone >&2; exit 4"));
+    assert_eq!(within(running.child.exited()).await, ExitReport::Code(4));
+    assert_eq!(running.child.stderr_tail(), ["gone"]);
+}
+
+#[tokio::test]
+async fn a_prompt_without_line_break_is_shown() {
+    let running = Running::of(&sh("echo hello >&2; printf 'Token: ' >&2; cat"));
+    until("the prompt", || {
+        running.child.stderr_tail() == ["hello", "Token: "]
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn keeps_the_last_lines_of_many() {
+    let mut running = Running::of(&sh("seq 100000 >&2"));
+    within(running.child.exited()).await;
+    let expected: Vec<_> = (100_001 - LINES..=100_000)
+        .map(|line| line.to_string())
+        .collect();
+    assert_eq!(running.child.stderr_tail(), expected);
+}
+
+#[tokio::test]
+async fn keeps_a_bounded_number_of_bytes() {
+    // A thousand bytes per line: more than fit in all, though not in number or each.
+    let mut running = Running::of(&sh(
+        "for i in $(seq 64); do printf '%01000d\\n' $i; done >&2",
+    ));
+    within(running.child.exited()).await;
+    let tail = running.child.stderr_tail();
+    assert_eq!(tail.len(), TOTAL / 1000);
+    assert!(tail.last().unwrap().ends_with("0064"));
+}
+
+#[tokio::test]
+async fn cuts_an_endless_line() {
+    let script = "head -c 10000000 /dev/zero | tr '\\0' x >&2; printf '\\nafter' >&2";
+    let mut running = Running::of(&sh(script));
+    within(running.child.exited()).await;
+    assert_eq!(
+        running.child.stderr_tail(),
+        ["x".repeat(LINE), "after".to_owned()]
+    );
+}
+
+#[tokio::test]
+async fn cuts_between_characters() {
+    let script = "printf x >&2; yes 🦀 | head -n 5000 | tr -d '\\n' >&2";
+    let mut running = Running::of(&sh(script));
+    within(running.child.exited()).await;
+    let whole = (LINE - 1) / "🦀".len();
+    assert_eq!(
+        running.child.stderr_tail(),
+        [format!("x{}", "🦀".repeat(whole))]
+    );
+}
+
+/// LIFE-11, STDIO-12, S004-35: the first step is enough for a program that heeds it.
+#[tokio::test]
+async fn the_end_of_the_input_is_no_signal() {
+    let mut running = Running::of(&sh("trap 'exit 9' TERM; echo ready; cat; exit 7"));
+    assert_eq!(running.line().await, "ready");
+    let Running { child, input, .. } = running;
+    drop(input);
+    assert_eq!(child.stop(LONG).await, ExitReport::Code(7));
+}
+
+/// S001-54: as `server-postgres`, which stays when its input ends.
+#[tokio::test]
+async fn sigterm_follows_when_the_input_is_not_heeded() {
+    let script = "trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.01; done";
+    let mut running = Running::of(&sh(script));
+    assert_eq!(running.line().await, "ready");
+    let Running {
+        child,
+        input,
+        mut output,
+    } = running;
+    drop(input);
+    assert_eq!(
+        child.stop(Grace::new(SHORT, PATIENCE)).await,
+        ExitReport::Code(5)
+    );
+    let mut rest = String::new();
+    within(output.read_to_string(&mut rest)).await.unwrap();
+    assert_eq!(rest, "bye\n");
+}
+
+/// S001-54, S004-35: the last step, within the deadlines.
+#[tokio::test]
+async fn sigkill_ends_what_ignores_everything() {
+    let mut running = Running::of(&sh(STUBBORN_TREE));
+    let grandchild = running.pid().await;
+    let Running { child, input, .. } = running;
+    drop(input);
+    let start = Instant::now();
+    assert_eq!(
+        child.stop(Grace::new(SHORT, SHORT)).await,
+        ExitReport::Signal(9)
+    );
+    let took = start.elapsed();
+    assert!(took >= 2 * SHORT && took < PATIENCE / 2, "took {took:?}");
+    until("the end of the grandchild", || !runs(grandchild)).await;
+}
+
+/// As with `npx`, which is gone at once when a signal comes: the server behind it has its time.
+#[tokio::test]
+async fn a_server_may_outlast_its_launcher_within_the_grace() {
+    let script = "
+        (
+            trap 'while kill -0 $$; do sleep 0.01; done; echo saved; exit' TERM
+            echo ready
+            while :; do sleep 0.01; done
+        ) &
+        wait";
+    let mut running = Running::of(&sh(script));
+    assert_eq!(running.line().await, "ready");
+    let Running {
+        child,
+        input,
+        mut output,
+    } = running;
+    drop(input);
+    assert_eq!(
+        child.stop(Grace::new(SHORT, PATIENCE)).await,
+        ExitReport::Signal(15)
+    );
+    let mut rest = String::new();
+    within(output.read_to_string(&mut rest)).await.unwrap();
+    assert_eq!(rest, "saved\n");
+}
+
+/// S004-39.
+#[tokio::test]
+async fn stop_ends_the_whole_tree() {
+    let mut running = Running::of(&sh(TREE));
+    let (child, grandchild) = (running.child_pid(), running.pid().await);
+    let guard = getpgid(Some(child)).unwrap();
+    let grace = Grace::new(SHORT, PATIENCE);
+    assert_eq!(running.child.stop(grace).await, ExitReport::Signal(15));
+    assert!(
+        !exists(child) && !exists(guard),
+        "their exit statuses are collected"
+    );
+    until("the end of the grandchild", || !runs(grandchild)).await;
+}
+
+#[tokio::test]
+async fn stop_ends_what_an_exited_program_left_behind() {
+    let mut running = Running::of(&sh("sleep 1000 & echo $!"));
+    let grandchild = running.pid().await;
+    within(running.child.exited()).await;
+    assert!(runs(grandchild));
+    let report = running.child.stop(Grace::new(SHORT, SHORT)).await;
+    assert_eq!(report, ExitReport::Code(0));
+    until("the end of the grandchild", || !runs(grandchild)).await;
+}
+
+/// S001-50, S004-39: dropping is cancelling, and leaves neither processes nor zombies.
+#[tokio::test]
+async fn fifty_dropped_children_leave_nothing() {
+    let mut children = Vec::new();
+    for _ in 0..50 {
+        let mut running = Running::of(&sh(STUBBORN_TREE));
+        let (child, grandchild) = (running.child_pid(), running.pid().await);
+        children.push((running, child, grandchild, getpgid(Some(child)).unwrap()));
+    }
+    let mut left = Vec::new();
+    for (running, child, grandchild, guard) in children {
+        assert!(runs(child) && runs(grandchild) && runs(guard));
+        drop(running);
+        left.push((child, grandchild, guard));
+    }
+    until("the end of all", || {
+        left.iter().all(|&(child, grandchild, guard)| {
+            !exists(child) && !exists(guard) && !runs(grandchild)
+        })
+    })
+    .await;
+}
+
+/// A script that signals its own group, as `trap 'kill 0' EXIT` does, leaves the guard.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_guard_stays_when_the_group_is_sent_signals() {
+    let script = "trap '' TERM INT HUP; read -r line; kill 0; kill -INT 0; kill -HUP 0; echo; cat";
+    let mut running = Running::of(&sh(script));
+    let child = running.child_pid();
+    let guard = getpgid(Some(child)).unwrap();
+    assert_ne!(guard, child);
+    until("the guard's trap", || ignores(guard, Signal::TERM)).await;
+    running.input.write_all(b"go\n").await.unwrap();
+    running.line().await;
+    assert!(runs(guard));
+}
+
+/// A container may have no shell. The tree then ends with the child all the same.
+#[tokio::test]
+async fn works_without_a_guard() {
+    let no_shell = Path::new("/plexus/no/such/shell");
+    let start = |script| Running::from(Child::start_guarded(&sh(script), no_shell).unwrap());
+
+    let mut running = start(STUBBORN_TREE);
+    let (child, grandchild) = (running.child_pid(), running.pid().await);
+    assert_eq!(getpgid(Some(child)).unwrap(), child);
+    drop(running);
+    until("the end of both", || !exists(child) && !runs(grandchild)).await;
+
+    let mut running = start("sleep 1000 & echo $!; exit 3");
+    let grandchild = running.pid().await;
+    assert_eq!(within(running.child.exited()).await, ExitReport::Code(3));
+    until("the end of what was left behind", || !runs(grandchild)).await;
+    assert_eq!(running.child.stop(LONG).await, ExitReport::Code(3));
+}
+
+/// Issue "Connect to any MCP server", acceptance 2: a SIGKILL of ours leaves nothing behind.
+#[tokio::test]
+async fn our_own_violent_death_takes_the_trees_along() {
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let test = format!("{module}::starts_trees_and_waits");
+    let this = std::env::current_exe().unwrap();
+    let victim = Program::new(this.to_str().unwrap()).args([
+        &test,
+        "--exact",
+        "--ignored",
+        "--nocapture",
+        "--test-threads=1",
+    ]);
+    let mut victim = Running::of(&victim);
+    let pids: Vec<Pid> = loop {
+        if let Some((_, pids)) = victim.line().await.split_once("trees: ") {
+            break pids.split(' ').map(parse).collect();
+        }
+    };
+    assert_eq!(pids.len(), 6);
+    assert!(pids.iter().all(|pid| runs(*pid)));
+
+    kill_process(victim.child_pid(), Signal::KILL).unwrap();
+    assert_eq!(within(victim.child.exited()).await, ExitReport::Signal(9));
+    until("the end of the trees", || {
+        !pids.iter().any(|pid| runs(*pid))
+    })
+    .await;
+}
+
+#[tokio::test]
+#[ignore = "the victim of `our_own_violent_death_takes_the_trees_along`; alone it only ends"]
+async fn starts_trees_and_waits() {
+    let mut trees = Vec::new();
+    let mut pids = Vec::new();
+    for script in [TREE, STUBBORN_TREE] {
+        let mut running = Running::of(&sh(script));
+        let (child, grandchild) = (running.child_pid(), running.pid().await);
+        pids.extend([child, grandchild, getpgid(Some(child)).unwrap()]);
+        trees.push(running);
+    }
+    let pids: Vec<_> = pids
+        .iter()
+        .map(|pid| pid.as_raw_pid().to_string())
+        .collect();
+    println!("trees: {}", pids.join(" "));
+    std::io::read_to_string(std::io::stdin()).unwrap();
+}
+
+struct Running {
+    child: Child,
+    input: ChildInput,
+    output: BufReader<ChildOutput>,
+}
+
+impl Running {
+    fn of(program: &Program) -> Self {
+        Child::start(program).unwrap().into()
+    }
+
+    async fn line(&mut self) -> String {
+        let mut line = String::new();
+        let count = within(self.output.read_line(&mut line)).await.unwrap();
+        assert!(
+            count > 0,
+            "no more output; stderr: {:?}",
+            self.child.stderr_tail()
+        );
+        line.trim_end().to_owned()
+    }
+
+    /// The number of a process that the program writes.
+    async fn pid(&mut self) -> Pid {
+        parse(&self.line().await)
+    }
+
+    fn child_pid(&self) -> Pid {
+        parse(&self.child.id().to_string())
+    }
+}
+
+impl From<(Child, ChildInput, ChildOutput)> for Running {
+    fn from((child, input, output): (Child, ChildInput, ChildOutput)) -> Self {
+        Self {
+            child,
+            input,
+            output: BufReader::new(output),
+        }
+    }
+}
+
+fn sh(script: &str) -> Program {
+    Program::new("sh").args(["-c", script])
+}
+
+fn parse(pid: &str) -> Pid {
+    Pid::from_raw(pid.parse().unwrap()).unwrap()
+}
+
+fn start_error(program: &Program) -> StartError {
+    Child::start(program).expect_err("this program cannot be started")
+}
+
+fn refused(program: &Program) -> String {
+    start_error(program).to_string()
+}
+
+fn exists(pid: Pid) -> bool {
+    test_kill_process(pid).is_ok()
+}
+
+/// Whether a process exists and is no zombie. Those of strangers stay for as long as the system's
+/// first process likes, which in a container may be for ever.
+fn runs(pid: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid()));
+    let zombie = stat.is_ok_and(|stat| {
+        let state = stat.rsplit(')').next().unwrap_or_default();
+        state.trim_start().starts_with(['Z', 'X'])
+    });
+    exists(pid) && !zombie
+}
+
+#[cfg(target_os = "linux")]
+fn ignores(pid: Pid, signal: Signal) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_pid())).unwrap();
+    let ignored = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .unwrap();
+    let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();
+    ignored & (1 << (signal.as_raw() - 1)) != 0
+}
+
+async fn within<F: Future>(future: F) -> F::Output {
+    timeout(PATIENCE, future).await.expect("it did not happen")
+}
+
+/// Waits for something of which the system gives no notice.
+async fn until(what: &str, mut happened: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !happened() {
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        sleep(Duration::from_millis(5)).await;
+    }
+}

@@ -27,7 +27,7 @@ use super::proxy::ProxyRules;
 
 /// When the system begins to ask whether the peer of a silent connection is still there. An event
 /// stream may be silent for hours.
-const KEEPALIVE: Duration = Duration::from_secs(60);
+const KEEPALIVE: Duration = Duration::from_mins(1);
 
 /// Opens the connections of a client, each within the time allowed.
 #[derive(Debug, Clone)]
@@ -55,6 +55,8 @@ impl Connector {
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(KEEPALIVE));
+        // The addresses of a name share this, so that a dead one does not use up the time of all.
+        tcp.set_connect_timeout(Some(options.connect_timeout));
         let proxies = options.proxies.clone();
         Self {
             dialer: Dialer { tcp, tls, proxies },
@@ -115,6 +117,7 @@ impl Dialer {
                 stream: stream.into(),
                 is_proxied: false,
             }),
+            Err(error) if is_timeout(&error) => Err(ConnectFailure::Timeout),
             Err(error) => Err(ConnectFailure::Dial(Arc::new(error))),
         }
     }
@@ -159,6 +162,18 @@ impl Service<Uri> for Dialer {
     fn call(&mut self, target: Uri) -> Self::Future {
         Box::pin(self.clone().dial(target))
     }
+}
+
+fn is_timeout(error: &dyn Error) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let system = error.downcast_ref::<io::Error>();
+        if system.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// Going around a proxy that the user named would be worse than not going at all.

@@ -204,6 +204,33 @@ pub struct ServerCapabilities {
 }
 
 impl ServerCapabilities {
+    /// Reads what a server declares; members that no revision defines are ignored.
+    ///
+    /// # Errors
+    /// Not an object, or a known member of the wrong form.
+    pub fn from_raw(raw: &Raw) -> Result<Self, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct Declared {
+            tools: Option<ListCapability>,
+            resources: Option<ResourcesCapability>,
+            prompts: Option<ListCapability>,
+            completions: Option<Raw>,
+            logging: Option<Raw>,
+            extensions: Option<Raw>,
+            experimental: Option<Raw>,
+        }
+        let declared: Declared = raw.decode()?;
+        Ok(Self {
+            tools: declared.tools,
+            resources: declared.resources,
+            prompts: declared.prompts,
+            completions: declared.completions.is_some(),
+            logging: declared.logging.is_some(),
+            extensions: declared.extensions,
+            experimental: declared.experimental,
+        })
+    }
+
     /// These capabilities in the words of the revision with `features`.
     ///
     /// `extensions` is written for every revision: the extensions themselves put it into the older

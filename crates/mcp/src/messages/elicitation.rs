@@ -1,5 +1,7 @@
 //! Questions a server puts to the human behind a client.
 
+use std::fmt;
+
 use plexus_wire::Raw;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -135,6 +137,23 @@ pub enum ElicitAction {
     Decline,
     /// Close it without a choice.
     Cancel,
+}
+
+impl ElicitAction {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::Decline => "decline",
+            Self::Cancel => "cancel",
+        }
+    }
+}
+
+impl fmt::Display for ElicitAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 encodes!(ElicitParams, ElicitResult);

@@ -299,4 +299,15 @@ pub struct CreateMessageResult {
     pub stop_reason: Option<String>,
 }
 
+impl CreateMessageResult {
+    /// What the model says, as far as it is text: all blocks of text, joined.
+    pub fn text(&self) -> String {
+        let texts = self.content.iter().filter_map(|block| match block {
+            SamplingContent::Text(block) => Some(block.text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+}
+
 encodes!(CreateMessageParams, CreateMessageResult);

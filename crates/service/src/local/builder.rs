@@ -1,12 +1,13 @@
 //! Putting a [`LocalService`] together.
 
-use std::collections::{BTreeMap, HashMap};
+mod offer;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plexus_mcp::Fault;
 use plexus_mcp::messages::{
-    Completion, CompletionReference, Implementation, ListCapability, Prompt, Resource,
-    ResourceTemplate, ResourcesCapability, ServerCapabilities, Tool,
+    Completion, CompletionReference, Implementation, Prompt, Resource, ResourceTemplate, Tool,
 };
 use plexus_mcp::schema::{InvalidSchema, Validator};
 use plexus_wire::Raw;
@@ -15,13 +16,16 @@ use serde::de::DeserializeOwned;
 
 use super::LocalService;
 use super::handler::{
-    Completer, IntoContents, IntoPrompt, PromptSlot, Reader, ResourceSlot, TemplateSlot, ToolSlot,
+    Completer, IntoContents, IntoPrompt, PromptSlot, ResourceSlot, TemplateSlot, ToolSlot,
 };
+use super::registered::Registered;
+use super::strings::typed;
 use crate::call::Boxed;
-use crate::catalogue::{CacheHints, Catalogue, Entry, InvalidDefinition, List, Section};
+use crate::catalogue::{CacheHints, InvalidDefinition};
 use crate::context::Context;
+use crate::schema;
 use crate::tool_result::IntoToolResult;
-use crate::uri_template::{InvalidTemplate, UriTemplate, Variables};
+use crate::uri_template::{InvalidTemplate, UriTemplate};
 
 /// Why a service cannot be built.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -46,52 +50,9 @@ pub enum BuildError {
         /// What is wrong with it.
         source: Arc<InvalidDefinition>,
     },
-}
-
-/// Entries by name, in the order in which they were added.
-#[derive(Clone)]
-pub(super) struct Registered<T> {
-    order: Vec<String>,
-    slots: HashMap<String, T>,
-}
-
-impl<T> Default for Registered<T> {
-    fn default() -> Self {
-        Self {
-            order: Vec::new(),
-            slots: HashMap::new(),
-        }
-    }
-}
-
-impl<T> Registered<T> {
-    /// Adding what is there already replaces it, in its old place.
-    fn add(&mut self, name: String, slot: T) {
-        if self.slots.insert(name.clone(), slot).is_none() {
-            self.order.push(name);
-        }
-    }
-
-    fn remove(&mut self, name: &str) {
-        self.slots.remove(name);
-        self.order.retain(|other| other != name);
-    }
-
-    pub(super) fn get(&self, name: &str) -> Option<&T> {
-        self.slots.get(name)
-    }
-
-    pub(super) fn contains_key(&self, name: &str) -> bool {
-        self.slots.contains_key(name)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.order.is_empty()
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &T> {
-        self.order.iter().filter_map(|name| self.slots.get(name))
-    }
+    /// Values are proposed for a prompt or template that is not there.
+    #[error("values are proposed for {0:?}, which is not offered")]
+    Completion(String),
 }
 
 /// Puts a [`LocalService`] together, and changes one.
@@ -161,9 +122,9 @@ impl Builder {
         Fut: Future<Output = R> + Send + 'static,
         R: IntoToolResult,
     {
-        let mut tool = tool.input_schema(schema_of(schemars::schema_for!(Args)));
+        let mut tool = tool.input_schema(schema::to_raw(schemars::schema_for!(Args)));
         if let Some(schema) = R::output_schema() {
-            tool = tool.output_schema(schema_of(schema));
+            tool = tool.output_schema(schema::to_raw(schema));
         }
         let handler = Arc::new(handler);
         self.tool_with_schema(tool, move |arguments: Raw, context| {
@@ -244,10 +205,13 @@ impl Builder {
         self
     }
 
-    /// Adds all resources of a template; `handler` is given the variables of the URI.
-    pub fn template<F, Fut, R>(mut self, template: ResourceTemplate, handler: F) -> Self
+    /// Adds all resources of a template; `handler` is given the URI and its variables, as
+    /// [`Variables`](crate::Variables) or as a struct with a member for each: strings, numbers,
+    /// booleans, enums without data. A URI whose variables do not fit is not found.
+    pub fn template<Vars, F, Fut, R>(mut self, template: ResourceTemplate, handler: F) -> Self
     where
-        F: Fn(Variables, Context) -> Fut + Send + Sync + 'static,
+        Vars: DeserializeOwned + Send + 'static,
+        F: Fn(String, Vars, Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = R> + Send + 'static,
         R: IntoContents,
     {
@@ -255,9 +219,12 @@ impl Builder {
             Ok(pattern) => pattern,
             Err(error) => return self.fail(error.into()),
         };
-        let handler = Arc::new(move |variables, context| {
-            let future = handler(variables, context);
-            Box::pin(async move { future.await.into_contents() }) as Boxed<_>
+        let handler = Arc::new(move |uri: String, variables, context| {
+            let read = match typed(&variables) {
+                Ok(variables) => Ok(handler(uri, variables, context)),
+                Err(_unfit) => Err(Fault::ResourceNotFound(uri)),
+            };
+            Box::pin(async move { read?.await.into_contents() }) as Boxed<_>
         });
         let definition = template.to_raw();
         self.templates.add(
@@ -271,16 +238,31 @@ impl Builder {
         self
     }
 
-    /// Adds a prompt; `handler` is given its arguments, of which the required ones are there.
-    pub fn prompt<F, Fut, R>(mut self, prompt: Prompt, handler: F) -> Self
+    /// Takes a template away, and what proposes values for it.
+    pub fn remove_template(mut self, uri_template: &str) -> Self {
+        self.templates.remove(uri_template);
+        self.completers.retain(|(of, _, _)| {
+            !matches!(of, CompletionReference::Resource { uri } if uri == uri_template)
+        });
+        self
+    }
+
+    /// Adds a prompt; `handler` is given its arguments, of which the required ones are there, as a
+    /// map of strings or as a struct with a member for each: strings, numbers, booleans, enums
+    /// without data, and options of these.
+    pub fn prompt<Args, F, Fut, R>(mut self, prompt: Prompt, handler: F) -> Self
     where
-        F: Fn(BTreeMap<String, String>, Context) -> Fut + Send + Sync + 'static,
+        Args: DeserializeOwned + Send + 'static,
+        F: Fn(Args, Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = R> + Send + 'static,
         R: IntoPrompt,
     {
         let handler = Arc::new(move |arguments, context| {
-            let future = handler(arguments, context);
-            Box::pin(async move { future.await.into_prompt() }) as Boxed<_>
+            let asked = typed(&arguments).map(|arguments| handler(arguments, context));
+            Box::pin(async move {
+                let messages = asked.map_err(|error| Fault::InvalidParams(error.to_string()))?;
+                messages.await.into_prompt()
+            }) as Boxed<_>
         });
         let required = prompt.arguments.iter().filter(|argument| argument.required);
         let required = required.map(|argument| argument.name.clone()).collect();
@@ -296,9 +278,12 @@ impl Builder {
         self
     }
 
-    /// Takes a prompt away.
+    /// Takes a prompt away, and what proposes values for it.
     pub fn remove_prompt(mut self, name: &str) -> Self {
         self.prompts.remove(name);
+        self.completers.retain(
+            |(of, _, _)| !matches!(of, CompletionReference::Prompt { name: of } if of == name),
+        );
         self
     }
 
@@ -313,7 +298,7 @@ impl Builder {
     where
         F: Fn(String, BTreeMap<String, String>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = R> + Send + 'static,
-        R: IntoIterator<Item = String>,
+        R: IntoIterator<Item: Into<String>>,
     {
         self.complete(
             CompletionReference::Prompt {
@@ -334,7 +319,7 @@ impl Builder {
     where
         F: Fn(String, BTreeMap<String, String>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = R> + Send + 'static,
-        R: IntoIterator<Item = String>,
+        R: IntoIterator<Item: Into<String>>,
     {
         let reference = CompletionReference::Resource {
             uri: uri_template.into(),
@@ -351,50 +336,6 @@ impl Builder {
         Ok(LocalService::new(self, catalogue))
     }
 
-    pub(super) fn catalogue(&self) -> Result<Catalogue, BuildError> {
-        if let Some(error) = &self.error {
-            return Err(error.clone());
-        }
-        let mut catalogue = Catalogue::new(self.identity.clone(), self.capabilities());
-        catalogue.instructions.clone_from(&self.instructions);
-        catalogue.cache = self.cache;
-        let tools = self.tools.iter().map(|tool| &tool.definition);
-        catalogue.set_list(Section::Tools, list(Section::Tools, tools)?);
-        let resources = self.resources.iter().map(|resource| &resource.definition);
-        catalogue.set_list(Section::Resources, list(Section::Resources, resources)?);
-        let templates = self.templates.iter().map(|template| &template.definition);
-        catalogue.set_list(Section::Templates, list(Section::Templates, templates)?);
-        let prompts = self.prompts.iter().map(|prompt| &prompt.definition);
-        catalogue.set_list(Section::Prompts, list(Section::Prompts, prompts)?);
-        Ok(catalogue)
-    }
-
-    /// Whether `uri` is a resource, fits a template, or is a template.
-    pub(super) fn knows(&self, uri: &str) -> bool {
-        self.templates.contains_key(uri) || self.reader(uri).is_some()
-    }
-
-    pub(super) fn reader(&self, uri: &str) -> Option<Reader> {
-        if let Some(resource) = self.resources.get(uri) {
-            return Some(Reader::Resource(Arc::clone(&resource.handler)));
-        }
-        self.templates.iter().find_map(|template| {
-            let variables = template.pattern.matches(uri)?;
-            Some(Reader::Template(Arc::clone(&template.handler), variables))
-        })
-    }
-
-    pub(super) fn completer(
-        &self,
-        reference: &CompletionReference,
-        argument: &str,
-    ) -> Option<Completer> {
-        self.completers
-            .iter()
-            .find(|(of, name, _)| of == reference && name == argument)
-            .map(|(_, _, completer)| Arc::clone(completer))
-    }
-
     fn complete<F, Fut, R>(
         mut self,
         reference: CompletionReference,
@@ -404,34 +345,17 @@ impl Builder {
     where
         F: Fn(String, BTreeMap<String, String>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = R> + Send + 'static,
-        R: IntoIterator<Item = String>,
+        R: IntoIterator<Item: Into<String>>,
     {
         let completer: Completer = Arc::new(move |value, known| {
             let future = complete(value, known);
             Box::pin(async move { Completion::new(future.await) })
         });
+        let argument = argument.into();
         self.completers
-            .push((reference, argument.into(), completer));
+            .retain(|(of, name, _)| (of, name) != (&reference, &argument));
+        self.completers.push((reference, argument, completer));
         self
-    }
-
-    /// C43: exactly what is there is declared.
-    fn capabilities(&self) -> ServerCapabilities {
-        let list = ListCapability {
-            list_changed: self.announces_changes,
-        };
-        let has_resources = !self.resources.is_empty() || !self.templates.is_empty();
-        ServerCapabilities {
-            tools: (!self.tools.is_empty()).then_some(list),
-            resources: has_resources.then_some(ResourcesCapability {
-                subscribe: true,
-                list_changed: self.announces_changes,
-            }),
-            prompts: (!self.prompts.is_empty()).then_some(list),
-            completions: !self.completers.is_empty(),
-            logging: true,
-            ..ServerCapabilities::default()
-        }
     }
 
     fn fail(mut self, error: BuildError) -> Self {
@@ -444,36 +368,10 @@ impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Builder")
             .field("identity", &self.identity)
-            .field("tools", &self.tools.order)
-            .field("resources", &self.resources.order)
-            .field("templates", &self.templates.order)
-            .field("prompts", &self.prompts.order)
+            .field("tools", &self.tools.names())
+            .field("resources", &self.resources.names())
+            .field("templates", &self.templates.names())
+            .field("prompts", &self.prompts.names())
             .finish_non_exhaustive()
     }
-}
-
-fn list<'a>(
-    section: Section,
-    definitions: impl Iterator<Item = &'a Raw>,
-) -> Result<List, BuildError> {
-    let invalid = |name: &str, source| BuildError::Definition {
-        name: name.to_owned(),
-        source: Arc::new(source),
-    };
-    let mut entries = Vec::new();
-    for definition in definitions {
-        let entry = Entry::new(section, definition.clone())
-            .map_err(|source| invalid(definition.as_str(), source))?;
-        entries.push(entry);
-    }
-    List::new(entries).map_err(|source| invalid(section.key(), source))
-}
-
-/// The schema of a Rust type, less what only costs a model's attention: `$schema`, which names the
-/// default dialect, and the type's name.
-fn schema_of(mut schema: schemars::Schema) -> Raw {
-    schema.remove("$schema");
-    schema.remove("title");
-    // A schema is JSON by nature; should it ever fail to be, the validator refuses `null`.
-    Raw::encode(&schema).unwrap_or_else(|_| Raw::null())
 }

@@ -5,23 +5,22 @@ use std::sync::Arc;
 
 use plexus_mcp::Fault;
 use plexus_mcp::messages::{
-    CallToolResult, Completion, GetPromptResult, PromptMessage, ReadResourceResult,
-    ResourceContents,
+    Completion, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents,
 };
 use plexus_mcp::schema::Validator;
 use plexus_wire::Raw;
 
 use crate::call::Boxed;
 use crate::context::Context;
-use crate::tool_result::ToolError;
+use crate::tool_result::ToolResult;
 use crate::uri_template::{UriTemplate, Variables};
 
-pub(super) type ToolHandler =
-    Arc<dyn Fn(Raw, Context) -> Boxed<Result<CallToolResult, ToolError>> + Send + Sync>;
+pub(super) type ToolHandler = Arc<dyn Fn(Raw, Context) -> Boxed<ToolResult> + Send + Sync>;
 type ResourceHandler =
     Arc<dyn Fn(String, Context) -> Boxed<Result<ReadResourceResult, Fault>> + Send + Sync>;
-type TemplateHandler =
-    Arc<dyn Fn(Variables, Context) -> Boxed<Result<ReadResourceResult, Fault>> + Send + Sync>;
+type TemplateHandler = Arc<
+    dyn Fn(String, Variables, Context) -> Boxed<Result<ReadResourceResult, Fault>> + Send + Sync,
+>;
 type PromptHandler = Arc<
     dyn Fn(BTreeMap<String, String>, Context) -> Boxed<Result<GetPromptResult, Fault>>
         + Send
@@ -71,7 +70,7 @@ impl Reader {
     ) -> Boxed<Result<ReadResourceResult, Fault>> {
         match self {
             Self::Resource(handler) => handler(uri, context),
-            Self::Template(handler, variables) => handler(variables, context),
+            Self::Template(handler, variables) => handler(uri, variables, context),
         }
     }
 }

@@ -1,0 +1,189 @@
+//! Legacy sessions over HTTP: their ids, their end, and that they keep to themselves.
+
+use plexus_mcp::Revision;
+use plexus_testkit::{Answer, HttpClient};
+use serde_json::json;
+
+use crate::support::{
+    LEGACY, call, code, initialize, listening, notification, request, session, text, with_method,
+};
+
+/// HTTPL-18, SEC-03: 256 bits of chance in visible ASCII.
+#[tokio::test]
+async fn ids_are_long_and_never_the_same() {
+    let server = listening(&[]).await;
+    let mut ids = Vec::new();
+    for _ in 0..50 {
+        let client = HttpClient::new(server.url(), Revision::V2025_11_25);
+        let answer = client.post(&initialize(1, "2025-11-25")).send().await;
+        let id = answer.header("mcp-session-id").unwrap().to_owned();
+        assert!(id.len() >= 43, "{id}");
+        assert!(id.bytes().all(|byte| (0x21..=0x7e).contains(&byte)), "{id}");
+        ids.push(id);
+    }
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 50);
+}
+
+/// HTTPL-20, HTTPL-21, TRANSLATION §12 case 25: after its end, a session is unknown to everybody.
+#[tokio::test]
+async fn a_deleted_session_is_gone() {
+    let server = listening(&[]).await;
+    for revision in LEGACY {
+        let client = session(server.url(), revision).await;
+        let mut stream = client.get().send().await;
+        let waiting = request(1, "tools/call", call("test_wait_for_cancel", json!({})));
+        let running = client.post(&waiting).send();
+        let deleting = async {
+            let other = session(server.url(), revision).await;
+            let answer = client.delete().send().await;
+            assert_eq!((answer.status(), answer.text().await.as_str()), (204, ""));
+            other
+        };
+        // The call has nothing to say before its session ends.
+        let (answer, other) = tokio::join!(running, deleting);
+        assert_no_result(answer).await;
+        assert_eq!(stream.event().await, None);
+
+        let late = json!({"jsonrpc": "2.0", "id": 1, "result": {}});
+        let requests = [
+            client.post(&request(2, "tools/list", json!({}))),
+            client.post(&late),
+            client.post(&notification("notifications/initialized")),
+            client.get(),
+            client.delete(),
+        ];
+        for request in requests {
+            let answer = request.send().await;
+            assert_eq!(answer.status(), 404);
+            assert_eq!(code(&answer.message().await), -32600);
+        }
+        let answer = other.post(&request(3, "ping", json!({}))).send().await;
+        assert_eq!(answer.message().await["result"], json!({}));
+    }
+}
+
+/// HTTPL-15: a stream has one reader, the newest; nothing is told twice.
+#[tokio::test]
+async fn a_second_get_takes_over() {
+    let server = listening(&[]).await;
+    let client = session(server.url(), Revision::V2025_06_18).await;
+    let mut first = client.get().send().await;
+    let change = |id: i64| request(id, "tools/call", call("test_trigger_tool_change", json!({})));
+    client.post(&change(1)).send().await.message().await;
+    assert_eq!(changed(&mut first).await, "notifications/tools/list_changed");
+
+    let mut second = client.get().send().await;
+    assert_eq!(first.event().await, None);
+    client.post(&change(2)).send().await.message().await;
+    assert_eq!(changed(&mut second).await, "notifications/tools/list_changed");
+}
+
+/// HTTPL-13, HTTPL-14: the GET stream is for what belongs to no request.
+#[tokio::test]
+async fn what_belongs_to_a_request_does_not_come_by_get() {
+    let server = listening(&[]).await;
+    let client = session(server.url(), Revision::V2025_06_18).await;
+    let mut stream = client.get().send().await;
+    let mut progress = call("test_tool_with_progress", json!({}));
+    progress["_meta"] = json!({"progressToken": 1});
+    let messages = client.post(&request(1, "tools/call", progress)).send().await;
+    let messages = messages.messages().await;
+    assert_eq!(with_method(&messages, "notifications/progress").len(), 3);
+    let change = request(2, "tools/call", call("test_trigger_tool_change", json!({})));
+    let messages = client.post(&change).send().await.messages().await;
+    assert_eq!(messages.len(), 1);
+    assert_eq!(changed(&mut stream).await, "notifications/tools/list_changed");
+}
+
+/// What one session sets, asks for or cancels is nothing to another.
+#[tokio::test]
+async fn sessions_do_not_touch_one_another() {
+    let server = listening(&[]).await;
+    let (quiet, loud) = (
+        session(server.url(), Revision::V2025_06_18).await,
+        session(server.url(), Revision::V2025_11_25).await,
+    );
+    let set = |level: &str| request(1, "logging/setLevel", json!({"level": level}));
+    quiet.post(&set("emergency")).send().await.message().await;
+    loud.post(&set("debug")).send().await.message().await;
+    let log = request(2, "tools/call", call("test_logging_tool", json!({})));
+    for (client, expected) in [(&quiet, 1), (&loud, 8)] {
+        let messages = client.post(&log).send().await.messages().await;
+        assert_eq!(with_method(&messages, "notifications/message").len(), expected);
+    }
+
+    let mut waiting = call("test_wait_for_cancel", json!({}));
+    waiting["_meta"] = json!({"progressToken": 1});
+    let mut running = quiet.post(&request(3, "tools/call", waiting)).send().await;
+    running.next_message().await.unwrap();
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": {"requestId": 3}});
+    assert_eq!(loud.post(&cancel).send().await.status(), 202);
+    assert_eq!(cancelled(&loud).await, "0");
+    assert_eq!(quiet.post(&cancel).send().await.status(), 202);
+    assert_no_result(running).await;
+    assert_eq!(cancelled(&loud).await, "1");
+}
+
+/// HTTPL-11: a lost connection cancels nothing; what was going on goes on.
+#[tokio::test]
+async fn a_lost_connection_does_not_cancel() {
+    let server = listening(&[]).await;
+    let client = session(server.url(), Revision::V2025_06_18).await;
+    let mut waiting = call("test_wait_for_cancel", json!({}));
+    waiting["_meta"] = json!({"progressToken": 1});
+    let mut running = client.post(&request(1, "tools/call", waiting)).send().await;
+    running.next_message().await.unwrap();
+    drop(running);
+    for _ in 0..10 {
+        assert_eq!(cancelled(&client).await, "0");
+    }
+    let answer = client.post(&request(1, "ping", json!({}))).send().await;
+    assert_eq!(code(&answer.message().await), -32600);
+}
+
+/// C08, HTTPL-06: a cancelled call ends its stream without a result.
+#[tokio::test]
+async fn a_cancelled_call_ends_without_a_result() {
+    let server = listening(&[]).await;
+    for revision in LEGACY {
+        let client = session(server.url(), revision).await;
+        let call = request("c", "tools/call", call("test_wait_for_cancel", json!({})));
+        let accept = "application/json";
+        let running = client.post(&call).header("accept", accept).send();
+        let cancelling = async {
+            let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                "params": {"requestId": "c", "reason": "no longer wanted"}});
+            // Until the call has begun, there is nothing to cancel.
+            while {
+                client.post(&cancel).send().await;
+                let ping = request("c", "ping", json!({}));
+                let answer = client.post(&ping).send().await.message().await;
+                answer.get("error").is_some()
+            } {}
+        };
+        let (answer, ()) = tokio::join!(running, cancelling);
+        let message = answer.message().await;
+        assert_eq!(code(&message), -32800, "{revision}");
+    }
+}
+
+async fn cancelled(client: &HttpClient) -> String {
+    let count = request("count", "tools/call", call("test_cancelled_count", json!({})));
+    let answer = client.post(&count).send().await.message().await;
+    text(&answer["result"]).to_owned()
+}
+
+async fn changed(stream: &mut Answer) -> String {
+    let message = stream.next_message().await.unwrap_or_default();
+    message["method"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Whatever else a call that was cancelled comes to, it is no result.
+async fn assert_no_result(answer: Answer) {
+    for message in answer.messages().await {
+        assert!(message.get("result").is_none(), "{message}");
+    }
+}

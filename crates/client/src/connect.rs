@@ -1,0 +1,392 @@
+//! From a definition to a connection: which era does the server speak (TRANSLATION §3)?
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use plexus_mcp::messages::InitializeParams;
+use plexus_mcp::{Era, Revision, code, method};
+use plexus_wire::{Object, Raw};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+
+use crate::child::{Program, StartError};
+use crate::definition::{Definition, HttpTarget, Target};
+use crate::http::{HttpClient, HttpClientError, HttpClientOptions};
+use crate::link::{HttpLink, Incoming, Link, LinkError, QUEUE, SseLink, StdioLink, Style};
+use crate::rpc::{Rpc, RpcFailure, Traits, Update};
+use crate::server_facts::{Discovered, ServerFacts};
+use crate::stamp;
+
+/// Why a server is not connected.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// Its program cannot be started.
+    #[error(transparent)]
+    Start(Arc<StartError>),
+    /// We cannot speak HTTP here at all.
+    #[error(transparent)]
+    Http(Arc<HttpClientError>),
+    /// The way to it failed.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// It answered the greeting with an error.
+    #[error("the server refused {method}: {message} ({code})")]
+    Refused {
+        /// The greeting.
+        method: &'static str,
+        /// Its error's code.
+        code: i64,
+        /// Its error's message.
+        message: String,
+    },
+    /// It speaks no version that we speak.
+    #[error("the server speaks only {}, and Plexus none of these", .0.join(", "))]
+    NoCommonVersion(Vec<String>),
+    /// It took too long.
+    #[error("the server did not answer {0} in time")]
+    Timeout(&'static str),
+}
+
+/// A server that was greeted.
+pub(crate) struct Connected {
+    pub(crate) rpc: Rpc,
+    pub(crate) facts: ServerFacts,
+    /// What belongs to no request.
+    pub(crate) stray: mpsc::Receiver<Update>,
+    /// What was odd about the greeting.
+    pub(crate) quirks: Vec<Quirk>,
+}
+
+/// Something about how a server takes its greeting that is worth knowing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Quirk {
+    /// It does not answer `server/discover` at all.
+    SilentToDiscover,
+    /// It ends when it is sent `server/discover`.
+    EndsOnDiscover,
+    /// It answers `server/discover` with this error.
+    RefusesDiscover {
+        /// The code.
+        code: i64,
+    },
+    /// It speaks HTTP+SSE only.
+    SseOnly,
+}
+
+/// Greets the server that `definition` names.
+pub(crate) async fn connect(
+    definition: &Arc<Definition>,
+    tasks: &TaskTracker,
+) -> Result<Connected, ConnectError> {
+    let connecting = Connecting { definition, tasks };
+    match &definition.target {
+        Target::Stdio(program) => connecting.stdio(program).await,
+        Target::Http(target) => connecting.http(target).await,
+        Target::Sse(target) => connecting.sse(&http_client(definition)?, target).await,
+    }
+}
+
+struct Connecting<'a> {
+    definition: &'a Arc<Definition>,
+    tasks: &'a TaskTracker,
+}
+
+/// What a probe found out.
+enum Probed {
+    Stateless(Discovered, Revision),
+    Handshake,
+}
+
+impl Connecting<'_> {
+    async fn stdio(&self, program: &Program) -> Result<Connected, ConnectError> {
+        let mut quirks = Vec::new();
+        let mut session = self.start(program)?;
+        if self.definition.era != Some(Era::Handshake) {
+            let probe = discover(&session.rpc, self.definition);
+            match timeout(self.definition.timeouts.probe, probe).await {
+                Ok(Ok(Ok(discovered))) => match chosen(discovered)? {
+                    Probed::Stateless(discovered, revision) => {
+                        return Ok(session.greeted(discovered.speaking(revision), quirks));
+                    }
+                    Probed::Handshake => {}
+                },
+                Ok(Ok(Err(error))) => self.refused(error, &mut quirks)?,
+                Ok(Err(RpcFailure::Error(error))) => self.refused(error, &mut quirks)?,
+                // Some old servers end when they are sent what they do not know: they get another
+                // start, and the old greeting first.
+                Ok(Err(RpcFailure::Link(error))) => {
+                    if self.definition.era == Some(Era::Stateless) {
+                        return Err(error.into());
+                    }
+                    quirks.push(Quirk::EndsOnDiscover);
+                    session.rpc.close().await;
+                    session = self.start(program)?;
+                }
+                Err(_elapsed) => {
+                    if self.definition.era == Some(Era::Stateless) {
+                        session.rpc.close().await;
+                        return Err(ConnectError::Timeout(method::DISCOVER));
+                    }
+                    quirks.push(Quirk::SilentToDiscover);
+                }
+            }
+        }
+        let facts = self.initialize(&session.rpc).await;
+        session.finish(facts, quirks).await
+    }
+
+    async fn http(&self, target: &HttpTarget) -> Result<Connected, ConnectError> {
+        let client = http_client(self.definition)?;
+        let mut quirks = Vec::new();
+        if self.definition.era != Some(Era::Handshake) {
+            let session = self.open(&client, target, Style::Stateless);
+            let probe = discover(&session.rpc, self.definition);
+            let probed = timeout(self.definition.timeouts.connect, probe).await;
+            let probed = match probed {
+                Ok(Ok(Ok(discovered))) => chosen(discovered)?,
+                Ok(Ok(Err(error)) | Err(RpcFailure::Error(error))) => {
+                    self.refused(error, &mut quirks)?;
+                    Probed::Handshake
+                }
+                Ok(Err(RpcFailure::Link(LinkError::Http { status: 400..=499, .. })))
+                    if self.definition.era.is_none() =>
+                {
+                    Probed::Handshake
+                }
+                Ok(Err(RpcFailure::Link(error))) => return Err(error.into()),
+                Err(_elapsed) => return Err(ConnectError::Timeout(method::DISCOVER)),
+            };
+            if let Probed::Stateless(discovered, revision) = probed {
+                return Ok(session.greeted(discovered.speaking(revision), quirks));
+            }
+            session.rpc.close().await;
+        }
+        let session = self.open(&client, target, Style::Handshake);
+        let facts = self.initialize(&session.rpc).await;
+        // Only an endpoint that knows no POST can be the older transport (SSE24-08).
+        let refused = matches!(
+            &facts,
+            Err(ConnectError::Link(LinkError::Http { status: 400 | 404 | 405, .. }))
+        );
+        if refused && let Ok(mut connected) = self.sse(&client, target).await {
+            session.rpc.close().await;
+            connected.quirks.push(Quirk::SseOnly);
+            return Ok(connected);
+        }
+        session.finish(facts, quirks).await
+    }
+
+    async fn sse(&self, client: &HttpClient, target: &HttpTarget) -> Result<Connected, ConnectError> {
+        let (inbox, incoming) = mpsc::channel(QUEUE);
+        let link = SseLink::open(
+            client.clone(),
+            target.clone(),
+            self.definition.limits,
+            inbox,
+            self.definition.timeouts.connect,
+        )
+        .await?;
+        let session = self.attach(Link::Sse(link), incoming);
+        let facts = self.initialize(&session.rpc).await;
+        session.finish(facts, Vec::new()).await
+    }
+
+    fn start(&self, program: &Program) -> Result<Session, ConnectError> {
+        let (inbox, incoming) = mpsc::channel(QUEUE);
+        let link = StdioLink::start(program, self.definition.limits, inbox)
+            .map_err(|error| ConnectError::Start(Arc::new(error)))?;
+        Ok(self.attach(Link::Stdio(link), incoming))
+    }
+
+    fn open(&self, client: &HttpClient, target: &HttpTarget, style: Style) -> Session {
+        let (inbox, incoming) = mpsc::channel(QUEUE);
+        let limits = self.definition.limits;
+        let link = HttpLink::new(client.clone(), target.clone(), style, limits, inbox);
+        self.attach(Link::Http(link), incoming)
+    }
+
+    fn attach(&self, link: Link, incoming: mpsc::Receiver<Incoming>) -> Session {
+        let (stray, strays) = mpsc::channel(QUEUE);
+        let rpc = Rpc::start(self.tasks, link, incoming, stray);
+        Session { rpc, stray: strays }
+    }
+
+    /// The handshake (LIFE-01, LIFE-03, LIFE-06).
+    async fn initialize(&self, rpc: &Rpc) -> Result<ServerFacts, ConnectError> {
+        let params = InitializeParams {
+            protocol_version: Revision::NEWEST_HANDSHAKE.as_str().to_owned(),
+            capabilities: self.definition.capabilities.clone(),
+            client_info: self.definition.client_info.clone(),
+        };
+        let traits = Traits { uncancellable: true, ..Traits::default() };
+        let greeting = async {
+            let request =
+                rpc.request(method::INITIALIZE, Some(params.to_raw()), HeaderMap::new(), traits);
+            request.await?.answer().await
+        };
+        let answer = timeout(self.definition.timeouts.connect, greeting).await;
+        let result = match answer.map_err(|_elapsed| ConnectError::Timeout(method::INITIALIZE))? {
+            Ok(result) => result,
+            Err(RpcFailure::Link(error)) => return Err(error.into()),
+            Err(RpcFailure::Error(error)) => {
+                return Err(ConnectError::Refused {
+                    method: method::INITIALIZE,
+                    code: error.code,
+                    message: error.message,
+                });
+            }
+        };
+        let facts = ServerFacts::from_initialize(&result)?;
+        let revision = facts.revision;
+        rpc.with_link(move |link| {
+            if let Link::Http(link) = link {
+                link.agree(revision);
+            }
+        })
+        .await;
+        rpc.notify(method::INITIALIZED, None).await;
+        rpc.with_link(|link| {
+            if let Link::Http(link) = link {
+                link.listen();
+            }
+        })
+        .await;
+        Ok(facts)
+    }
+
+    /// An error in answer to `server/discover` means an old server, unless it is one that only a
+    /// new one gives (VER26-16, VER26-17, VER26-19).
+    fn refused(
+        &self,
+        error: plexus_wire::RpcError,
+        quirks: &mut Vec<Quirk>,
+    ) -> Result<(), ConnectError> {
+        let modern = matches!(
+            error.code,
+            code::HEADER_MISMATCH
+                | code::MISSING_CLIENT_CAPABILITY
+                | code::UNSUPPORTED_PROTOCOL_VERSION
+        );
+        if modern {
+            let supported = supported(error.data.as_ref());
+            let handshake = |name: &String| {
+                name.parse::<Revision>().is_ok_and(|revision| revision.era() == Era::Handshake)
+            };
+            if self.definition.era.is_none() && supported.iter().any(handshake) {
+                return Ok(());
+            }
+            return Err(ConnectError::NoCommonVersion(supported));
+        }
+        if self.definition.era == Some(Era::Stateless) {
+            let (code, message) = (error.code, error.message);
+            return Err(ConnectError::Refused { method: method::DISCOVER, code, message });
+        }
+        quirks.push(Quirk::RefusesDiscover { code: error.code });
+        Ok(())
+    }
+}
+
+/// A connection that is being greeted.
+struct Session {
+    rpc: Rpc,
+    stray: mpsc::Receiver<Update>,
+}
+
+impl Session {
+    fn greeted(self, facts: ServerFacts, quirks: Vec<Quirk>) -> Connected {
+        Connected { rpc: self.rpc, facts, stray: self.stray, quirks }
+    }
+
+    async fn finish(
+        self,
+        facts: Result<ServerFacts, ConnectError>,
+        quirks: Vec<Quirk>,
+    ) -> Result<Connected, ConnectError> {
+        match facts {
+            Ok(facts) => Ok(self.greeted(facts, quirks)),
+            Err(error) => {
+                self.rpc.close().await;
+                Err(error)
+            }
+        }
+    }
+}
+
+fn http_client(definition: &Definition) -> Result<HttpClient, ConnectError> {
+    let mut options = HttpClientOptions::default();
+    options.max_body = definition.limits.max_bytes;
+    options.max_event = definition.limits.max_bytes;
+    HttpClient::new(&options).map_err(|error| ConnectError::Http(Arc::new(error)))
+}
+
+/// Asks with the newest stateless revision; on an error that names others, once more with one of
+/// those.
+async fn discover(
+    rpc: &Rpc,
+    definition: &Definition,
+) -> Result<Result<Discovered, plexus_wire::RpcError>, RpcFailure> {
+    match ask(rpc, definition, Revision::NEWEST_STATELESS).await {
+        Err(RpcFailure::Error(error)) if error.code == code::UNSUPPORTED_PROTOCOL_VERSION => {
+            let ours = supported(error.data.as_ref()).into_iter().find_map(|name| {
+                name.parse::<Revision>().ok().filter(|revision| revision.era() == Era::Stateless)
+            });
+            match ours {
+                Some(revision) => match ask(rpc, definition, revision).await {
+                    Err(RpcFailure::Error(error)) => Ok(Err(error)),
+                    Err(link) => Err(link),
+                    Ok(result) => found(&result),
+                },
+                None => Ok(Err(error)),
+            }
+        }
+        Err(RpcFailure::Error(error)) => Ok(Err(error)),
+        Err(link) => Err(link),
+        Ok(result) => found(&result),
+    }
+}
+
+fn found(result: &Raw) -> Result<Result<Discovered, plexus_wire::RpcError>, RpcFailure> {
+    // A lenient old server that answers anything with anything is an old server.
+    let odd = || plexus_wire::RpcError {
+        code: code::METHOD_NOT_FOUND,
+        message: "the answer is no DiscoverResult".to_owned(),
+        data: None,
+    };
+    Ok(ServerFacts::from_discover(result).ok_or_else(odd))
+}
+
+async fn ask(rpc: &Rpc, definition: &Definition, revision: Revision) -> Result<Raw, RpcFailure> {
+    let own = stamp::StatelessMeta {
+        revision,
+        capabilities: &definition.capabilities,
+        client_info: &definition.client_info,
+        log_level: None,
+    };
+    let params = stamp::stateless(None, None, own);
+    let headers = stamp::mirrored(revision, method::DISCOVER, &params, None);
+    let traits = Traits { uncancellable: true, ..Traits::default() };
+    rpc.request(method::DISCOVER, Some(params), headers, traits).await?.answer().await
+}
+
+/// The newest revision that both sides speak: stateless if there is one, else by handshake.
+fn chosen(discovered: Discovered) -> Result<Probed, ConnectError> {
+    let mut common: Vec<Revision> =
+        discovered.versions.iter().filter_map(|name| name.parse().ok()).collect();
+    common.sort_unstable();
+    match common.last() {
+        Some(newest) if newest.era() == Era::Stateless => {
+            let newest = *newest;
+            Ok(Probed::Stateless(discovered, newest))
+        }
+        Some(_) => Ok(Probed::Handshake),
+        None => Err(ConnectError::NoCommonVersion(discovered.versions)),
+    }
+}
+
+fn supported(data: Option<&Raw>) -> Vec<String> {
+    let object = data.and_then(|data| Object::parse(data).ok());
+    object.and_then(|object| object.get("supported")?.decode().ok()).unwrap_or_default()
+}

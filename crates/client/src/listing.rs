@@ -1,0 +1,220 @@
+//! Lists of a server, with all their pages, made a catalogue.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use plexus_mcp::schema::Validator;
+use plexus_mcp::{Era, method};
+use plexus_service::{Catalogue, Entry, List, Section};
+use plexus_wire::{Object, Raw};
+
+use crate::rpc::RpcFailure;
+use crate::server_facts::ServerFacts;
+
+/// The most pages of one list that are followed.
+const MAX_PAGES: usize = 1000;
+
+/// An entry of a list that is not shown, and why (pains 5 and 8 of users everywhere: one bad tool
+/// must not cost the others).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Quarantined {
+    /// Which list.
+    pub section: Section,
+    /// Its name, or what can be made out of it.
+    pub name: String,
+    /// Why it is not shown.
+    pub reason: String,
+}
+
+/// Something odd about a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Oddity {
+    /// A list call failed although its capability is declared; the list counts as empty (C37).
+    Unlisted {
+        /// Which list.
+        section: Section,
+        /// What the server said.
+        reason: String,
+    },
+    /// A list has more entries or pages than are followed.
+    Endless(Section),
+    /// A cursor leads back to itself.
+    Circular(Section),
+}
+
+/// A server's lists.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    pub(crate) catalogue: Catalogue,
+    pub(crate) quarantined: Vec<Quarantined>,
+    pub(crate) oddities: Vec<Oddity>,
+}
+
+/// Asks a server for pages.
+pub(crate) trait Lister {
+    async fn page(&self, method: &'static str, cursor: Option<String>) -> Result<Raw, RpcFailure>;
+}
+
+impl Listing {
+    pub(crate) fn new(facts: &ServerFacts) -> Self {
+        let mut catalogue = Catalogue::new(facts.identity.clone(), facts.capabilities.clone());
+        catalogue.instructions.clone_from(&facts.instructions);
+        Self { catalogue, quarantined: Vec::new(), oddities: Vec::new() }
+    }
+
+    /// Fetches one list anew, if the server declares that it has it (S004-12).
+    pub(crate) async fn refresh(
+        &mut self,
+        section: Section,
+        facts: &ServerFacts,
+        lister: &impl Lister,
+        max_entries: usize,
+    ) {
+        if !declared(section, facts) {
+            return;
+        }
+        self.quarantined.retain(|entry| entry.section != section);
+        self.oddities.retain(|oddity| oddity.section() != section);
+        let definitions = match self.pages(section, lister, max_entries).await {
+            Ok(definitions) => definitions,
+            Err(failure) => {
+                let reason = failure.to_string();
+                self.oddities.push(Oddity::Unlisted { section, reason });
+                Vec::new()
+            }
+        };
+        let list = self.sorted_out(section, definitions, facts);
+        self.catalogue.set_list(section, list);
+    }
+
+    async fn pages(
+        &mut self,
+        section: Section,
+        lister: &impl Lister,
+        max_entries: usize,
+    ) -> Result<Vec<Raw>, RpcFailure> {
+        let (method, member) = match section {
+            Section::Tools => (method::TOOLS_LIST, "tools"),
+            Section::Resources => (method::RESOURCES_LIST, "resources"),
+            Section::Templates => (method::RESOURCE_TEMPLATES_LIST, "resourceTemplates"),
+            Section::Prompts => (method::PROMPTS_LIST, "prompts"),
+        };
+        let mut definitions = Vec::new();
+        let mut seen = HashSet::new();
+        let mut cursor = None;
+        for _ in 0..MAX_PAGES {
+            let result = lister.page(method, cursor.take()).await?;
+            let page = Object::parse(&result).unwrap_or_default();
+            let entries: Vec<Raw> =
+                page.get(member).and_then(|entries| entries.decode().ok()).unwrap_or_default();
+            definitions.extend(entries);
+            // PAGE-04: any cursor means more, the empty one too.
+            let next: Option<String> = page.get("nextCursor").and_then(|next| next.decode().ok());
+            let Some(next) = next else { return Ok(definitions) };
+            if definitions.len() >= max_entries {
+                definitions.truncate(max_entries);
+                self.oddities.push(Oddity::Endless(section));
+                return Ok(definitions);
+            }
+            if !seen.insert(next.clone()) {
+                self.oddities.push(Oddity::Circular(section));
+                return Ok(definitions);
+            }
+            cursor = Some(next);
+        }
+        self.oddities.push(Oddity::Endless(section));
+        Ok(definitions)
+    }
+
+    /// Keeps what can be offered, in the server's order, and sets the rest apart with a reason.
+    fn sorted_out(&mut self, section: Section, definitions: Vec<Raw>, facts: &ServerFacts) -> List {
+        let mut entries: Vec<Entry> = Vec::with_capacity(definitions.len());
+        let mut keys: HashSet<Arc<str>> = HashSet::new();
+        for definition in definitions {
+            let definition = match facts.revision.era() {
+                Era::Handshake => without_header_annotations(definition),
+                Era::Stateless => definition,
+            };
+            match checked(section, definition.clone()) {
+                Ok(entry) if keys.contains(&entry.key) => {
+                    self.set_apart(section, &definition, "the name is taken".to_owned());
+                }
+                Ok(entry) => {
+                    keys.insert(Arc::clone(&entry.key));
+                    entries.push(entry);
+                }
+                Err(reason) => self.set_apart(section, &definition, reason),
+            }
+        }
+        // Names were seen to be unique.
+        List::new(entries).unwrap_or_default()
+    }
+
+    fn set_apart(&mut self, section: Section, definition: &Raw, reason: String) {
+        let object = Object::parse(definition).ok();
+        let name = object
+            .and_then(|object| object.get(section.key())?.decode::<String>().ok())
+            .unwrap_or_else(|| definition.as_str().chars().take(80).collect());
+        tracing::warn!(%name, %reason, "not shown");
+        self.quarantined.push(Quarantined { section, name, reason });
+    }
+}
+
+impl Oddity {
+    fn section(&self) -> Section {
+        match self {
+            Self::Unlisted { section, .. } | Self::Endless(section) | Self::Circular(section) => {
+                *section
+            }
+        }
+    }
+}
+
+fn declared(section: Section, facts: &ServerFacts) -> bool {
+    match section {
+        Section::Tools => facts.capabilities.tools.is_some(),
+        Section::Resources | Section::Templates => facts.capabilities.resources.is_some(),
+        Section::Prompts => facts.capabilities.prompts.is_some(),
+    }
+}
+
+fn checked(section: Section, definition: Raw) -> Result<Entry, String> {
+    let entry = Entry::new(section, definition).map_err(|error| error.to_string())?;
+    if section == Section::Tools {
+        let object = Object::parse(&entry.definition).map_err(|error| error.to_string())?;
+        if let Some(schema) = object.get("inputSchema") {
+            Validator::compile_tool_input(schema).map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(entry)
+}
+
+/// TRANSLATION §5.13: a legacy server never meant `x-mcp-header` as the rule it has become, and a
+/// client that knows the rule would drop the tool for breaking it.
+fn without_header_annotations(definition: Raw) -> Raw {
+    const NAME: &str = "x-mcp-header";
+    if !definition.as_str().contains(NAME) {
+        return definition;
+    }
+    fn strip(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Object(members) => {
+                members.remove(NAME);
+                members.values_mut().for_each(strip);
+            }
+            serde_json::Value::Array(items) => items.iter_mut().for_each(strip),
+            _ => {}
+        }
+    }
+    let Ok(mut object) = Object::parse(&definition) else { return definition };
+    let Some(Ok(mut schema)) = object.get("inputSchema").map(Raw::decode) else {
+        return definition;
+    };
+    strip(&mut schema);
+    if let Ok(schema) = Raw::encode(&schema) {
+        object.set("inputSchema", schema);
+    }
+    object.into_raw()
+}

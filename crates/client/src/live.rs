@@ -1,0 +1,301 @@
+//! A connected server.
+
+mod ask;
+mod handshake;
+mod stateless;
+mod watch;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http::HeaderMap;
+use plexus_mcp::messages::LoggingMessageParams;
+use plexus_mcp::{Era, Fault, method};
+use plexus_service::{
+    Call, Catalogue, EventSender, Log, Peer, Progress, Section, Updates,
+};
+use plexus_wire::{Notification, Object, Raw};
+use tokio::sync::{Notify, Semaphore, mpsc, watch as signal};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::connect::{Connected, Quirk};
+use crate::definition::Definition;
+use crate::link::LinkError;
+use crate::listing::{Lister, Listing, Oddity, Quarantined};
+use crate::rpc::{Misdeeds, Rpc, RpcFailure, Traits, Update};
+use crate::server_facts::ServerFacts;
+use crate::stamp;
+use watch::Watched;
+
+/// How long further change notices are waited for before a list is fetched anew.
+const SETTLE: Duration = Duration::from_millis(50);
+
+/// A connected server, as long as it is connected.
+pub(crate) struct Live {
+    pub(crate) definition: Arc<Definition>,
+    pub(crate) rpc: Rpc,
+    pub(crate) facts: ServerFacts,
+    pub(crate) quirks: Vec<Quirk>,
+    listing: Mutex<Listing>,
+    catalogue: signal::Sender<Arc<Catalogue>>,
+    watched: Watched,
+    /// Which lists are known to have changed.
+    stale: Mutex<Vec<Section>>,
+    changed: Notify,
+    /// One call at a time, for servers that want it so.
+    lane: Option<Semaphore>,
+    tasks: TaskTracker,
+    over: CancellationToken,
+}
+
+impl Live {
+    /// Lists what the server has, and listens to it from then on.
+    pub(crate) async fn settle(
+        definition: Arc<Definition>,
+        connected: Connected,
+        catalogue: signal::Sender<Arc<Catalogue>>,
+        tasks: TaskTracker,
+    ) -> Arc<Self> {
+        let Connected { rpc, facts, stray, quirks } = connected;
+        let listing = Listing::new(&facts);
+        let live = Arc::new(Self {
+            lane: definition.serialize.then(|| Semaphore::new(1)),
+            definition,
+            rpc,
+            facts,
+            quirks,
+            listing: Mutex::new(listing),
+            catalogue,
+            watched: Watched::default(),
+            stale: Mutex::default(),
+            changed: Notify::new(),
+            tasks,
+            over: CancellationToken::new(),
+        });
+        // Listening comes first, lest a change during the listing be lost.
+        live.spawn(Arc::clone(&live).heed(stray));
+        live.list(&Section::ALL).await;
+        live.spawn(Arc::clone(&live).keep_listed());
+        if live.facts.revision.era() == Era::Stateless {
+            live.listen_for_changes();
+        }
+        live
+    }
+
+    /// Carries out a call.
+    ///
+    /// # Errors
+    /// [`CallFailure::SessionLost`] if the server has forgotten us; then nothing was carried out.
+    pub(crate) async fn call(&self, call: &Call) -> Result<Raw, CallFailure> {
+        let _lane = match &self.lane {
+            Some(lane) => lane.acquire().await.ok(),
+            None => None,
+        };
+        match self.facts.revision.era() {
+            Era::Handshake => handshake::call(self, call).await,
+            Era::Stateless => stateless::call(self, call).await,
+        }
+    }
+
+    /// Watches a resource.
+    pub(crate) async fn subscribe(
+        self: Arc<Self>,
+        peer: Arc<Peer>,
+        uri: String,
+    ) -> Result<Updates, Fault> {
+        watch::subscribe(&self, &peer, uri).await
+    }
+
+    pub(crate) fn quarantined(&self) -> Vec<Quarantined> {
+        lock(&self.listing).quarantined.clone()
+    }
+
+    pub(crate) fn oddities(&self) -> Vec<Oddity> {
+        lock(&self.listing).oddities.clone()
+    }
+
+    pub(crate) fn misdeeds(&self) -> Misdeeds {
+        self.rpc.misdeeds()
+    }
+
+    /// Ends the connection properly.
+    pub(crate) async fn close(&self) {
+        self.over.cancel();
+        self.rpc.close().await;
+    }
+
+    /// Ends the connection without waiting for it.
+    pub(crate) fn stop(&self) {
+        self.over.cancel();
+        self.rpc.stop();
+    }
+
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let over = self.over.clone();
+        self.tasks.spawn(async move {
+            over.run_until_cancelled(work).await;
+        });
+    }
+
+    /// Fetches lists anew, and shows what came of it if it differs.
+    async fn list(&self, sections: &[Section]) {
+        let mut fresh = Listing::new(&self.facts);
+        {
+            let known = lock(&self.listing);
+            for section in Section::ALL {
+                fresh.catalogue.set_list(section, known.catalogue.list(section).clone());
+            }
+            fresh.quarantined.clone_from(&known.quarantined);
+            fresh.oddities.clone_from(&known.oddities);
+        }
+        for section in sections {
+            fresh.refresh(*section, &self.facts, self, self.definition.max_listed).await;
+        }
+        let catalogue = Arc::new(fresh.catalogue.clone());
+        *lock(&self.listing) = fresh;
+        self.catalogue.send_replace(catalogue);
+    }
+
+    /// Fetches what has changed, a little after it was said to have.
+    async fn keep_listed(self: Arc<Self>) {
+        while !self.over.is_cancelled() {
+            self.changed.notified().await;
+            tokio::time::sleep(SETTLE).await;
+            let stale = std::mem::take(&mut *lock(&self.stale));
+            self.list(&stale).await;
+        }
+    }
+
+    /// Heeds what the server says outside of any request.
+    async fn heed(self: Arc<Self>, mut stray: mpsc::Receiver<Update>) {
+        while let Some(update) = stray.recv().await {
+            match update {
+                Update::Notification(notification) => self.notified(&notification),
+                Update::Request(request) => ask::refuse_stray(&self, request).await,
+            }
+        }
+    }
+
+    /// Takes note of a notification that concerns no single call.
+    fn notified(&self, notification: &Notification) {
+        match &*notification.method {
+            method::TOOLS_CHANGED => self.is_stale(&[Section::Tools]),
+            method::PROMPTS_CHANGED => self.is_stale(&[Section::Prompts]),
+            method::RESOURCES_CHANGED => self.is_stale(&[Section::Resources, Section::Templates]),
+            method::RESOURCE_UPDATED => {
+                let params = notification.params.as_ref();
+                let object = params.and_then(|params| Object::parse(params).ok());
+                let uri = object.and_then(|object| object.get("uri")?.decode::<String>().ok());
+                if let Some(uri) = uri {
+                    self.watched.updated(&uri);
+                }
+            }
+            other => tracing::debug!(method = other, "a notification that concerns nobody"),
+        }
+    }
+
+    fn is_stale(&self, sections: &[Section]) {
+        let mut stale = lock(&self.stale);
+        for section in sections {
+            if !stale.contains(section) {
+                stale.push(*section);
+            }
+        }
+        self.changed.notify_one();
+    }
+
+    /// Hands a notification of a call on to its caller.
+    async fn relay(&self, notification: Notification, events: &EventSender) {
+        let params = notification.params.as_ref();
+        match &*notification.method {
+            method::PROGRESS => {
+                if let Some(Ok(params)) = params.map(Raw::decode::<ProgressParts>) {
+                    let ProgressParts { progress, total, message } = params;
+                    events.progress(Progress { progress, total, message }).await;
+                }
+            }
+            method::LOG => {
+                if let Some(Ok(params)) = params.map(Raw::decode::<LoggingMessageParams>) {
+                    let LoggingMessageParams { level, logger, data } = params;
+                    events.log(Log { level, logger, data }).await;
+                }
+            }
+            _ => self.notified(&notification),
+        }
+    }
+
+    /// What a caller is told of a request that failed.
+    fn fault(failure: RpcFailure) -> Fault {
+        match failure {
+            RpcFailure::Error(error) => Fault::Upstream(error),
+            RpcFailure::Link(error) => Fault::Internal(error.to_string()),
+        }
+    }
+}
+
+/// Why a call has no result.
+pub(crate) enum CallFailure {
+    /// The caller is told so.
+    Fault(Fault),
+    /// The server has forgotten the session and carried out nothing.
+    SessionLost,
+}
+
+impl From<RpcFailure> for CallFailure {
+    fn from(failure: RpcFailure) -> Self {
+        match failure {
+            RpcFailure::Link(LinkError::SessionLost) => Self::SessionLost,
+            other => Self::Fault(Live::fault(other)),
+        }
+    }
+}
+
+impl From<Fault> for CallFailure {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// The part of a progress notification that is anybody's business but its token's.
+#[derive(serde::Deserialize)]
+struct ProgressParts {
+    progress: f64,
+    total: Option<f64>,
+    message: Option<String>,
+}
+
+impl Lister for Live {
+    async fn page(&self, method: &'static str, cursor: Option<String>) -> Result<Raw, RpcFailure> {
+        let params = cursor.map(|cursor| {
+            let mut params = Object::new();
+            params.set("cursor", stamp::json(&cursor));
+            params.into_raw()
+        });
+        let (params, headers) = match self.facts.revision.era() {
+            Era::Handshake => (params, HeaderMap::new()),
+            Era::Stateless => {
+                let own = stamp::StatelessMeta {
+                    revision: self.facts.revision,
+                    capabilities: &self.definition.capabilities,
+                    client_info: &self.definition.client_info,
+                    log_level: None,
+                };
+                let params = stamp::stateless(params.as_ref(), None, own);
+                let headers = stamp::mirrored(self.facts.revision, method, &params, None);
+                (Some(params), headers)
+            }
+        };
+        let request = self.rpc.request(method, params, headers, Traits::default());
+        let answer = async { request.await?.answer().await };
+        let timeout = self.definition.timeouts.request;
+        tokio::time::timeout(timeout, answer).await.unwrap_or_else(|_elapsed| {
+            let text = format!("{method} was not answered within {} s", timeout.as_secs());
+            Err(LinkError::Broken(text).into())
+        })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

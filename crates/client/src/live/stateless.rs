@@ -1,0 +1,148 @@
+//! Calls of a stateless server.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use plexus_mcp::{Fault, code, method};
+use plexus_service::{Call, Section};
+use plexus_wire::{Object, Raw};
+use tokio::time::Instant;
+
+use super::{CallFailure, Live, ask};
+use crate::rpc::{Next, RpcFailure, Traits, Update};
+use crate::stamp::{self, StatelessMeta};
+
+/// The most rounds of questions in one call.
+const MAX_ROUNDS: u32 = 10;
+/// How long the first retry without a question waits; the next ones twice as long each.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Carries out a call, with as many rounds as the server's questions take. Dropping the future
+/// cancels it at the server.
+pub(super) async fn call(live: &Live, call: &Call) -> Result<Raw, CallFailure> {
+    let end = Instant::now() + live.definition.timeouts.call_total;
+    let mut params = call.params.clone();
+    let mut relisted = false;
+    let mut pause = PAUSE;
+    for _ in 0..=MAX_ROUNDS {
+        let result = match round(live, call, &params, end).await? {
+            Ok(result) => result,
+            // HDR26-15: our idea of the tool's schema may be old.
+            Err(RpcFailure::Error(error)) if error.code == code::HEADER_MISMATCH && !relisted => {
+                relisted = true;
+                live.list(&[Section::Tools]).await;
+                continue;
+            }
+            Err(failure) => return Err(failure.into()),
+        };
+        let object = Object::parse(&result)
+            .map_err(|error| Fault::Internal(format!("the server's result: {error}")))?;
+        let kind: Option<String> = object.get("resultType").and_then(|kind| kind.decode().ok());
+        match kind.as_deref() {
+            // BASE-13: no type means complete.
+            None | Some("complete") => return Ok(result),
+            Some("input_required") if method::may_ask(&call.method) => {
+                let asked = object.contains("inputRequests");
+                params = retry(call, &object).await?;
+                if !asked {
+                    // State alone is a server's way to shed load.
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                }
+            }
+            Some(other) => {
+                return Err(Fault::Internal(format!("unsupported result type {other:?}")).into());
+            }
+        }
+    }
+    Err(Fault::Internal(format!("the server asked more than {MAX_ROUNDS} times")).into())
+}
+
+/// One request and its answer.
+async fn round(
+    live: &Live,
+    call: &Call,
+    params: &Raw,
+    end: Instant,
+) -> Result<Result<Raw, RpcFailure>, Fault> {
+    let revision = live.facts.revision;
+    let number = live.rpc.reserve();
+    let is_tool = &*call.method == method::TOOLS_CALL;
+    let peer = call.peer();
+    let own = StatelessMeta {
+        revision,
+        capabilities: &peer.capabilities,
+        client_info: &live.definition.client_info,
+        log_level: call.events.log_level(),
+    };
+    let token = (call.events.wants_progress() || is_tool).then_some(number);
+    let sent = stamp::stateless(Some(params), token, own);
+    let headers = {
+        let catalogue = live.catalogue.borrow();
+        let name = Object::parse(params).ok().and_then(|o| o.get("name")?.decode::<String>().ok());
+        let tool = name.filter(|_| is_tool);
+        let tool = tool.and_then(|name| catalogue.list(Section::Tools).get(&name));
+        stamp::mirrored(revision, &call.method, &sent, tool.map(|tool| &tool.headers))
+    };
+    let request =
+        live.rpc.request_as(number, &call.method, Some(sent), headers, Traits::default());
+    let mut in_flight = match request.await {
+        Ok(in_flight) => in_flight,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    let timeouts = live.definition.timeouts;
+    let patience = if is_tool { timeouts.call } else { timeouts.request };
+    loop {
+        let deadline = (Instant::now() + patience).min(end);
+        match tokio::time::timeout_at(deadline, in_flight.next()).await {
+            Ok(Next::Answer(answer)) => return Ok(answer),
+            Ok(Next::Update(Update::Notification(notification))) => {
+                live.relay(notification, &call.events).await;
+            }
+            // BASE-16: a stateless server sends no requests.
+            Ok(Next::Update(Update::Request(request))) => {
+                live.rpc.respond(request.id, Err(ask::unknown(&request.method))).await;
+            }
+            Err(_elapsed) => {
+                let text = format!("{} was not answered in time; it was cancelled", call.method);
+                return Err(Fault::Internal(text));
+            }
+        }
+    }
+}
+
+/// The parameters of the next round: the answers, and the state as it was given (MRTR26-14,
+/// MRTR26-15).
+async fn retry(call: &Call, result: &Object) -> Result<Raw, Fault> {
+    let invalid = |why: String| Fault::Internal(format!("the server's questions: {why}"));
+    let mut params = Object::parse(&call.params).map_err(|error| invalid(error.to_string()))?;
+    if let Some(requests) = result.get("inputRequests") {
+        let requests = Object::parse(requests).map_err(|error| invalid(error.to_string()))?;
+        let asking = requests.iter().map(|(key, request)| answer(call, key, request));
+        let mut responses = Object::new();
+        for answered in join_all(asking).await {
+            let (key, answer) = answered?;
+            responses.set(key, answer);
+        }
+        params.set("inputResponses", responses.into_raw());
+    }
+    match result.get("requestState") {
+        Some(state) => params.set("requestState", state.clone()),
+        None => params.remove("requestState"),
+    };
+    Ok(params.into_raw())
+}
+
+async fn answer<'k>(call: &Call, key: &'k str, request: &Raw) -> Result<(&'k str, Raw), Fault> {
+    let invalid = |why: &str| Fault::Internal(format!("the server's question {key:?}: {why}"));
+    let request = Object::parse(request).map_err(|error| invalid(&error.to_string()))?;
+    let method: String = request
+        .get("method")
+        .and_then(|method| method.decode().ok())
+        .ok_or_else(|| invalid("it has no method"))?;
+    let question = ask::question(&method, request.get("params").cloned())
+        .ok_or_else(|| invalid(&format!("{method} is no question")))?;
+    let answered = call.events.ask(Some(key.to_owned()), question.clone()).await;
+    let answer = answered.or_else(|error| ask::substitute(&question, error)).map_err(Fault::from)?;
+    Ok((key, answer))
+}

@@ -1,0 +1,175 @@
+//! What every request to a server carries, and what it must not.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use plexus_mcp::header::{HeaderParams, encode_value};
+use plexus_mcp::messages::{ClientCapabilities, Implementation, LogLevel};
+use plexus_mcp::{Revision, key, method};
+use plexus_wire::{Object, Raw};
+
+use crate::link::Number;
+
+/// The metadata of a stateless request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StatelessMeta<'a> {
+    pub(crate) revision: Revision,
+    pub(crate) capabilities: &'a ClientCapabilities,
+    pub(crate) client_info: &'a Implementation,
+    pub(crate) log_level: Option<LogLevel>,
+}
+
+/// Parameters for a legacy server: what belonged to the hop they came by is gone, our progress
+/// token is there if one is wanted (TRANSLATION §5.2). Everything else survives.
+pub(crate) fn handshake(params: Option<&Raw>, token: Option<Number>) -> Option<Raw> {
+    let Some(params) = params else {
+        return token.map(|token| with_meta(Object::new(), token_only(token)));
+    };
+    let Ok(mut object) = Object::parse(params) else { return Some(params.clone()) };
+    object.remove("inputResponses");
+    object.remove("requestState");
+    let mut meta = cleaned(&mut object);
+    if let Some(token) = token {
+        meta.set(key::PROGRESS_TOKEN, json(&token));
+    }
+    if meta.is_empty() {
+        return Some(object.into_raw());
+    }
+    Some(with_meta(object, meta))
+}
+
+/// Parameters for a stateless server.
+pub(crate) fn stateless(
+    params: Option<&Raw>,
+    token: Option<Number>,
+    own: StatelessMeta<'_>,
+) -> Raw {
+    let mut object = params.and_then(|params| Object::parse(params).ok()).unwrap_or_default();
+    let mut meta = cleaned(&mut object);
+    if let Some(token) = token {
+        meta.set(key::PROGRESS_TOKEN, json(&token));
+    }
+    meta.set(key::PROTOCOL_VERSION, json(own.revision.as_str()));
+    meta.set(key::CLIENT_CAPABILITIES, own.capabilities.raw().clone());
+    meta.set(key::CLIENT_INFO, own.client_info.to_raw());
+    if let Some(level) = own.log_level {
+        meta.set(key::LOG_LEVEL, json(&level));
+    }
+    with_meta(object, meta)
+}
+
+/// The headers that mirror a stateless request (HDR26-01, HDR26-03, HDR26-09).
+pub(crate) fn mirrored(
+    revision: Revision,
+    method: &str,
+    params: &Raw,
+    tool_headers: Option<&HeaderParams>,
+) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert("mcp-protocol-version", HeaderValue::from_static(revision.as_str()));
+    put(&mut headers, "mcp-method", method);
+    let object = Object::parse(params).unwrap_or_default();
+    if let Some(member) = method::name_member(method)
+        && let Some(Ok(name)) = object.get(member).map(Raw::decode::<String>)
+    {
+        put(&mut headers, "mcp-name", &encode_value(&name));
+    }
+    if let Some(tool_headers) = tool_headers {
+        for (name, value) in tool_headers.values(object.get("arguments")) {
+            put(&mut headers, &name, &value);
+        }
+    }
+    headers
+}
+
+fn put(headers: &mut HeaderMap, name: &str, value: &str) {
+    let name = HeaderName::try_from(name);
+    if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) {
+        headers.insert(name, value);
+    }
+}
+
+/// Takes `_meta` out of `object`, without what belongs to one hop.
+fn cleaned(object: &mut Object) -> Object {
+    let meta = object.remove("_meta").and_then(|meta| Object::parse(&meta).ok());
+    let mut kept = Object::new();
+    for (name, value) in meta.unwrap_or_default().iter() {
+        if !name.starts_with(key::PREFIX) && name != key::PROGRESS_TOKEN {
+            kept.set(name, value.clone());
+        }
+    }
+    kept
+}
+
+fn token_only(token: Number) -> Object {
+    let mut meta = Object::new();
+    meta.set(key::PROGRESS_TOKEN, json(&token));
+    meta
+}
+
+fn with_meta(mut object: Object, meta: Object) -> Raw {
+    object.set("_meta", meta.into_raw());
+    object.into_raw()
+}
+
+/// JSON of something that cannot fail to be JSON.
+pub(crate) fn json<T: serde::Serialize + ?Sized>(value: &T) -> Raw {
+    Raw::encode(value).unwrap_or_else(|_| Raw::null())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Raw {
+        Raw::parse(text.to_owned().into(), &plexus_wire::Limits::default()).unwrap()
+    }
+
+    /// TRANSLATION §5.2: the hop's own keys go, trace and vendor keys stay, the rest is verbatim.
+    #[test]
+    fn legacy_parameters_lose_only_what_belongs_to_the_hop() {
+        let params = raw(
+            r#"{"name":"t","arguments":{"big":12345678901234567890},"requestState":"s","inputResponses":{},"unknown":[1],
+               "_meta":{"progressToken":"theirs","traceparent":"00-a","vendor/x":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#,
+        );
+        let sent = handshake(Some(&params), Some(7)).unwrap();
+        assert_eq!(
+            sent.as_str(),
+            r#"{"name":"t","arguments":{"big":12345678901234567890},"unknown":[1],"_meta":{"traceparent":"00-a","vendor/x":1,"progressToken":7}}"#
+        );
+        assert_eq!(handshake(Some(&raw(r#"{"a":1}"#)), None).unwrap().as_str(), r#"{"a":1}"#);
+        assert_eq!(handshake(None, None), None);
+        assert_eq!(handshake(None, Some(1)).unwrap().as_str(), r#"{"_meta":{"progressToken":1}}"#);
+    }
+
+    /// META26-01, META26-03, VER26-01, and what was there stays.
+    #[test]
+    fn stateless_parameters_carry_our_own_metadata() {
+        let own = StatelessMeta {
+            revision: Revision::V2026_07_28,
+            capabilities: &ClientCapabilities::none(),
+            client_info: &Implementation::new("us", "1"),
+            log_level: Some(LogLevel::Info),
+        };
+        let sent = stateless(Some(&raw(r#"{"uri":"a://b","_meta":{"k":1}}"#)), None, own);
+        assert_eq!(
+            sent.as_str(),
+            r#"{"uri":"a://b","_meta":{"k":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"us","version":"1"},"io.modelcontextprotocol/logLevel":"info"}}"#
+        );
+    }
+
+    /// HDR26-01, HDR26-03, HDR26-04, HDR26-12.
+    #[test]
+    fn headers_mirror_the_body() {
+        let schema = raw(
+            r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"}}}"#,
+        );
+        let of_tool = HeaderParams::from_input_schema(&schema).unwrap();
+        let params = raw(r#"{"name":"grüße","arguments":{"region":"eu","n":null}}"#);
+        let headers = mirrored(Revision::V2026_07_28, "tools/call", &params, Some(&of_tool));
+        let text = |name| headers.get(name).map(|value| value.to_str().unwrap());
+        assert_eq!(text("mcp-protocol-version"), Some("2026-07-28"));
+        assert_eq!(text("mcp-method"), Some("tools/call"));
+        assert_eq!(text("mcp-name"), Some("=?base64?Z3LDvMOfZQ==?="));
+        assert_eq!(text("mcp-param-region"), Some("eu"));
+        assert_eq!(text("mcp-param-n"), None);
+    }
+}

@@ -1,0 +1,235 @@
+//! One server as a service.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use plexus_mcp::Fault;
+use plexus_mcp::messages::{Implementation, ServerCapabilities};
+use plexus_service::{Boxed, Call, Catalogue, Outcome, Peer, Service, Updates};
+use plexus_wire::Raw;
+use tokio::sync::{Mutex as AsyncMutex, watch};
+use tokio_util::task::TaskTracker;
+
+use crate::connect::{self, ConnectError, Quirk};
+use crate::definition::Definition;
+use crate::link::LinkError;
+use crate::listing::{Oddity, Quarantined};
+use crate::live::{CallFailure, Live};
+use crate::rpc::{Ending, Misdeeds};
+use crate::server_facts::ServerFacts;
+use crate::status::{State, Status};
+
+/// One MCP server, of whatever revision and behind whatever transport, as a [`Service`]. Cheap to
+/// clone: all clones are one.
+///
+/// Dropping the last clone ends the connection, and with it the server's process.
+#[derive(Clone)]
+pub struct Upstream {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    definition: Arc<Definition>,
+    status: watch::Sender<Status>,
+    catalogue: watch::Sender<Arc<Catalogue>>,
+    live: Mutex<Option<Arc<Live>>>,
+    /// One connects at a time.
+    connecting: AsyncMutex<()>,
+    tasks: TaskTracker,
+}
+
+/// The server has forgotten our session.
+struct SessionLost;
+
+/// What is known of a connected server.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Report {
+    /// What it says of itself.
+    pub facts: ServerFacts,
+    /// What is odd about how it takes its greeting.
+    pub quirks: Vec<Quirk>,
+    /// Entries of its lists that are not shown.
+    pub quarantined: Vec<Quarantined>,
+    /// What is odd about its lists.
+    pub oddities: Vec<Oddity>,
+    /// What it did that it should not have.
+    pub misdeeds: Misdeeds,
+}
+
+impl Upstream {
+    /// A server that is not connected yet.
+    pub fn new(definition: Definition) -> Self {
+        let nothing = Catalogue::new(Implementation::new("", ""), ServerCapabilities::default());
+        let inner = Inner {
+            definition: Arc::new(definition),
+            status: watch::Sender::new(Status::new(State::Pending, None)),
+            catalogue: watch::Sender::new(Arc::new(nothing)),
+            live: Mutex::default(),
+            connecting: AsyncMutex::default(),
+            tasks: TaskTracker::new(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Connects, unless it is connected. When this returns, the server was greeted and listed, or
+    /// the reason why not is also its status.
+    ///
+    /// Dropping the future gives the attempt up.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub async fn connect(&self) -> Result<(), ConnectError> {
+        let _connecting = self.inner.connecting.lock().await;
+        if self.inner.live().is_some() {
+            return Ok(());
+        }
+        self.set_status(State::Pending, None);
+        let connected = match connect::connect(&self.inner.definition, &self.inner.tasks).await {
+            Ok(connected) => connected,
+            Err(error) => {
+                let state = match &error {
+                    ConnectError::Link(LinkError::NeedsAuth { .. }) => State::NeedsAuth,
+                    _ => State::Failed,
+                };
+                self.set_status(state, Some(error.to_string()));
+                return Err(error);
+            }
+        };
+        let live = Live::settle(
+            Arc::clone(&self.inner.definition),
+            connected,
+            self.inner.catalogue.clone(),
+            self.inner.tasks.clone(),
+        )
+        .await;
+        *lock(&self.inner.live) = Some(Arc::clone(&live));
+        self.set_status(State::Connected, None);
+        let ending = live.rpc.ending();
+        let watched = (Arc::downgrade(&self.inner), Arc::downgrade(&live));
+        self.inner.tasks.spawn(watch_over(watched.0, watched.1, ending));
+        Ok(())
+    }
+
+    /// Ends the connection, if there is one. What it offered is no longer offered.
+    pub async fn disconnect(&self) {
+        let _connecting = self.inner.connecting.lock().await;
+        let live = lock(&self.inner.live).take();
+        if let Some(live) = live {
+            live.close().await;
+        }
+        self.set_status(State::Pending, None);
+    }
+
+    /// Ends the connection and makes a new one.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub async fn reconnect(&self) -> Result<(), ConnectError> {
+        self.disconnect().await;
+        self.connect().await
+    }
+
+    /// How the server is doing, now and after every change.
+    pub fn status(&self) -> watch::Receiver<Status> {
+        self.inner.status.subscribe()
+    }
+
+    /// What is known of the server, if it is connected.
+    pub fn report(&self) -> Option<Report> {
+        let live = self.inner.live()?;
+        Some(Report {
+            facts: live.facts.clone(),
+            quirks: live.quirks.clone(),
+            quarantined: live.quarantined(),
+            oddities: live.oddities(),
+            misdeeds: live.misdeeds(),
+        })
+    }
+
+    async fn try_call(&self, call: &Call) -> Result<Result<Raw, SessionLost>, Fault> {
+        let live = self.inner.live().ok_or_else(|| self.not_connected())?;
+        match live.call(call).await {
+            Ok(result) => Ok(Ok(result)),
+            Err(CallFailure::SessionLost) => Ok(Err(SessionLost)),
+            Err(CallFailure::Fault(fault)) => Err(fault),
+        }
+    }
+
+    fn set_status(&self, state: State, reason: Option<String>) {
+        self.inner.status.send_replace(Status::new(state, reason));
+    }
+
+    fn not_connected(&self) -> Fault {
+        let status = self.inner.status.borrow();
+        let reason = status.reason.as_deref().unwrap_or("it is not connected");
+        Fault::Internal(format!("the server cannot be reached ({}): {reason}", status.state))
+    }
+}
+
+impl Inner {
+    fn live(&self) -> Option<Arc<Live>> {
+        lock(&self.live).clone()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(live) = self.live() {
+            live.stop();
+        }
+    }
+}
+
+/// Notices when a connection ends by itself. Keeps neither side alive.
+async fn watch_over(inner: Weak<Inner>, live: Weak<Live>, ending: Ending) {
+    let error = ending.wait().await;
+    let Some(inner) = inner.upgrade() else { return };
+    let mut current = lock(&inner.live);
+    if current.as_ref().is_some_and(|current| Weak::ptr_eq(&Arc::downgrade(current), &live)) {
+        *current = None;
+        drop(current);
+        inner.status.send_replace(Status::new(State::Failed, Some(error.to_string())));
+    }
+}
+
+impl Service for Upstream {
+    fn catalogue(&self) -> watch::Receiver<Arc<Catalogue>> {
+        self.inner.catalogue.subscribe()
+    }
+
+    fn call(&self, call: Call) -> Boxed<Outcome> {
+        let upstream = self.clone();
+        Box::pin(async move {
+            match upstream.try_call(&call).await? {
+                Ok(result) => Ok(result),
+                // Nothing was carried out, so the call can be made once more, in a new session.
+                Err(SessionLost) => {
+                    let reconnected = upstream.reconnect().await;
+                    reconnected.map_err(|error| Fault::Internal(error.to_string()))?;
+                    let lost = |SessionLost| Err(Fault::Internal("the server forgets its sessions".to_owned()));
+                    upstream.try_call(&call).await?.or_else(lost)
+                }
+            }
+        })
+    }
+
+    fn subscribe(&self, peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {
+        match self.inner.live() {
+            Some(live) => Box::pin(live.subscribe(Arc::clone(peer), uri.to_owned())),
+            None => Box::pin(std::future::ready(Err(self.not_connected()))),
+        }
+    }
+}
+
+impl std::fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Upstream")
+            .field("target", &self.inner.definition.target)
+            .field("status", &*self.inner.status.borrow())
+            .finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

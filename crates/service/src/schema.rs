@@ -1,0 +1,53 @@
+//! JSON Schemas of Rust types.
+
+use plexus_wire::Raw;
+use schemars::{JsonSchema, Schema};
+use serde::Deserialize;
+
+/// The arguments of a tool that takes none: any that a caller gives are refused.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("properties" = {}))]
+#[expect(clippy::exhaustive_structs, reason = "it has no members by definition")]
+pub struct NoArguments {}
+
+/// The schema, less what only costs a model's attention: `$schema`, which names the default
+/// dialect, and the name and the doc comment of the Rust type.
+pub(crate) fn to_raw(mut schema: Schema) -> Raw {
+    for keyword in ["$schema", "title", "description"] {
+        schema.remove(keyword);
+    }
+    // A schema is JSON by nature; should it ever fail to be, the validator refuses `null`.
+    Raw::encode(&schema).unwrap_or_else(|_| Raw::null())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw<T: JsonSchema>() -> String {
+        to_raw(schemars::schema_for!(T)).as_str().to_owned()
+    }
+
+    #[test]
+    fn no_arguments_are_a_closed_and_empty_object() {
+        let expected = r#"{"type":"object","properties":{},"additionalProperties":false}"#;
+        assert_eq!(raw::<NoArguments>(), expected);
+    }
+
+    /// What is written for readers of the Rust code stays there; what is said of members goes out.
+    #[test]
+    fn only_members_are_described() {
+        /// Private thoughts.
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        struct Arguments {
+            /// Whom to greet.
+            name: String,
+        }
+        let name = r#"{"description":"Whom to greet.","type":"string"}"#;
+        let expected =
+            format!(r#"{{"type":"object","properties":{{"name":{name}}},"required":["name"]}}"#);
+        assert_eq!(raw::<Arguments>(), expected);
+    }
+}
