@@ -29,9 +29,11 @@ async fn accept_decides_the_form_of_the_answer() {
         assert_eq!(text(result), "Tool with progress executed successfully");
         let answer = post().without("accept").send().await;
         assert!(!answer.is_stream());
+        answer.message().await;
         for accept in ["*/*", "text/event-stream, application/json;q=0.5", "TEXT/*"] {
             let answer = post().header("accept", accept).send().await;
             assert!(answer.is_stream(), "{accept}");
+            assert_eq!(answer.messages().await.len(), 4);
         }
         for accept in ["text/html", "image/*"] {
             let answer = post().header("accept", accept).send().await;
@@ -42,7 +44,9 @@ async fn accept_decides_the_form_of_the_answer() {
             assert_eq!(answer.status(), 415, "{content_type}");
         }
         let utf8 = post().header("content-type", "application/json; charset=utf-8");
-        assert_eq!(utf8.send().await.status(), 200);
+        let answer = utf8.send().await;
+        assert_eq!(answer.status(), 200);
+        answer.messages().await;
     }
     let get = legacy.get().header("accept", "application/json");
     assert_eq!(get.send().await.status(), 406);

@@ -42,7 +42,10 @@ fn named(name: &str) -> Value {
 async fn assert_refused(client: &mut Client, params: Value, why: &str) {
     let error = client.error("tools/call", params).await;
     assert_eq!(error["code"], -32602, "{why}");
-    assert_eq!(error["message"], "requestState is invalid or expired", "{why}");
+    assert_eq!(
+        error["message"], "requestState is invalid or expired",
+        "{why}"
+    );
     assert_eq!(error.get("data"), None, "{why}");
 }
 
@@ -68,13 +71,22 @@ async fn a_tampered_state_gets_nothing_back() {
             forged.push(String::from_utf8(bytes).unwrap());
         }
         for forged in forged {
-            assert_refused(client, retry(params.clone(), forged.clone(), named("Eve")), &forged).await;
+            assert_refused(
+                client,
+                retry(params.clone(), forged.clone(), named("Eve")),
+                &forged,
+            )
+            .await;
         }
         for wrong in [json!(1), json!({}), json!([state]), json!(true)] {
-            let error = client.error("tools/call", retry(params.clone(), wrong, named("Eve"))).await;
+            let error = client
+                .error("tools/call", retry(params.clone(), wrong, named("Eve")))
+                .await;
             assert_eq!(error["code"], -32602);
         }
-        let result = client.result("tools/call", retry(params, state, named("Kim"))).await;
+        let result = client
+            .result("tools/call", retry(params, state, named("Kim")))
+            .await;
         assert_eq!(text(&result), "Hello, Kim!");
     })
     .await;
@@ -98,16 +110,22 @@ async fn a_state_is_good_for_its_own_request_only() {
             assert_refused(client, retry(other, state.clone(), answer.clone()), &why).await;
         }
         let prompt = json!({"name": "test_input_required_result_prompt"});
-        let error = client.error("prompts/get", retry(prompt, state.clone(), answer.clone())).await;
+        let error = client
+            .error("prompts/get", retry(prompt, state.clone(), answer.clone()))
+            .await;
         assert_eq!(error["code"], -32602);
         let resource = json!({"uri": "test://static-text"});
-        let error = client.error("resources/read", retry(resource, state.clone(), answer)).await;
+        let error = client
+            .error("resources/read", retry(resource, state.clone(), answer))
+            .await;
         assert_eq!(error["code"], -32602);
 
         // The order and spelling of arguments do not matter, nor does other metadata.
         let mut same = call("test_elicitation", json!({"message": "Who?"}));
         same["_meta"] = json!({"progressToken": "another"});
-        let asked = client.result("tools/call", retry(same, state, json!({}))).await;
+        let asked = client
+            .result("tools/call", retry(same, state, json!({})))
+            .await;
         assert_eq!(asked["resultType"], "input_required");
     })
     .await;
@@ -142,12 +160,19 @@ async fn what_is_not_answered_is_asked_again() {
         let first = asked["requestState"].clone();
 
         let roots = json!({"client_roots": {"roots": [{"uri": "file:///home"}]}});
-        let asked = client.result("tools/call", retry(params.clone(), first.clone(), roots)).await;
+        let asked = client
+            .result("tools/call", retry(params.clone(), first.clone(), roots))
+            .await;
         assert_eq!(asked["resultType"], "input_required");
         assert_eq!(questions(&asked), ["greeting", "user_name"]);
         let second = asked["requestState"].clone();
         assert_ne!(first, second);
-        assert_refused(client, retry(params.clone(), first, named("Kim")), "old state").await;
+        assert_refused(
+            client,
+            retry(params.clone(), first, named("Kim")),
+            "old state",
+        )
+        .await;
 
         // No answers at all: the same questions once more.
         let mut silent = params.clone();
@@ -159,7 +184,9 @@ async fn what_is_not_answered_is_asked_again() {
         let mut rest = named("Kim");
         rest["greeting"] =
             json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "Hi"}});
-        let result = client.result("tools/call", retry(params, third, rest)).await;
+        let result = client
+            .result("tools/call", retry(params, third, rest))
+            .await;
         assert_eq!(text(&result), "Hi, Kim! Roots: file:///home");
     })
     .await;
@@ -174,12 +201,16 @@ async fn answers_that_nobody_asked_for_are_ignored() {
         let mut answers = named("Kim");
         answers["other"] = json!({"action": "accept"});
         answers["more"] = json!("anything");
-        let result = client.result("tools/call", retry(params.clone(), state, answers)).await;
+        let result = client
+            .result("tools/call", retry(params.clone(), state, answers))
+            .await;
         assert_eq!(text(&result), "Hello, Kim!");
 
         let state = park(client, params.clone()).await;
         let wrong_key = json!({"name": {"action": "accept", "content": {"name": "Kim"}}});
-        let asked = client.result("tools/call", retry(params, state, wrong_key)).await;
+        let asked = client
+            .result("tools/call", retry(params, state, wrong_key))
+            .await;
         assert_eq!(asked["resultType"], "input_required");
     })
     .await;
@@ -207,21 +238,35 @@ async fn a_malformed_answer_changes_nothing() {
         }
         let no_object = retry(params.clone(), state.clone(), json!([1]));
         assert_eq!(client.error("tools/call", no_object).await["code"], -32602);
-        let result = client.result("tools/call", retry(params, state, named("Kim"))).await;
+        let result = client
+            .result("tools/call", retry(params, state, named("Kim")))
+            .await;
         assert_eq!(text(&result), "Hello, Kim!");
     })
     .await;
 }
 
-/// Cases 3 and 4: a state where none is expected, answers without a state.
+/// A client may answer before it is asked; what is asked all the same needs an answer.
 #[tokio::test]
-async fn a_first_call_ignores_answers_and_a_list_ignores_states() {
+async fn volunteered_answers_are_taken() {
     on_both(async |client| {
         let mut params = call(NAME, json!({}));
         params["inputResponses"] = named("Kim");
+        let result = client.result("tools/call", params.clone()).await;
+        assert_eq!(text(&result), "Hello, Kim!");
+        params["inputResponses"] = json!({"other": {"action": "decline"}});
         let asked = client.result("tools/call", params).await;
         assert_eq!(asked["resultType"], "input_required");
-        let list = client.result("tools/list", json!({"requestState": "x"})).await;
+    })
+    .await;
+}
+
+/// Case 3.
+#[tokio::test]
+async fn a_list_ignores_states() {
+    on_both(async |client| {
+        let params = json!({"requestState": "x", "inputResponses": 5});
+        let list = client.result("tools/list", params).await;
         assert_eq!(list["resultType"], "complete");
     })
     .await;
@@ -276,7 +321,12 @@ async fn progress_before_a_question_comes_before_it() {
         assert_eq!(report["params"]["progressToken"], "first");
         let asked = &exchange.response["result"];
         assert_eq!(asked["resultType"], "input_required");
-        let (key, _) = asked["inputRequests"].as_object().unwrap().iter().next().unwrap();
+        let (key, _) = asked["inputRequests"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .next()
+            .unwrap();
         let answers = json!({key: {"action": "cancel"}});
         let retry = retry(params, asked["requestState"].clone(), answers);
         let result = client.result("tools/call", retry).await;

@@ -16,7 +16,11 @@ async fn streaming(client: &HttpClient, id: i64) -> Answer {
 }
 
 async fn resume(client: &HttpClient, last_event: &str) -> Answer {
-    let answer = client.get().header("last-event-id", last_event).send().await;
+    let answer = client
+        .get()
+        .header("last-event-id", last_event)
+        .send()
+        .await;
     assert_eq!(answer.status(), 200);
     answer
 }
@@ -42,7 +46,10 @@ async fn streams_are_primed_where_the_revision_polls() {
             assert!(priming.id.is_some() && priming.retry.is_some());
         }
         assert_eq!(events.len(), 4, "{revision}");
-        let mut ids: Vec<_> = events.iter().map(|event| event.id.clone().unwrap()).collect();
+        let mut ids: Vec<_> = events
+            .iter()
+            .map(|event| event.id.clone().unwrap())
+            .collect();
         assert!(events.iter().all(|event| event.retry.is_none()));
         ids.sort();
         ids.dedup();
@@ -82,7 +89,10 @@ async fn a_lost_stream_is_resumed_where_it_was() {
         drop((lost, other));
 
         let events = rest(resume(&client, first.id.as_deref().unwrap()).await).await;
-        let messages: Vec<_> = events.iter().filter_map(|event| event.message.clone()).collect();
+        let messages: Vec<_> = events
+            .iter()
+            .filter_map(|event| event.message.clone())
+            .collect();
         assert_eq!(messages.len(), 3, "{revision}: {messages:?}");
         for report in &messages[..2] {
             assert_eq!(report["params"]["progressToken"], 1);
@@ -111,7 +121,9 @@ async fn a_stream_can_be_resumed_after_its_end() {
 /// Counts events without looking into them: an answer is not expected twice.
 async fn raw_events(answer: Answer) -> usize {
     let body = answer.text().await;
-    body.lines().filter(|line| line.starts_with("data:")).count()
+    body.lines()
+        .filter(|line| line.starts_with("data:"))
+        .count()
 }
 
 /// A client is told when it comes back to nothing.
@@ -122,7 +134,15 @@ async fn an_unknown_event_id_is_refused() {
     let stranger = session(server.url(), Revision::V2025_11_25).await;
     let mut stream = streaming(&stranger, 1).await;
     let foreign = stream.event().await.unwrap().id.unwrap();
-    for id in ["", "x", "99-1", "-", "1-x", "18446744073709551616-1", &foreign] {
+    for id in [
+        "",
+        "x",
+        "99-1",
+        "-",
+        "1-x",
+        "18446744073709551616-1",
+        &foreign,
+    ] {
         let get = client.get().header("last-event-id", id);
         assert_eq!(get.send().await.status(), 400, "{id}");
     }
@@ -168,17 +188,29 @@ async fn the_get_stream_is_resumed_as_well() {
     let client = session(server.url(), Revision::V2025_06_18).await;
     let post = |id: i64, tool: &str| client.post(&request(id, "tools/call", call(tool, json!({}))));
     let mut stream = client.get().send().await;
-    post(1, "test_trigger_tool_change").send().await.message().await;
+    post(1, "test_trigger_tool_change")
+        .send()
+        .await
+        .message()
+        .await;
     let change = stream.event().await.unwrap();
     drop(stream);
 
-    post(2, "test_trigger_prompt_change").send().await.message().await;
+    post(2, "test_trigger_prompt_change")
+        .send()
+        .await
+        .message()
+        .await;
     let mut stream = resume(&client, change.id.as_deref().unwrap()).await;
     let missed = stream.next_message().await.unwrap();
     assert_eq!(missed["method"], "notifications/prompts/list_changed");
     drop(stream);
 
-    post(3, "test_trigger_tool_change").send().await.message().await;
+    post(3, "test_trigger_tool_change")
+        .send()
+        .await
+        .message()
+        .await;
     let mut stream = client.get().send().await;
     let missed = stream.next_message().await.unwrap();
     assert_eq!(missed["method"], "notifications/tools/list_changed");

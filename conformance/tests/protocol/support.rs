@@ -1,8 +1,14 @@
 //! What the tests share.
 
+use std::sync::Arc;
+
 use plexus_mcp::Revision;
+use plexus_server::http::{HttpOptions, HttpServer};
+use plexus_server::{Edge, Options};
+use plexus_service::{Context, LocalService, NoArguments, Resource, ResourceContents, Tool};
 use plexus_testkit::{Client, HttpClient, HttpRequest, Listening, StdioClient, Transport};
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 /// The fixture server.
 pub(crate) const SERVER: &str = env!("CARGO_BIN_EXE_conformance-server");
@@ -94,6 +100,35 @@ pub(crate) fn stdio() -> StdioClient {
 pub(crate) async fn listening(arguments: &[&str]) -> Listening {
     let arguments = [&["--http", ANY_PORT], arguments].concat();
     Listening::start(SERVER, &arguments).await
+}
+
+/// A server in this process, for what the fixture server cannot be told.
+pub(crate) struct InProcess {
+    pub(crate) url: String,
+    _running: JoinSet<()>,
+}
+
+/// Serves 120 tools and a resource over HTTP.
+pub(crate) async fn in_process(options: HttpOptions) -> InProcess {
+    let mut builder = LocalService::builder("in-process", "1.0.0").resource(
+        Resource::new("test://one", "one"),
+        async |uri: String, _: Context| ResourceContents::text(uri, "One"),
+    );
+    for number in 0..120 {
+        let tool = Tool::new(format!("tool_{number:03}"));
+        builder = builder.tool(tool, async |_: NoArguments, _: Context| "Done");
+    }
+    let service = Arc::new(builder.build().unwrap());
+    let edge = Edge::new(service, Options::default()).unwrap();
+    let address = [ANY_PORT.parse().unwrap()];
+    let server = HttpServer::bind(edge, &address, options).await.unwrap();
+    let url = format!("http://{}{}", server.addresses()[0], server.path());
+    let mut running = JoinSet::new();
+    running.spawn(server.run());
+    InProcess {
+        url,
+        _running: running,
+    }
 }
 
 /// Everything that a client of `revision` can declare.

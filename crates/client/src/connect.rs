@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use plexus_mcp::messages::InitializeParams;
 use plexus_mcp::{Era, Revision, code, method};
-use plexus_wire::{Object, Raw};
+use plexus_wire::{Object, Raw, RpcError};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
@@ -96,7 +96,7 @@ struct Connecting<'a> {
 
 /// What a probe found out.
 enum Probed {
-    Stateless(Discovered, Revision),
+    Stateless(Box<ServerFacts>),
     Handshake,
 }
 
@@ -107,13 +107,10 @@ impl Connecting<'_> {
         if self.definition.era != Some(Era::Handshake) {
             let probe = discover(&session.rpc, self.definition);
             match timeout(self.definition.timeouts.probe, probe).await {
-                Ok(Ok(Ok(discovered))) => match chosen(discovered)? {
-                    Probed::Stateless(discovered, revision) => {
-                        return Ok(session.greeted(discovered.speaking(revision), quirks));
-                    }
+                Ok(Ok(discovered)) => match chosen(discovered)? {
+                    Probed::Stateless(facts) => return Ok(session.greeted(*facts, quirks)),
                     Probed::Handshake => {}
                 },
-                Ok(Ok(Err(error))) => self.refused(error, &mut quirks)?,
                 Ok(Err(RpcFailure::Error(error))) => self.refused(error, &mut quirks)?,
                 // Some old servers end when they are sent what they do not know: they get another
                 // start, and the old greeting first.
@@ -146,21 +143,19 @@ impl Connecting<'_> {
             let probe = discover(&session.rpc, self.definition);
             let probed = timeout(self.definition.timeouts.connect, probe).await;
             let probed = match probed {
-                Ok(Ok(Ok(discovered))) => chosen(discovered)?,
-                Ok(Ok(Err(error)) | Err(RpcFailure::Error(error))) => {
+                Ok(Ok(discovered)) => chosen(discovered)?,
+                Ok(Err(RpcFailure::Error(error))) => {
                     self.refused(error, &mut quirks)?;
                     Probed::Handshake
                 }
-                Ok(Err(RpcFailure::Link(LinkError::Http { status: 400..=499, .. })))
-                    if self.definition.era.is_none() =>
-                {
-                    Probed::Handshake
-                }
+                Ok(Err(RpcFailure::Link(LinkError::Http {
+                    status: 400..=499, ..
+                }))) if self.definition.era.is_none() => Probed::Handshake,
                 Ok(Err(RpcFailure::Link(error))) => return Err(error.into()),
                 Err(_elapsed) => return Err(ConnectError::Timeout(method::DISCOVER)),
             };
-            if let Probed::Stateless(discovered, revision) = probed {
-                return Ok(session.greeted(discovered.speaking(revision), quirks));
+            if let Probed::Stateless(facts) = probed {
+                return Ok(session.greeted(*facts, quirks));
             }
             session.rpc.close().await;
         }
@@ -169,7 +164,10 @@ impl Connecting<'_> {
         // Only an endpoint that knows no POST can be the older transport (SSE24-08).
         let refused = matches!(
             &facts,
-            Err(ConnectError::Link(LinkError::Http { status: 400 | 404 | 405, .. }))
+            Err(ConnectError::Link(LinkError::Http {
+                status: 400 | 404 | 405,
+                ..
+            }))
         );
         if refused && let Ok(mut connected) = self.sse(&client, target).await {
             session.rpc.close().await;
@@ -179,7 +177,11 @@ impl Connecting<'_> {
         session.finish(facts, quirks).await
     }
 
-    async fn sse(&self, client: &HttpClient, target: &HttpTarget) -> Result<Connected, ConnectError> {
+    async fn sse(
+        &self,
+        client: &HttpClient,
+        target: &HttpTarget,
+    ) -> Result<Connected, ConnectError> {
         let (inbox, incoming) = mpsc::channel(QUEUE);
         let link = SseLink::open(
             client.clone(),
@@ -221,10 +223,17 @@ impl Connecting<'_> {
             capabilities: self.definition.capabilities.clone(),
             client_info: self.definition.client_info.clone(),
         };
-        let traits = Traits { uncancellable: true, ..Traits::default() };
+        let traits = Traits {
+            uncancellable: true,
+            ..Traits::default()
+        };
         let greeting = async {
-            let request =
-                rpc.request(method::INITIALIZE, Some(params.to_raw()), HeaderMap::new(), traits);
+            let request = rpc.request(
+                method::INITIALIZE,
+                Some(params.to_raw()),
+                HeaderMap::new(),
+                traits,
+            );
             request.await?.answer().await
         };
         let answer = timeout(self.definition.timeouts.connect, greeting).await;
@@ -259,11 +268,7 @@ impl Connecting<'_> {
 
     /// An error in answer to `server/discover` means an old server, unless it is one that only a
     /// new one gives (VER26-16, VER26-17, VER26-19).
-    fn refused(
-        &self,
-        error: plexus_wire::RpcError,
-        quirks: &mut Vec<Quirk>,
-    ) -> Result<(), ConnectError> {
+    fn refused(&self, error: RpcError, quirks: &mut Vec<Quirk>) -> Result<(), ConnectError> {
         let modern = matches!(
             error.code,
             code::HEADER_MISMATCH
@@ -273,7 +278,8 @@ impl Connecting<'_> {
         if modern {
             let supported = supported(error.data.as_ref());
             let handshake = |name: &String| {
-                name.parse::<Revision>().is_ok_and(|revision| revision.era() == Era::Handshake)
+                name.parse::<Revision>()
+                    .is_ok_and(|revision| revision.era() == Era::Handshake)
             };
             if self.definition.era.is_none() && supported.iter().any(handshake) {
                 return Ok(());
@@ -282,7 +288,11 @@ impl Connecting<'_> {
         }
         if self.definition.era == Some(Era::Stateless) {
             let (code, message) = (error.code, error.message);
-            return Err(ConnectError::Refused { method: method::DISCOVER, code, message });
+            return Err(ConnectError::Refused {
+                method: method::DISCOVER,
+                code,
+                message,
+            });
         }
         quirks.push(Quirk::RefusesDiscover { code: error.code });
         Ok(())
@@ -297,7 +307,12 @@ struct Session {
 
 impl Session {
     fn greeted(self, facts: ServerFacts, quirks: Vec<Quirk>) -> Connected {
-        Connected { rpc: self.rpc, facts, stray: self.stray, quirks }
+        Connected {
+            rpc: self.rpc,
+            facts,
+            stray: self.stray,
+            quirks,
+        }
     }
 
     async fn finish(
@@ -316,46 +331,39 @@ impl Session {
 }
 
 fn http_client(definition: &Definition) -> Result<HttpClient, ConnectError> {
-    let mut options = HttpClientOptions::default();
-    options.max_body = definition.limits.max_bytes;
-    options.max_event = definition.limits.max_bytes;
+    let max = definition.limits.max_bytes;
+    let options = HttpClientOptions {
+        max_body: max,
+        max_event: max,
+        ..HttpClientOptions::default()
+    };
     HttpClient::new(&options).map_err(|error| ConnectError::Http(Arc::new(error)))
 }
 
 /// Asks with the newest stateless revision; on an error that names others, once more with one of
 /// those.
-async fn discover(
-    rpc: &Rpc,
-    definition: &Definition,
-) -> Result<Result<Discovered, plexus_wire::RpcError>, RpcFailure> {
-    match ask(rpc, definition, Revision::NEWEST_STATELESS).await {
-        Err(RpcFailure::Error(error)) if error.code == code::UNSUPPORTED_PROTOCOL_VERSION => {
-            let ours = supported(error.data.as_ref()).into_iter().find_map(|name| {
-                name.parse::<Revision>().ok().filter(|revision| revision.era() == Era::Stateless)
-            });
-            match ours {
-                Some(revision) => match ask(rpc, definition, revision).await {
-                    Err(RpcFailure::Error(error)) => Ok(Err(error)),
-                    Err(link) => Err(link),
-                    Ok(result) => found(&result),
-                },
-                None => Ok(Err(error)),
-            }
+async fn discover(rpc: &Rpc, definition: &Definition) -> Result<Discovered, RpcFailure> {
+    let mut answer = ask(rpc, definition, Revision::NEWEST_STATELESS).await;
+    if let Err(RpcFailure::Error(error)) = &answer
+        && error.code == code::UNSUPPORTED_PROTOCOL_VERSION
+    {
+        let named = supported(error.data.as_ref());
+        let stateless = |revision: &Revision| revision.era() == Era::Stateless;
+        let other = named
+            .iter()
+            .filter_map(|name| name.parse().ok())
+            .find(stateless);
+        if let Some(other) = other {
+            answer = ask(rpc, definition, other).await;
         }
-        Err(RpcFailure::Error(error)) => Ok(Err(error)),
-        Err(link) => Err(link),
-        Ok(result) => found(&result),
     }
-}
-
-fn found(result: &Raw) -> Result<Result<Discovered, plexus_wire::RpcError>, RpcFailure> {
     // A lenient old server that answers anything with anything is an old server.
-    let odd = || plexus_wire::RpcError {
+    let odd = || RpcError {
         code: code::METHOD_NOT_FOUND,
         message: "the answer is no DiscoverResult".to_owned(),
         data: None,
     };
-    Ok(ServerFacts::from_discover(result).ok_or_else(odd))
+    ServerFacts::from_discover(&answer?).ok_or_else(|| RpcFailure::Error(odd()))
 }
 
 async fn ask(rpc: &Rpc, definition: &Definition, revision: Revision) -> Result<Raw, RpcFailure> {
@@ -367,19 +375,28 @@ async fn ask(rpc: &Rpc, definition: &Definition, revision: Revision) -> Result<R
     };
     let params = stamp::stateless(None, None, own);
     let headers = stamp::mirrored(revision, method::DISCOVER, &params, None);
-    let traits = Traits { uncancellable: true, ..Traits::default() };
-    rpc.request(method::DISCOVER, Some(params), headers, traits).await?.answer().await
+    let traits = Traits {
+        uncancellable: true,
+        ..Traits::default()
+    };
+    rpc.request(method::DISCOVER, Some(params), headers, traits)
+        .await?
+        .answer()
+        .await
 }
 
 /// The newest revision that both sides speak: stateless if there is one, else by handshake.
 fn chosen(discovered: Discovered) -> Result<Probed, ConnectError> {
-    let mut common: Vec<Revision> =
-        discovered.versions.iter().filter_map(|name| name.parse().ok()).collect();
+    let mut common: Vec<Revision> = discovered
+        .versions
+        .iter()
+        .filter_map(|name| name.parse().ok())
+        .collect();
     common.sort_unstable();
     match common.last() {
         Some(newest) if newest.era() == Era::Stateless => {
             let newest = *newest;
-            Ok(Probed::Stateless(discovered, newest))
+            Ok(Probed::Stateless(Box::new(discovered.speaking(newest))))
         }
         Some(_) => Ok(Probed::Handshake),
         None => Err(ConnectError::NoCommonVersion(discovered.versions)),
@@ -388,5 +405,7 @@ fn chosen(discovered: Discovered) -> Result<Probed, ConnectError> {
 
 fn supported(data: Option<&Raw>) -> Vec<String> {
     let object = data.and_then(|data| Object::parse(data).ok());
-    object.and_then(|object| object.get("supported")?.decode().ok()).unwrap_or_default()
+    object
+        .and_then(|object| object.get("supported")?.decode().ok())
+        .unwrap_or_default()
 }

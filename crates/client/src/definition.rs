@@ -42,7 +42,10 @@ impl Definition {
             client_info: Implementation::new("plexus", env!("CARGO_PKG_VERSION")),
             timeouts: Timeouts::default(),
             serialize: false,
-            limits: Limits { max_bytes: 16 * 1024 * 1024, ..Limits::default() },
+            limits: Limits {
+                max_bytes: 16 * 1024 * 1024,
+                ..Limits::default()
+            },
             max_listed: 20_000,
         }
     }
@@ -73,7 +76,10 @@ pub struct HttpTarget {
 impl HttpTarget {
     /// The endpoint at `url`.
     pub fn new(url: Uri) -> Self {
-        Self { url, headers: HeaderMap::new() }
+        Self {
+            url,
+            headers: HeaderMap::new(),
+        }
     }
 }
 
@@ -81,7 +87,10 @@ impl std::fmt::Debug for HttpTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Header values may be secrets.
         let names: Vec<_> = self.headers.keys().collect();
-        f.debug_struct("HttpTarget").field("url", &self.url).field("headers", &names).finish()
+        f.debug_struct("HttpTarget")
+            .field("url", &self.url)
+            .field("headers", &names)
+            .finish()
     }
 }
 

@@ -44,4 +44,3 @@ pub use rpc::Misdeeds;
 pub use server_facts::ServerFacts;
 pub use status::{State, Status};
 pub use upstream::{Report, Upstream};
-

@@ -5,7 +5,7 @@ mod sse;
 mod stdio;
 
 use bytes::Bytes;
-use plexus_wire::Message;
+use plexus_wire::{DecodeError, Limits, Message};
 use tokio::sync::mpsc;
 
 pub(crate) use http::{HttpLink, Style};
@@ -14,6 +14,9 @@ pub(crate) use stdio::StdioLink;
 
 /// How many events may wait for the connection's task, which never waits itself.
 pub(crate) const QUEUE: usize = 256;
+
+/// How much is kept to show of what was no message.
+const SHOWN: usize = 200;
 
 /// The number of one of our requests.
 pub(crate) type Number = i64;
@@ -31,7 +34,11 @@ pub(crate) struct Outgoing {
 impl Outgoing {
     /// A notification or an answer.
     pub(crate) fn plain(message: Bytes) -> Self {
-        Self { message, request: None, headers: ::http::HeaderMap::new() }
+        Self {
+            message,
+            request: None,
+            headers: ::http::HeaderMap::new(),
+        }
     }
 }
 
@@ -39,7 +46,10 @@ impl Outgoing {
 #[derive(Debug)]
 pub(crate) enum Incoming {
     /// A message. `of` is the request on whose own stream it came, where the transport has such.
-    Message { message: Message, of: Option<Number> },
+    Message {
+        message: Message,
+        of: Option<Number>,
+    },
     /// Nothing more will come for this request.
     Failed { request: Number, error: LinkError },
     /// Something that is no message.
@@ -142,6 +152,27 @@ impl Link {
             Self::Stdio(link) => link.last_words(),
             Self::Http(_) | Self::Sse(_) => Vec::new(),
         }
+    }
+}
+
+/// What `bytes` hold: a message or several, or something that is none. `of` is the request on whose
+/// stream they came.
+pub(crate) fn decoded(bytes: &Bytes, limits: &Limits, of: Option<Number>) -> Vec<Incoming> {
+    let shown = || {
+        String::from_utf8_lossy(bytes)
+            .chars()
+            .take(SHOWN)
+            .collect::<String>()
+    };
+    let one = |message: Result<Message, plexus_wire::Malformed>| match message {
+        Ok(message) => Incoming::Message { message, of },
+        Err(_) => Incoming::Junk(Junk::NotAMessage(shown())),
+    };
+    match plexus_wire::decode(bytes.clone(), limits) {
+        Ok(plexus_wire::Incoming::Single(message)) => vec![one(message)],
+        Ok(plexus_wire::Incoming::Batch(messages)) => messages.into_iter().map(one).collect(),
+        Err(DecodeError::TooLarge { .. }) => vec![Incoming::Junk(Junk::TooLong)],
+        Err(_) => vec![Incoming::Junk(Junk::NotJson(shown()))],
     }
 }
 

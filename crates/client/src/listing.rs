@@ -7,12 +7,15 @@ use plexus_mcp::schema::Validator;
 use plexus_mcp::{Era, method};
 use plexus_service::{Catalogue, Entry, List, Section};
 use plexus_wire::{Object, Raw};
+use serde_json::Value;
 
 use crate::rpc::RpcFailure;
 use crate::server_facts::ServerFacts;
 
 /// The most pages of one list that are followed.
 const MAX_PAGES: usize = 1000;
+
+const HEADER_ANNOTATION: &str = "x-mcp-header";
 
 /// An entry of a list that is not shown, and why (pains 5 and 8 of users everywhere: one bad tool
 /// must not cost the others).
@@ -61,7 +64,11 @@ impl Listing {
     pub(crate) fn new(facts: &ServerFacts) -> Self {
         let mut catalogue = Catalogue::new(facts.identity.clone(), facts.capabilities.clone());
         catalogue.instructions.clone_from(&facts.instructions);
-        Self { catalogue, quarantined: Vec::new(), oddities: Vec::new() }
+        Self {
+            catalogue,
+            quarantined: Vec::new(),
+            oddities: Vec::new(),
+        }
     }
 
     /// Fetches one list anew, if the server declares that it has it (S004-12).
@@ -107,12 +114,16 @@ impl Listing {
         for _ in 0..MAX_PAGES {
             let result = lister.page(method, cursor.take()).await?;
             let page = Object::parse(&result).unwrap_or_default();
-            let entries: Vec<Raw> =
-                page.get(member).and_then(|entries| entries.decode().ok()).unwrap_or_default();
+            let entries: Vec<Raw> = page
+                .get(member)
+                .and_then(|entries| entries.decode().ok())
+                .unwrap_or_default();
             definitions.extend(entries);
             // PAGE-04: any cursor means more, the empty one too.
             let next: Option<String> = page.get("nextCursor").and_then(|next| next.decode().ok());
-            let Some(next) = next else { return Ok(definitions) };
+            let Some(next) = next else {
+                return Ok(definitions);
+            };
             if definitions.len() >= max_entries {
                 definitions.truncate(max_entries);
                 self.oddities.push(Oddity::Endless(section));
@@ -158,7 +169,11 @@ impl Listing {
             .and_then(|object| object.get(section.key())?.decode::<String>().ok())
             .unwrap_or_else(|| definition.as_str().chars().take(80).collect());
         tracing::warn!(%name, %reason, "not shown");
-        self.quarantined.push(Quarantined { section, name, reason });
+        self.quarantined.push(Quarantined {
+            section,
+            name,
+            reason,
+        });
     }
 }
 
@@ -194,21 +209,12 @@ fn checked(section: Section, definition: Raw) -> Result<Entry, String> {
 /// TRANSLATION §5.13: a legacy server never meant `x-mcp-header` as the rule it has become, and a
 /// client that knows the rule would drop the tool for breaking it.
 fn without_header_annotations(definition: Raw) -> Raw {
-    const NAME: &str = "x-mcp-header";
-    if !definition.as_str().contains(NAME) {
+    if !definition.as_str().contains(HEADER_ANNOTATION) {
         return definition;
     }
-    fn strip(value: &mut serde_json::Value) {
-        match value {
-            serde_json::Value::Object(members) => {
-                members.remove(NAME);
-                members.values_mut().for_each(strip);
-            }
-            serde_json::Value::Array(items) => items.iter_mut().for_each(strip),
-            _ => {}
-        }
-    }
-    let Ok(mut object) = Object::parse(&definition) else { return definition };
+    let Ok(mut object) = Object::parse(&definition) else {
+        return definition;
+    };
     let Some(Ok(mut schema)) = object.get("inputSchema").map(Raw::decode) else {
         return definition;
     };
@@ -217,4 +223,15 @@ fn without_header_annotations(definition: Raw) -> Raw {
         object.set("inputSchema", schema);
     }
     object.into_raw()
+}
+
+fn strip(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.remove(HEADER_ANNOTATION);
+            members.values_mut().for_each(strip);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip),
+        _ => {}
+    }
 }

@@ -11,9 +11,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use plexus_mcp::messages::LoggingMessageParams;
 use plexus_mcp::{Era, Fault, method};
-use plexus_service::{
-    Call, Catalogue, EventSender, Log, Peer, Progress, Section, Updates,
-};
+use plexus_service::{Call, Catalogue, EventSender, Log, Peer, Progress, Section, Updates};
 use plexus_wire::{Notification, Object, Raw};
 use tokio::sync::{Notify, Semaphore, mpsc, watch as signal};
 use tokio_util::sync::CancellationToken;
@@ -57,7 +55,12 @@ impl Live {
         catalogue: signal::Sender<Arc<Catalogue>>,
         tasks: TaskTracker,
     ) -> Arc<Self> {
-        let Connected { rpc, facts, stray, quirks } = connected;
+        let Connected {
+            rpc,
+            facts,
+            stray,
+            quirks,
+        } = connected;
         let listing = Listing::new(&facts);
         let live = Arc::new(Self {
             lane: definition.serialize.then(|| Semaphore::new(1)),
@@ -144,13 +147,17 @@ impl Live {
         {
             let known = lock(&self.listing);
             for section in Section::ALL {
-                fresh.catalogue.set_list(section, known.catalogue.list(section).clone());
+                fresh
+                    .catalogue
+                    .set_list(section, known.catalogue.list(section).clone());
             }
             fresh.quarantined.clone_from(&known.quarantined);
             fresh.oddities.clone_from(&known.oddities);
         }
         for section in sections {
-            fresh.refresh(*section, &self.facts, self, self.definition.max_listed).await;
+            fresh
+                .refresh(*section, &self.facts, self, self.definition.max_listed)
+                .await;
         }
         let catalogue = Arc::new(fresh.catalogue.clone());
         *lock(&self.listing) = fresh;
@@ -211,14 +218,34 @@ impl Live {
         match &*notification.method {
             method::PROGRESS => {
                 if let Some(Ok(params)) = params.map(Raw::decode::<ProgressParts>) {
-                    let ProgressParts { progress, total, message } = params;
-                    events.progress(Progress { progress, total, message }).await;
+                    let ProgressParts {
+                        progress,
+                        total,
+                        message,
+                    } = params;
+                    events
+                        .progress(Progress {
+                            progress,
+                            total,
+                            message,
+                        })
+                        .await;
                 }
             }
             method::LOG => {
                 if let Some(Ok(params)) = params.map(Raw::decode::<LoggingMessageParams>) {
-                    let LoggingMessageParams { level, logger, data } = params;
-                    events.log(Log { level, logger, data }).await;
+                    let LoggingMessageParams {
+                        level,
+                        logger,
+                        data,
+                    } = params;
+                    events
+                        .log(Log {
+                            level,
+                            logger,
+                            data,
+                        })
+                        .await;
                 }
             }
             _ => self.notified(&notification),
@@ -289,10 +316,12 @@ impl Lister for Live {
         let request = self.rpc.request(method, params, headers, Traits::default());
         let answer = async { request.await?.answer().await };
         let timeout = self.definition.timeouts.request;
-        tokio::time::timeout(timeout, answer).await.unwrap_or_else(|_elapsed| {
-            let text = format!("{method} was not answered within {} s", timeout.as_secs());
-            Err(LinkError::Broken(text).into())
-        })
+        tokio::time::timeout(timeout, answer)
+            .await
+            .unwrap_or_else(|_elapsed| {
+                let text = format!("{method} was not answered within {} s", timeout.as_secs());
+                Err(LinkError::Broken(text).into())
+            })
     }
 }
 

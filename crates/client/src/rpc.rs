@@ -209,7 +209,8 @@ impl Rpc {
         headers: HeaderMap,
         traits: Traits,
     ) -> Result<InFlight, RpcFailure> {
-        self.request_as(self.reserve(), method, params, headers, traits).await
+        self.request_as(self.reserve(), method, params, headers, traits)
+            .await
     }
 
     /// Sends a request under a reserved number.
@@ -231,19 +232,29 @@ impl Rpc {
             started,
         };
         let closed = || RpcFailure::Link(self.ending.reason());
-        self.commands.send(command).await.map_err(|_| closed())?;
-        in_flight.await.map_err(|_| closed())
+        self.commands
+            .send(command)
+            .await
+            .map_err(|_gone| closed())?;
+        in_flight.await.map_err(|_gone| closed())
     }
 
     /// Sends a notification.
     pub(crate) async fn notify(&self, method: &str, params: Option<Raw>) {
-        let message = Message::Notification(Notification { method: method.into(), params });
+        let message = Message::Notification(Notification {
+            method: method.into(),
+            params,
+        });
         self.send(message).await;
     }
 
     /// Answers a question of the server.
     pub(crate) async fn respond(&self, id: Id, outcome: Result<Raw, RpcError>) {
-        self.send(Message::Response(Response { id: Some(id), outcome })).await;
+        self.send(Message::Response(Response {
+            id: Some(id),
+            outcome,
+        }))
+        .await;
     }
 
     /// Does something with the link.
@@ -341,12 +352,26 @@ impl Driver {
 
     async fn order(&mut self, order: Command) {
         match order {
-            Command::Request { number, method, params, headers, traits, started } => {
+            Command::Request {
+                number,
+                method,
+                params,
+                headers,
+                traits,
+                started,
+            } => {
                 let mut message = BytesMut::new();
                 encode::request(&mut message, &Id::from(number), &method, params.as_ref());
                 let (updates, taken) = mpsc::channel(UPDATES);
                 let (answer, answered) = oneshot::channel();
-                self.pending.insert(number, Pending { updates, answer, traits });
+                self.pending.insert(
+                    number,
+                    Pending {
+                        updates,
+                        answer,
+                        traits,
+                    },
+                );
                 let in_flight = InFlight {
                     number,
                     updates: taken,
@@ -357,7 +382,11 @@ impl Driver {
                 // Who ordered it may be gone; dropping it then abandons it.
                 drop(started.send(in_flight));
                 let message = message.freeze();
-                let outgoing = Outgoing { message, request: Some(number), headers };
+                let outgoing = Outgoing {
+                    message,
+                    request: Some(number),
+                    headers,
+                };
                 if let Err(error) = self.link.send(outgoing).await {
                     self.finish(number, Err(error.into()));
                 }
@@ -381,21 +410,25 @@ impl Driver {
         match message {
             Message::Response(Response { id, outcome }) => {
                 let number = id.as_ref().and_then(Id::as_i64);
-                match number.filter(|number| self.pending.contains_key(number)) {
-                    Some(number) => self.finish(number, outcome.map_err(RpcFailure::Error)),
-                    None => {
-                        tracing::debug!(?id, "an answer to nobody");
-                        lock(&self.misdeeds).unknown_answers += 1;
-                    }
+                if let Some(number) = number.filter(|number| self.pending.contains_key(number)) {
+                    self.finish(number, outcome.map_err(RpcFailure::Error));
+                } else {
+                    tracing::debug!(?id, "an answer to nobody");
+                    lock(&self.misdeeds).unknown_answers += 1;
                 }
             }
             Message::Notification(notification) => {
                 let number = of.or_else(|| self.meant(&notification));
-                self.update(number, Update::Notification(notification)).await;
+                self.update(number, Update::Notification(notification))
+                    .await;
             }
             Message::Request(request) if &*request.method == method::PING => {
                 let outcome = Ok(Raw::empty_object());
-                self.send(&Message::Response(Response { id: Some(request.id), outcome })).await;
+                self.send(&Message::Response(Response {
+                    id: Some(request.id),
+                    outcome,
+                }))
+                .await;
             }
             Message::Request(request) => {
                 let number = of.or_else(|| self.askable());
@@ -420,7 +453,10 @@ impl Driver {
     /// The request during which a question was asked on a channel that does not say so: the newest
     /// that can be asked. All of one connection's requests have the same client behind them.
     fn askable(&self) -> Option<Number> {
-        let askable = self.pending.iter().filter(|(_, pending)| pending.traits.may_be_asked);
+        let askable = self
+            .pending
+            .iter()
+            .filter(|(_, pending)| pending.traits.may_be_asked);
         askable.map(|(number, _)| *number).max()
     }
 
@@ -440,7 +476,10 @@ impl Driver {
                     message: "too many requests at once".to_owned(),
                     data: None,
                 };
-                let response = Response { id: Some(request.id), outcome: Err(busy) };
+                let response = Response {
+                    id: Some(request.id),
+                    outcome: Err(busy),
+                };
                 self.send(&Message::Response(response)).await;
             }
         }
@@ -473,12 +512,18 @@ impl Driver {
     async fn cancel_abandoned(&mut self) {
         let numbers = std::mem::take(&mut *lock(&self.abandoned.numbers));
         for number in numbers {
-            let Some(pending) = self.pending.remove(&number) else { continue };
+            let Some(pending) = self.pending.remove(&number) else {
+                continue;
+            };
             if self.link.give_up(number) && !pending.traits.uncancellable {
-                let params = CancelledParams { request_id: number.into(), reason: None };
+                let params = CancelledParams {
+                    request_id: number.into(),
+                    reason: None,
+                };
                 let params = Some(params.to_raw());
                 let method = method::CANCELLED.into();
-                self.send(&Message::Notification(Notification { method, params })).await;
+                self.send(&Message::Notification(Notification { method, params }))
+                    .await;
             }
         }
     }

@@ -25,7 +25,8 @@ pub struct ServerFacts {
 impl ServerFacts {
     /// Reads the result of `initialize`.
     pub(crate) fn from_initialize(result: &Raw) -> Result<Self, LinkError> {
-        let nonsense = |why: String| LinkError::Nonsense(format!("initialize was answered oddly: {why}"));
+        let nonsense =
+            |why: String| LinkError::Nonsense(format!("initialize was answered oddly: {why}"));
         let object = Object::parse(result).map_err(|error| nonsense(error.to_string()))?;
         let version: String = object
             .get("protocolVersion")
@@ -43,7 +44,9 @@ impl ServerFacts {
             revision,
             identity: identity(object.get("serverInfo")),
             capabilities: capabilities(object.get("capabilities")).map_err(nonsense)?,
-            instructions: object.get("instructions").and_then(|text| text.decode().ok()),
+            instructions: object
+                .get("instructions")
+                .and_then(|text| text.decode().ok()),
             versions: vec![version],
         })
     }
@@ -52,7 +55,9 @@ impl ServerFacts {
     pub(crate) fn from_discover(result: &Raw) -> Option<Discovered> {
         let discovered: DiscoverResult = result.decode().ok()?;
         let object = Object::parse(result).ok()?;
-        let meta = object.get("_meta").and_then(|meta| Object::parse(meta).ok());
+        let meta = object
+            .get("_meta")
+            .and_then(|meta| Object::parse(meta).ok());
         let info = meta.as_ref().and_then(|meta| meta.get(key::SERVER_INFO));
         Some(Discovered {
             // Drafts had it at the top; reading both harms nobody (REVISIONS §23.4).
@@ -87,7 +92,8 @@ impl Discovered {
 
 /// A server that does not say who it is gets no name rather than no connection.
 fn identity(raw: Option<&Raw>) -> Implementation {
-    raw.and_then(|raw| raw.decode().ok()).unwrap_or_else(|| Implementation::new("", ""))
+    raw.and_then(|raw| raw.decode().ok())
+        .unwrap_or_else(|| Implementation::new("", ""))
 }
 
 fn capabilities(raw: Option<&Raw>) -> Result<ServerCapabilities, String> {

@@ -23,7 +23,9 @@ pub(crate) fn handshake(params: Option<&Raw>, token: Option<Number>) -> Option<R
     let Some(params) = params else {
         return token.map(|token| with_meta(Object::new(), token_only(token)));
     };
-    let Ok(mut object) = Object::parse(params) else { return Some(params.clone()) };
+    let Ok(mut object) = Object::parse(params) else {
+        return Some(params.clone());
+    };
     object.remove("inputResponses");
     object.remove("requestState");
     let mut meta = cleaned(&mut object);
@@ -42,7 +44,9 @@ pub(crate) fn stateless(
     token: Option<Number>,
     own: StatelessMeta<'_>,
 ) -> Raw {
-    let mut object = params.and_then(|params| Object::parse(params).ok()).unwrap_or_default();
+    let mut object = params
+        .and_then(|params| Object::parse(params).ok())
+        .unwrap_or_default();
     let mut meta = cleaned(&mut object);
     if let Some(token) = token {
         meta.set(key::PROGRESS_TOKEN, json(&token));
@@ -64,7 +68,10 @@ pub(crate) fn mirrored(
     tool_headers: Option<&HeaderParams>,
 ) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    headers.insert("mcp-protocol-version", HeaderValue::from_static(revision.as_str()));
+    headers.insert(
+        "mcp-protocol-version",
+        HeaderValue::from_static(revision.as_str()),
+    );
     put(&mut headers, "mcp-method", method);
     let object = Object::parse(params).unwrap_or_default();
     if let Some(member) = method::name_member(method)
@@ -89,7 +96,9 @@ fn put(headers: &mut HeaderMap, name: &str, value: &str) {
 
 /// Takes `_meta` out of `object`, without what belongs to one hop.
 fn cleaned(object: &mut Object) -> Object {
-    let meta = object.remove("_meta").and_then(|meta| Object::parse(&meta).ok());
+    let meta = object
+        .remove("_meta")
+        .and_then(|meta| Object::parse(&meta).ok());
     let mut kept = Object::new();
     for (name, value) in meta.unwrap_or_default().iter() {
         if !name.starts_with(key::PREFIX) && name != key::PROGRESS_TOKEN {
@@ -135,9 +144,15 @@ mod tests {
             sent.as_str(),
             r#"{"name":"t","arguments":{"big":12345678901234567890},"unknown":[1],"_meta":{"traceparent":"00-a","vendor/x":1,"progressToken":7}}"#
         );
-        assert_eq!(handshake(Some(&raw(r#"{"a":1}"#)), None).unwrap().as_str(), r#"{"a":1}"#);
+        assert_eq!(
+            handshake(Some(&raw(r#"{"a":1}"#)), None).unwrap().as_str(),
+            r#"{"a":1}"#
+        );
         assert_eq!(handshake(None, None), None);
-        assert_eq!(handshake(None, Some(1)).unwrap().as_str(), r#"{"_meta":{"progressToken":1}}"#);
+        assert_eq!(
+            handshake(None, Some(1)).unwrap().as_str(),
+            r#"{"_meta":{"progressToken":1}}"#
+        );
     }
 
     /// META26-01, META26-03, VER26-01, and what was there stays.

@@ -51,8 +51,15 @@ pub struct Status {
 
 impl Status {
     pub(crate) fn new(state: State, reason: Option<String>) -> Self {
-        #[expect(clippy::disallowed_methods, reason = "shown to people; nothing is decided by it")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "shown to people; nothing is decided by it"
+        )]
         let since = SystemTime::now();
-        Self { state, reason, since }
+        Self {
+            state,
+            reason,
+            since,
+        }
     }
 }

@@ -68,7 +68,9 @@ impl Upstream {
             connecting: AsyncMutex::default(),
             tasks: TaskTracker::new(),
         };
-        Self { inner: Arc::new(inner) }
+        Self {
+            inner: Arc::new(inner),
+        }
     }
 
     /// Connects, unless it is connected. When this returns, the server was greeted and listed, or
@@ -106,7 +108,9 @@ impl Upstream {
         self.set_status(State::Connected, None);
         let ending = live.rpc.ending();
         let watched = (Arc::downgrade(&self.inner), Arc::downgrade(&live));
-        self.inner.tasks.spawn(watch_over(watched.0, watched.1, ending));
+        self.inner
+            .tasks
+            .spawn(watch_over(watched.0, watched.1, ending));
         Ok(())
     }
 
@@ -162,7 +166,10 @@ impl Upstream {
     fn not_connected(&self) -> Fault {
         let status = self.inner.status.borrow();
         let reason = status.reason.as_deref().unwrap_or("it is not connected");
-        Fault::Internal(format!("the server cannot be reached ({}): {reason}", status.state))
+        Fault::Internal(format!(
+            "the server cannot be reached ({}): {reason}",
+            status.state
+        ))
     }
 }
 
@@ -185,10 +192,15 @@ async fn watch_over(inner: Weak<Inner>, live: Weak<Live>, ending: Ending) {
     let error = ending.wait().await;
     let Some(inner) = inner.upgrade() else { return };
     let mut current = lock(&inner.live);
-    if current.as_ref().is_some_and(|current| Weak::ptr_eq(&Arc::downgrade(current), &live)) {
+    if current
+        .as_ref()
+        .is_some_and(|current| Weak::ptr_eq(&Arc::downgrade(current), &live))
+    {
         *current = None;
         drop(current);
-        inner.status.send_replace(Status::new(State::Failed, Some(error.to_string())));
+        inner
+            .status
+            .send_replace(Status::new(State::Failed, Some(error.to_string())));
     }
 }
 
@@ -200,16 +212,16 @@ impl Service for Upstream {
     fn call(&self, call: Call) -> Boxed<Outcome> {
         let upstream = self.clone();
         Box::pin(async move {
-            match upstream.try_call(&call).await? {
-                Ok(result) => Ok(result),
-                // Nothing was carried out, so the call can be made once more, in a new session.
-                Err(SessionLost) => {
-                    let reconnected = upstream.reconnect().await;
-                    reconnected.map_err(|error| Fault::Internal(error.to_string()))?;
-                    let lost = |SessionLost| Err(Fault::Internal("the server forgets its sessions".to_owned()));
-                    upstream.try_call(&call).await?.or_else(lost)
-                }
+            if let Ok(result) = upstream.try_call(&call).await? {
+                return Ok(result);
             }
+            // Nothing was carried out, so the call can be made once more, in a new session.
+            let reconnected = upstream.reconnect().await;
+            reconnected.map_err(|error| Fault::Internal(error.to_string()))?;
+            let again = upstream.try_call(&call).await?;
+            again.map_err(|SessionLost| {
+                Fault::Internal("the server forgets its sessions".to_owned())
+            })
         })
     }
 

@@ -54,18 +54,16 @@ impl StdioClient {
         self.write(&line).await;
     }
 
-    /// Writes bytes that need not be a whole line.
-    pub async fn write(&mut self, bytes: &[u8]) {
-        let Some(input) = &mut self.input else {
-            panic!("the input of the server is closed");
-        };
-        let written = within("the server to read its input", async {
-            input.write_all(bytes).await?;
-            input.flush().await
-        });
-        if let Err(error) = written.await {
-            panic!("the server does not read its input: {error}");
-        }
+    /// Sends a message without ending its line.
+    pub async fn send_unfinished(&mut self, message: &Value) {
+        let message = message.to_string();
+        self.transcript.sent(message.as_bytes());
+        self.write(message.as_bytes()).await;
+    }
+
+    /// The process.
+    pub fn pid(&self) -> Option<u32> {
+        self.child.id()
     }
 
     /// The next message.
@@ -101,6 +99,19 @@ impl StdioClient {
         let code = status.ok().and_then(|status| status.code());
         let log = self.log.all().await;
         (rest, Exit { code, log })
+    }
+
+    async fn write(&mut self, bytes: &[u8]) {
+        let Some(input) = &mut self.input else {
+            panic!("the input of the server is closed");
+        };
+        let written = within("the server to read its input", async {
+            input.write_all(bytes).await?;
+            input.flush().await
+        });
+        if let Err(error) = written.await {
+            panic!("the server does not read its input: {error}");
+        }
     }
 
     /// The next line, checked; `None` at the end.

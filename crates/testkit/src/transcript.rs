@@ -25,12 +25,20 @@ struct Open {
     revision: Option<Revision>,
 }
 
+/// The members of a message. Tests repeat members, which a struct would not forgive.
+type Envelope<'a> = HashMap<String, &'a RawValue>;
+
+/// As much of the params as says which revision a request is in.
 #[derive(Deserialize)]
-struct Envelope<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    method: Option<Value>,
-    params: Option<Value>,
+struct Params {
+    #[serde(rename = "_meta")]
+    meta: Option<Meta>,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
+    protocol_version: Option<Value>,
 }
 
 impl Transcript {
@@ -53,22 +61,24 @@ impl Transcript {
         let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(raw) else {
             return;
         };
-        let Some(id) = envelope.id else {
+        let Some(id) = envelope.get("id") else {
             return;
         };
-        let version = envelope
-            .params
-            .as_ref()
-            .map(|params| &params["_meta"]["io.modelcontextprotocol/protocolVersion"]);
+        let params = envelope.get("params").map(|params| params.get());
+        let params = params.and_then(|params| serde_json::from_str::<Params>(params).ok());
+        let version = params
+            .and_then(|params| params.meta)
+            .and_then(|meta| meta.protocol_version);
         let stateless = version
-            .filter(|version| version.is_string())
+            .filter(Value::is_string)
             .map(|_any| Revision::V2026_07_28);
         if let Some(revision) = stateless {
             self.assumed = revision;
         }
-        let method = envelope.method.as_ref().and_then(Value::as_str);
+        let method = envelope.get("method").map(|method| method.get());
+        let method = method.and_then(|method| serde_json::from_str::<String>(method).ok());
         self.open.entry(spelled(id)).or_default().push(Open {
-            method: method.map(str::to_owned),
+            method,
             revision: stateless,
         });
     }
@@ -120,8 +130,9 @@ impl Transcript {
             return None;
         }
         let envelope: Envelope<'_> = serde_json::from_slice(raw).ok()?;
-        // `null` reads as no id: both say that the request's id is unknown.
-        let id = spelled(envelope.id?);
+        // `null` and no id say the same: that of the request is unknown.
+        let id = envelope.get("id").filter(|id| id.get() != "null")?;
+        let id = spelled(id);
         let open = self.open.get_mut(&id).filter(|open| !open.is_empty());
         let open = open.unwrap_or_else(|| panic!("this answers nothing that was asked: {message}"));
         Some(open.remove(0))

@@ -217,22 +217,20 @@ async fn a_prompt_without_line_break_is_shown() {
 
 #[tokio::test]
 async fn keeps_the_last_lines_of_many() {
-    let mut running = Running::of(&sh("seq 100000 >&2"));
-    within(running.child.exited()).await;
+    let running = Running::of(&sh("seq 100000 >&2"));
     let expected: Vec<_> = (100_001 - LINES..=100_000)
         .map(|line| line.to_string())
         .collect();
-    assert_eq!(running.child.stderr_tail(), expected);
+    assert_eq!(running.whole_stderr().await, expected);
 }
 
 #[tokio::test]
 async fn keeps_a_bounded_number_of_bytes() {
     // A thousand bytes per line: more than fit in all, though not in number or each.
-    let mut running = Running::of(&sh(
+    let running = Running::of(&sh(
         "for i in $(seq 64); do printf '%01000d\\n' $i; done >&2",
     ));
-    within(running.child.exited()).await;
-    let tail = running.child.stderr_tail();
+    let tail = running.whole_stderr().await;
     assert_eq!(tail.len(), TOTAL / 1000);
     assert!(tail.last().unwrap().ends_with("0064"));
 }
@@ -240,10 +238,9 @@ async fn keeps_a_bounded_number_of_bytes() {
 #[tokio::test]
 async fn cuts_an_endless_line() {
     let script = "head -c 10000000 /dev/zero | tr '\\0' x >&2; printf '\\nafter' >&2";
-    let mut running = Running::of(&sh(script));
-    within(running.child.exited()).await;
+    let running = Running::of(&sh(script));
     assert_eq!(
-        running.child.stderr_tail(),
+        running.whole_stderr().await,
         ["x".repeat(LINE), "after".to_owned()]
     );
 }
@@ -251,11 +248,10 @@ async fn cuts_an_endless_line() {
 #[tokio::test]
 async fn cuts_between_characters() {
     let script = "printf x >&2; yes 🦀 | head -n 5000 | tr -d '\\n' >&2";
-    let mut running = Running::of(&sh(script));
-    within(running.child.exited()).await;
+    let running = Running::of(&sh(script));
     let whole = (LINE - 1) / "🦀".len();
     assert_eq!(
-        running.child.stderr_tail(),
+        running.whole_stderr().await,
         [format!("x{}", "🦀".repeat(whole))]
     );
 }
@@ -487,6 +483,12 @@ impl Running {
             self.child.stderr_tail()
         );
         line.trim_end().to_owned()
+    }
+
+    /// The tail of all that it writes to its standard error, however slow the machine is.
+    async fn whole_stderr(mut self) -> Vec<String> {
+        within(self.child.stderr.closed()).await;
+        self.child.stderr_tail()
     }
 
     /// The number of a process that the program writes.

@@ -11,7 +11,7 @@ use plexus_wire::{Limits, Message, Response, sse};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use super::{Inbox, Incoming, Junk, LinkError, Number, Outgoing};
+use super::{Inbox, Incoming, Junk, LinkError, Number, Outgoing, decoded};
 use crate::definition::HttpTarget;
 use crate::http::{EventSource, HttpClient, HttpError, HttpResponse};
 
@@ -71,7 +71,14 @@ impl HttpLink {
     ) -> Self {
         let agreed = Mutex::default();
         Self {
-            shared: Arc::new(Shared { client, target, style, limits, inbox, agreed }),
+            shared: Arc::new(Shared {
+                client,
+                target,
+                style,
+                limits,
+                inbox,
+                agreed,
+            }),
             tasks: TaskTracker::new(),
             exchanges: Arc::default(),
             closing: CancellationToken::new(),
@@ -81,7 +88,11 @@ impl HttpLink {
     /// Sends a message; what comes of it goes to the inbox.
     pub(crate) fn send(&self, outgoing: Outgoing) {
         let shared = Arc::clone(&self.shared);
-        let Outgoing { message, request, headers } = outgoing;
+        let Outgoing {
+            message,
+            request,
+            headers,
+        } = outgoing;
         let Some(number) = request else {
             self.tasks.spawn(async move {
                 if let Err(error) = shared.post_plain(message, headers).await {
@@ -95,7 +106,12 @@ impl HttpLink {
         let mut table = lock(&self.exchanges);
         let task = self.tasks.spawn(async move {
             if let Err(error) = shared.exchange(number, message, headers).await {
-                shared.deliver(Incoming::Failed { request: number, error }).await;
+                shared
+                    .deliver(Incoming::Failed {
+                        request: number,
+                        error,
+                    })
+                    .await;
             }
             lock(&exchanges).remove(&number);
         });
@@ -133,7 +149,9 @@ impl HttpLink {
         lock(&self.exchanges).clear();
         self.tasks.close();
         if self.has_session() {
-            let request = self.shared.request(Method::DELETE, Bytes::new(), HeaderMap::new());
+            let request = self
+                .shared
+                .request(Method::DELETE, Bytes::new(), HeaderMap::new());
             if let Err(error) = self.shared.client.send(request).await {
                 tracing::debug!(%error, "the session could not be ended");
             }
@@ -149,12 +167,17 @@ impl Shared {
         message: Bytes,
         headers: HeaderMap,
     ) -> Result<(), LinkError> {
-        let response = self.client.send(self.request(Method::POST, message, headers)).await;
-        let response = response.map_err(failed)?;
+        let response = self
+            .client
+            .send(self.request(Method::POST, message, headers))
+            .await;
+        let response = response.map_err(|error| failed(&error))?;
         if let Some(session) = response.headers.get(SESSION)
             && self.style == Style::Handshake
         {
-            lock(&self.agreed).session.get_or_insert_with(|| session.clone());
+            lock(&self.agreed)
+                .session
+                .get_or_insert_with(|| session.clone());
         }
         if response.status == StatusCode::OK && response.is_event_stream() {
             return self.follow(number, response).await;
@@ -162,9 +185,13 @@ impl Shared {
         let status = response.status;
         let challenge = response.headers.get(header::WWW_AUTHENTICATE).cloned();
         let is_json = response.is_json();
-        let body = response.bytes().await.map_err(failed)?;
+        let body = response.bytes().await.map_err(|error| failed(&error))?;
         if is_json && let Some(answer) = self.answer(number, body.clone()) {
-            self.deliver(Incoming::Message { message: answer, of: Some(number) }).await;
+            self.deliver(Incoming::Message {
+                message: answer,
+                of: Some(number),
+            })
+            .await;
             return Ok(());
         }
         Err(self.refusal(status, challenge, &body))
@@ -204,12 +231,18 @@ impl Shared {
             headers.insert(LAST_EVENT, last_event);
         }
         let request = self.request(Method::GET, Bytes::new(), headers);
-        let response = self.client.send(request).await.map_err(failed)?;
+        let response = self
+            .client
+            .send(request)
+            .await
+            .map_err(|error| failed(&error))?;
         if response.status == StatusCode::OK && response.is_event_stream() {
             return Ok(response.events());
         }
         let status = response.status.as_u16();
-        Err(LinkError::Broken(format!("the answer's stream could not be resumed (HTTP {status})")))
+        Err(LinkError::Broken(format!(
+            "the answer's stream could not be resumed (HTTP {status})"
+        )))
     }
 
     /// Hands on what a stream says, until the answer to `of` or its end.
@@ -232,16 +265,17 @@ impl Shared {
             if event.data.is_empty() {
                 continue;
             }
-            for message in self.messages(event.data) {
+            for incoming in decoded(&event.data, &self.limits, of) {
                 let answers = matches!(
-                    (&message, of),
-                    (Ok(Message::Response(Response { id: Some(id), .. })), Some(number))
-                        if id.as_i64() == Some(number)
+                    (&incoming, of),
+                    (
+                        Incoming::Message {
+                            message: Message::Response(Response { id: Some(id), .. }),
+                            ..
+                        },
+                        Some(number),
+                    ) if id.as_i64() == Some(number)
                 );
-                let incoming = match message {
-                    Ok(message) => Incoming::Message { message, of },
-                    Err(junk) => Incoming::Junk(junk),
-                };
                 self.deliver(incoming).await;
                 if answers {
                     return Drained::Answered;
@@ -274,8 +308,11 @@ impl Shared {
     }
 
     async fn post_plain(&self, message: Bytes, headers: HeaderMap) -> Result<(), LinkError> {
-        let response = self.client.send(self.request(Method::POST, message, headers)).await;
-        let response = response.map_err(failed)?;
+        let response = self
+            .client
+            .send(self.request(Method::POST, message, headers))
+            .await;
+        let response = response.map_err(|error| failed(&error))?;
         if response.status.is_success() {
             return Ok(());
         }
@@ -300,20 +337,6 @@ impl Shared {
         Some(Message::Response(response))
     }
 
-    fn messages(&self, data: Bytes) -> Vec<Result<Message, Junk>> {
-        let text = |bytes: &Bytes| {
-            String::from_utf8_lossy(bytes).chars().take(SHOWN).collect::<String>()
-        };
-        let one = |message: Result<Message, plexus_wire::Malformed>| {
-            message.map_err(|_| Junk::NotAMessage(text(&data)))
-        };
-        match plexus_wire::decode(data.clone(), &self.limits) {
-            Ok(plexus_wire::Incoming::Single(message)) => vec![one(message)],
-            Ok(plexus_wire::Incoming::Batch(batch)) => batch.into_iter().map(one).collect(),
-            Err(_) => vec![Err(Junk::NotJson(text(&data)))],
-        }
-    }
-
     fn refusal(
         &self,
         status: StatusCode,
@@ -329,27 +352,39 @@ impl Shared {
             _ => {
                 let text: String = String::from_utf8_lossy(body).chars().take(SHOWN).collect();
                 let text = Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-                LinkError::Http { status: status.as_u16(), text }
+                LinkError::Http {
+                    status: status.as_u16(),
+                    text,
+                }
             }
         }
     }
 
     fn request(&self, method: Method, body: Bytes, more: HeaderMap) -> Request<Bytes> {
         let is_post = method == Method::POST;
-        let accept = if is_post { "application/json, text/event-stream" } else { "text/event-stream" };
+        let accept = if is_post {
+            "application/json, text/event-stream"
+        } else {
+            "text/event-stream"
+        };
         let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = self.target.url.clone();
         let headers = request.headers_mut();
         headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
         if is_post {
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            headers.insert(
+                header::CONTENT_TYPE,
+                HeaderValue::from_static("application/json"),
+            );
         }
         let agreed = lock(&self.agreed);
         if let Some(session) = &agreed.session {
             headers.insert(SESSION, session.clone());
         }
-        if let Some(revision) = agreed.revision.filter(|revision| revision.features().version_header)
+        if let Some(revision) = agreed
+            .revision
+            .filter(|revision| revision.features().version_header)
         {
             headers.insert(VERSION, HeaderValue::from_static(revision.as_str()));
         }
@@ -378,7 +413,10 @@ struct Place {
 
 impl Default for Place {
     fn default() -> Self {
-        Self { last_event: None, retry: RETRY }
+        Self {
+            last_event: None,
+            retry: RETRY,
+        }
     }
 }
 
@@ -393,12 +431,19 @@ impl Place {
     }
 }
 
-/// What an HTTP failure means for the request that met it.
-pub(super) fn failed(error: HttpError) -> LinkError {
+/// What an HTTP failure means for the request that met it, with all its causes.
+pub(super) fn failed(error: &HttpError) -> LinkError {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
     if error.is_connect() {
-        LinkError::Unreachable(error.to_string())
+        LinkError::Unreachable(text)
     } else {
-        LinkError::Broken(error.to_string())
+        LinkError::Broken(text)
     }
 }
 

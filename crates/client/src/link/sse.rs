@@ -9,7 +9,7 @@ use plexus_wire::Limits;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::http::failed;
-use super::{Inbox, Incoming, Junk, LinkError, Outgoing};
+use super::{Inbox, Incoming, LinkError, Outgoing, decoded};
 use crate::definition::HttpTarget;
 use crate::http::{EventSource, HttpClient};
 
@@ -39,28 +39,45 @@ impl SseLink {
     ) -> Result<Self, LinkError> {
         let request = get(&target);
         let opening = async {
-            let response = client.send(request).await.map_err(failed)?;
+            let response = client.send(request).await.map_err(|error| failed(&error))?;
             if !response.status.is_success() || !response.is_event_stream() {
                 let status = response.status.as_u16();
-                return Err(LinkError::Http { status, text: Some("no event stream".to_owned()) });
+                return Err(LinkError::Http {
+                    status,
+                    text: Some("no event stream".to_owned()),
+                });
             }
             let mut events = response.events();
             while let Some(event) = events.next().await {
-                let event = event.map_err(failed)?;
+                let event = event.map_err(|error| failed(&error))?;
                 if event.event.as_deref() == Some("endpoint") {
                     let endpoint = String::from_utf8_lossy(&event.data).into_owned();
                     return Ok((resolve(&target.url, &endpoint)?, events));
                 }
             }
-            Err(LinkError::Nonsense("the stream ended before its endpoint event".to_owned()))
+            Err(LinkError::Nonsense(
+                "the stream ended before its endpoint event".to_owned(),
+            ))
         };
-        let (post, events) = tokio::time::timeout(patience, opening).await.map_err(|_elapsed| {
-            LinkError::Nonsense("no endpoint event came on the stream".to_owned())
-        })??;
+        let (post, events) =
+            tokio::time::timeout(patience, opening)
+                .await
+                .map_err(|_elapsed| {
+                    LinkError::Nonsense("no endpoint event came on the stream".to_owned())
+                })??;
         let tasks = TaskTracker::new();
-        let shared = Arc::new(Shared { client, target, post, inbox });
+        let shared = Arc::new(Shared {
+            client,
+            target,
+            post,
+            inbox,
+        });
         let reader = tasks.spawn(Arc::clone(&shared).read(events, limits));
-        Ok(Self { shared, tasks, _reader: AbortOnDropHandle::new(reader) })
+        Ok(Self {
+            shared,
+            tasks,
+            _reader: AbortOnDropHandle::new(reader),
+        })
     }
 
     pub(crate) fn send(&self, outgoing: Outgoing) {
@@ -85,13 +102,23 @@ impl Shared {
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.post.clone();
         let headers = request.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        );
         headers.extend(self.target.headers.clone());
-        let response = self.client.send(request).await.map_err(failed)?;
+        let response = self
+            .client
+            .send(request)
+            .await
+            .map_err(|error| failed(&error))?;
         if response.status.is_success() {
             return Ok(());
         }
-        Err(LinkError::Http { status: response.status.as_u16(), text: None })
+        Err(LinkError::Http {
+            status: response.status.as_u16(),
+            text: None,
+        })
     }
 
     async fn read(self: Arc<Self>, mut events: EventSource, limits: Limits) {
@@ -105,25 +132,17 @@ impl Shared {
             {
                 continue;
             }
-            let junk = || {
-                Incoming::Junk(Junk::NotAMessage(String::from_utf8_lossy(&event.data).into_owned()))
-            };
-            let one = |message: Result<_, plexus_wire::Malformed>| match message {
-                Ok(message) => Incoming::Message { message, of: None },
-                Err(_) => junk(),
-            };
-            let incoming = match plexus_wire::decode(event.data.clone(), &limits) {
-                Ok(plexus_wire::Incoming::Single(message)) => vec![one(message)],
-                Ok(plexus_wire::Incoming::Batch(batch)) => batch.into_iter().map(one).collect(),
-                Err(_) => vec![junk()],
-            };
-            for incoming in incoming {
+            for incoming in decoded(&event.data, &limits, None) {
                 if self.inbox.send(incoming).await.is_err() {
                     return;
                 }
             }
         };
-        drop(self.inbox.send(Incoming::Closed(LinkError::Closed(reason))).await);
+        drop(
+            self.inbox
+                .send(Incoming::Closed(LinkError::Closed(reason)))
+                .await,
+        );
     }
 }
 
@@ -131,7 +150,10 @@ fn get(target: &HttpTarget) -> Request<Bytes> {
     let mut request = Request::new(Bytes::new());
     *request.uri_mut() = target.url.clone();
     let headers = request.headers_mut();
-    headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+    headers.insert(
+        header::ACCEPT,
+        HeaderValue::from_static("text/event-stream"),
+    );
     headers.extend(target.headers.clone());
     request
 }
@@ -140,7 +162,10 @@ fn get(target: &HttpTarget) -> Request<Bytes> {
 /// server send our credentials elsewhere.
 fn resolve(stream: &Uri, endpoint: &str) -> Result<Uri, LinkError> {
     let nonsense = |why: &str| LinkError::Nonsense(format!("the endpoint event {why}"));
-    let given: Uri = endpoint.trim().parse().map_err(|_| nonsense("names no address"))?;
+    let given: Uri = endpoint
+        .trim()
+        .parse()
+        .map_err(|_invalid| nonsense("names no address"))?;
     if given.scheme().is_some() {
         if given.scheme() != stream.scheme() || given.authority() != stream.authority() {
             return Err(nonsense("names another origin"));
@@ -155,8 +180,8 @@ fn resolve(stream: &Uri, endpoint: &str) -> Result<Uri, LinkError> {
         format!("{base}/{path}")
     };
     let mut parts = stream.clone().into_parts();
-    parts.path_and_query = Some(path.parse().map_err(|_| nonsense("names no path"))?);
-    Uri::from_parts(parts).map_err(|_| nonsense("names no address"))
+    parts.path_and_query = Some(path.parse().map_err(|_invalid| nonsense("names no path"))?);
+    Uri::from_parts(parts).map_err(|_invalid| nonsense("names no address"))
 }
 
 #[cfg(test)]
@@ -168,12 +193,20 @@ mod tests {
     fn endpoints_are_resolved_at_the_streams_origin() {
         let stream: Uri = "http://127.0.0.1:9/mcp/sse".parse().unwrap();
         let resolved = |endpoint| resolve(&stream, endpoint).map(|uri| uri.to_string());
-        assert_eq!(resolved("/messages?s=1").unwrap(), "http://127.0.0.1:9/messages?s=1");
+        assert_eq!(
+            resolved("/messages?s=1").unwrap(),
+            "http://127.0.0.1:9/messages?s=1"
+        );
         assert_eq!(
             resolved("http://127.0.0.1:9/messages?s=1").unwrap(),
             "http://127.0.0.1:9/messages?s=1"
         );
-        for elsewhere in ["http://evil.example/m", "https://127.0.0.1:9/m", "http://127.0.0.1:10/m", ""] {
+        for elsewhere in [
+            "http://evil.example/m",
+            "https://127.0.0.1:9/m",
+            "http://127.0.0.1:10/m",
+            "",
+        ] {
             assert!(resolved(elsewhere).is_err(), "{elsewhere}");
         }
     }

@@ -4,17 +4,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use plexus_wire::{DecodeError, Line, LineDecoder, Limits};
+use plexus_wire::{Limits, Line, LineDecoder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
-use super::{Inbox, Incoming, Junk, LinkError, QUEUE};
+use super::{Inbox, Incoming, Junk, LinkError, QUEUE, decoded};
 use crate::child::{Child, ChildInput, ChildOutput, ExitReport, Grace, Program, StartError};
 
 const READ: usize = 64 * 1024;
-/// How much of a line that is no JSON is kept to show.
-const SHOWN: usize = 200;
 /// How long a process may take to say with which code it ended after its output did.
 const EXIT: Duration = Duration::from_millis(500);
 
@@ -48,7 +46,13 @@ impl StdioLink {
             Arc::clone(&last_words),
             stopped,
         ));
-        Ok(Self { lines, child, last_words, stop: Mutex::new(Some(stop)), tasks })
+        Ok(Self {
+            lines,
+            child,
+            last_words,
+            stop: Mutex::new(Some(stop)),
+            tasks,
+        })
     }
 
     pub(crate) async fn send(&self, message: Bytes) -> Result<(), LinkError> {
@@ -68,7 +72,13 @@ impl StdioLink {
 
     /// Closes the child's input, and sees to it that it ends.
     pub(crate) async fn close(self) {
-        let Self { lines, child, stop, tasks, .. } = self;
+        let Self {
+            lines,
+            child,
+            stop,
+            tasks,
+            ..
+        } = self;
         drop(lines);
         drop(stop);
         tasks.close();
@@ -124,7 +134,11 @@ async fn read(
             Err(error) => break Some(error),
         }
         while let Some(line) = decoder.next(&mut buffer) {
-            for incoming in decode(line, &limits) {
+            let incoming = match line {
+                Line::Complete(bytes) => decoded(&bytes, &limits, None),
+                Line::TooLong { .. } => vec![Incoming::Junk(Junk::TooLong)],
+            };
+            for incoming in incoming {
                 if inbox.send(incoming).await.is_err() {
                     return;
                 }
@@ -137,14 +151,15 @@ async fn read(
         None => farewell(&child, &last_words).await,
     };
     // The connection's task may be gone already.
-    drop(inbox.send(Incoming::Closed(LinkError::Closed(reason))).await);
+    drop(
+        inbox
+            .send(Incoming::Closed(LinkError::Closed(reason)))
+            .await,
+    );
 }
 
 /// How a process ended whose output did.
-async fn farewell(
-    child: &AsyncMutex<Option<Child>>,
-    last_words: &Mutex<Vec<String>>,
-) -> String {
+async fn farewell(child: &AsyncMutex<Option<Child>>, last_words: &Mutex<Vec<String>>) -> String {
     let mut child = child.lock().await;
     let Some(running) = child.as_mut() else {
         return "the server's process was stopped".to_owned();
@@ -157,27 +172,6 @@ async fn farewell(
             format!("the server's process {report}")
         }
         None => "the server's process closed its output".to_owned(),
-    }
-}
-
-fn decode(line: Line, limits: &Limits) -> Vec<Incoming> {
-    let bytes = match line {
-        Line::Complete(bytes) => bytes,
-        Line::TooLong { .. } => return vec![Incoming::Junk(Junk::TooLong)],
-    };
-    let shown = || {
-        let text = String::from_utf8_lossy(&bytes);
-        text.chars().take(SHOWN).collect::<String>()
-    };
-    let one = |message: Result<_, plexus_wire::Malformed>| match message {
-        Ok(message) => Incoming::Message { message, of: None },
-        Err(_) => Incoming::Junk(Junk::NotAMessage(shown())),
-    };
-    match plexus_wire::decode(bytes.clone(), limits) {
-        Ok(plexus_wire::Incoming::Single(message)) => vec![one(message)],
-        Ok(plexus_wire::Incoming::Batch(messages)) => messages.into_iter().map(one).collect(),
-        Err(DecodeError::TooLarge { .. }) => vec![Incoming::Junk(Junk::TooLong)],
-        Err(_) => vec![Incoming::Junk(Junk::NotJson(shown()))],
     }
 }
 

@@ -28,9 +28,11 @@ pub(super) fn answer(question: &Question, error: AskError) -> Result<Raw, RpcErr
         }),
         (Question::Elicit(_), _) => Ok(ElicitResult::cancel().to_raw()),
         (Question::Roots, _) => Ok(ListRootsResult { roots: Vec::new() }.to_raw()),
-        (Question::Sample(_), error) => {
-            Err(RpcError { code: code::USER_REJECTED, message: error.to_string(), data: None })
-        }
+        (Question::Sample(_), error) => Err(RpcError {
+            code: code::USER_REJECTED,
+            message: error.to_string(),
+            data: None,
+        }),
     }
 }
 

@@ -22,14 +22,23 @@ pub(super) async fn call(live: &Live, call: &Call) -> Result<Raw, CallFailure> {
     // Progress keeps the clock from running out, so it is asked for wherever it helps.
     let wants_progress = call.events.wants_progress() || &*call.method == method::TOOLS_CALL;
     let params = stamp::handshake(Some(&call.params), wants_progress.then_some(number));
-    let traits = Traits { may_be_asked: method::may_ask(&call.method), uncancellable: false };
+    let traits = Traits {
+        may_be_asked: method::may_ask(&call.method),
+        uncancellable: false,
+    };
     let in_flight = live
         .rpc
         .request_as(number, &call.method, params, HeaderMap::new(), traits)
         .await?;
-    Following { live, call, in_flight, answering: FuturesUnordered::new(), open: Vec::new() }
-        .to_the_end()
-        .await
+    Following {
+        live,
+        call,
+        in_flight,
+        answering: FuturesUnordered::new(),
+        open: Vec::new(),
+    }
+    .finish()
+    .await
 }
 
 /// A call on its way.
@@ -43,7 +52,7 @@ struct Following<'a> {
 }
 
 impl Following<'_> {
-    async fn to_the_end(mut self) -> Result<Raw, CallFailure> {
+    async fn finish(mut self) -> Result<Raw, CallFailure> {
         let timeouts = self.live.definition.timeouts;
         let is_tool = &*self.call.method == method::TOOLS_CALL;
         let (patience, total) = if is_tool {
@@ -53,7 +62,11 @@ impl Following<'_> {
         };
         let end = Instant::now() + total;
         loop {
-            let deadline = if self.open.is_empty() { (Instant::now() + patience).min(end) } else { end };
+            let deadline = if self.open.is_empty() {
+                (Instant::now() + patience).min(end)
+            } else {
+                end
+            };
             tokio::select! {
                 next = self.in_flight.next() => match next {
                     Next::Answer(answer) => return Ok(answer?),
@@ -77,7 +90,11 @@ impl Following<'_> {
 
     async fn notified(&mut self, notification: Notification) {
         if &*notification.method == method::CANCELLED {
-            if let Some(Ok(params)) = notification.params.as_ref().map(Raw::decode::<CancelledParams>) {
+            if let Some(Ok(params)) = notification
+                .params
+                .as_ref()
+                .map(Raw::decode::<CancelledParams>)
+            {
                 self.open.retain(|open| *open != params.request_id);
             }
             return;

@@ -79,19 +79,31 @@ async fn round(
     let sent = stamp::stateless(Some(params), token, own);
     let headers = {
         let catalogue = live.catalogue.borrow();
-        let name = Object::parse(params).ok().and_then(|o| o.get("name")?.decode::<String>().ok());
+        let name = Object::parse(params)
+            .ok()
+            .and_then(|o| o.get("name")?.decode::<String>().ok());
         let tool = name.filter(|_| is_tool);
         let tool = tool.and_then(|name| catalogue.list(Section::Tools).get(&name));
-        stamp::mirrored(revision, &call.method, &sent, tool.map(|tool| &tool.headers))
+        stamp::mirrored(
+            revision,
+            &call.method,
+            &sent,
+            tool.map(|tool| &tool.headers),
+        )
     };
-    let request =
-        live.rpc.request_as(number, &call.method, Some(sent), headers, Traits::default());
+    let request = live
+        .rpc
+        .request_as(number, &call.method, Some(sent), headers, Traits::default());
     let mut in_flight = match request.await {
         Ok(in_flight) => in_flight,
         Err(failure) => return Ok(Err(failure)),
     };
     let timeouts = live.definition.timeouts;
-    let patience = if is_tool { timeouts.call } else { timeouts.request };
+    let patience = if is_tool {
+        timeouts.call
+    } else {
+        timeouts.request
+    };
     loop {
         let deadline = (Instant::now() + patience).min(end);
         match tokio::time::timeout_at(deadline, in_flight.next()).await {
@@ -101,7 +113,9 @@ async fn round(
             }
             // BASE-16: a stateless server sends no requests.
             Ok(Next::Update(Update::Request(request))) => {
-                live.rpc.respond(request.id, Err(ask::unknown(&request.method))).await;
+                live.rpc
+                    .respond(request.id, Err(ask::unknown(&request.method)))
+                    .await;
             }
             Err(_elapsed) => {
                 let text = format!("{} was not answered in time; it was cancelled", call.method);
@@ -118,7 +132,9 @@ async fn retry(call: &Call, result: &Object) -> Result<Raw, Fault> {
     let mut params = Object::parse(&call.params).map_err(|error| invalid(error.to_string()))?;
     if let Some(requests) = result.get("inputRequests") {
         let requests = Object::parse(requests).map_err(|error| invalid(error.to_string()))?;
-        let asking = requests.iter().map(|(key, request)| answer(call, key, request));
+        let asking = requests
+            .iter()
+            .map(|(key, request)| answer(call, key, request));
         let mut responses = Object::new();
         for answered in join_all(asking).await {
             let (key, answer) = answered?;
@@ -142,7 +158,12 @@ async fn answer<'k>(call: &Call, key: &'k str, request: &Raw) -> Result<(&'k str
         .ok_or_else(|| invalid("it has no method"))?;
     let question = ask::question(&method, request.get("params").cloned())
         .ok_or_else(|| invalid(&format!("{method} is no question")))?;
-    let answered = call.events.ask(Some(key.to_owned()), question.clone()).await;
-    let answer = answered.or_else(|error| ask::substitute(&question, error)).map_err(Fault::from)?;
+    let answered = call
+        .events
+        .ask(Some(key.to_owned()), question.clone())
+        .await;
+    let answer = answered
+        .or_else(|error| ask::substitute(&question, error))
+        .map_err(Fault::from)?;
     Ok((key, answer))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use plexus_mcp::messages::SubscriptionFilter;
 use plexus_mcp::{Era, Fault, method};
-use plexus_service::{Peer, Updates};
+use plexus_service::{Peer, Section, Updates};
 use plexus_wire::{Object, Raw};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
@@ -39,8 +39,12 @@ impl Watched {
         let resources = self.lock();
         let exact = resources.get(uri);
         let below = || {
-            let longest = resources.iter().filter(|(watched, _)| uri.starts_with(watched.as_str()));
-            longest.max_by_key(|(watched, _)| watched.len()).map(|(_, resource)| resource)
+            let longest = resources
+                .iter()
+                .filter(|(watched, _)| uri.starts_with(watched.as_str()));
+            longest
+                .max_by_key(|(watched, _)| watched.len())
+                .map(|(_, resource)| resource)
         };
         if let Some(resource) = exact.or_else(below) {
             resource.versions.send_modify(|version| *version += 1);
@@ -48,7 +52,9 @@ impl Watched {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Resource>> {
-        self.resources.lock().unwrap_or_else(PoisonError::into_inner)
+        self.resources
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -61,7 +67,9 @@ struct Watcher {
 impl Drop for Watcher {
     fn drop(&mut self) {
         let mut resources = self.live.watched.lock();
-        let Some(resource) = resources.get_mut(&self.uri) else { return };
+        let Some(resource) = resources.get_mut(&self.uri) else {
+            return;
+        };
         resource.watchers -= 1;
         if resource.watchers > 0 {
             return;
@@ -92,8 +100,16 @@ pub(super) async fn subscribe(
     peer: &Peer,
     uri: String,
 ) -> Result<Updates, Fault> {
-    if !live.facts.capabilities.resources.as_ref().is_some_and(|resources| resources.subscribe) {
-        return Err(Fault::MethodNotFound(method::RESOURCES_SUBSCRIBE.to_owned()));
+    if !live
+        .facts
+        .capabilities
+        .resources
+        .as_ref()
+        .is_some_and(|resources| resources.subscribe)
+    {
+        return Err(Fault::MethodNotFound(
+            method::RESOURCES_SUBSCRIBE.to_owned(),
+        ));
     }
     if let Some(updates) = join(live, &uri) {
         return Ok(updates);
@@ -115,7 +131,9 @@ pub(super) async fn subscribe(
                 resource_subscriptions: vec![uri.clone()],
                 ..SubscriptionFilter::default()
             };
-            let mut listening = listen(live, &filter, Some(peer)).await.map_err(Live::fault)?;
+            let mut listening = listen(live, &filter, Some(peer))
+                .await
+                .map_err(Live::fault)?;
             if !honours(&mut listening, &uri).await {
                 return Err(Fault::ResourceNotFound(uri));
             }
@@ -123,11 +141,14 @@ pub(super) async fn subscribe(
             Some(AbortOnDropHandle::new(live.tasks.spawn(feeding)))
         }
     };
-    live.watched.lock().entry(uri.clone()).or_insert_with(|| Resource {
-        versions: watch::Sender::new(0),
-        watchers: 0,
-        _feed: feed,
-    });
+    live.watched
+        .lock()
+        .entry(uri.clone())
+        .or_insert_with(|| Resource {
+            versions: watch::Sender::new(0),
+            watchers: 0,
+            _feed: feed,
+        });
     join(live, &uri).ok_or(Fault::Cancelled)
 }
 
@@ -138,7 +159,13 @@ fn join(live: &Arc<Live>, uri: &str) -> Option<Updates> {
     resource.watchers += 1;
     let versions = resource.versions.subscribe();
     drop(resources);
-    Some(Updates::guarded(versions, Watcher { live: Arc::clone(live), uri: uri.to_owned() }))
+    Some(Updates::guarded(
+        versions,
+        Watcher {
+            live: Arc::clone(live),
+            uri: uri.to_owned(),
+        },
+    ))
 }
 
 impl Live {
@@ -146,8 +173,14 @@ impl Live {
     pub(super) fn listen_for_changes(self: &Arc<Self>) {
         let capabilities = &self.facts.capabilities;
         let filter = SubscriptionFilter {
-            tools_list_changed: capabilities.tools.as_ref().is_some_and(|list| list.list_changed),
-            prompts_list_changed: capabilities.prompts.as_ref().is_some_and(|list| list.list_changed),
+            tools_list_changed: capabilities
+                .tools
+                .as_ref()
+                .is_some_and(|list| list.list_changed),
+            prompts_list_changed: capabilities
+                .prompts
+                .as_ref()
+                .is_some_and(|list| list.list_changed),
             resources_list_changed: capabilities
                 .resources
                 .as_ref()
@@ -190,15 +223,14 @@ impl Live {
         for uri in &filter.resource_subscriptions {
             self.watched.updated(uri);
         }
-        use plexus_service::Section::{Prompts, Resources, Templates, Tools};
         if filter.tools_list_changed {
-            self.is_stale(&[Tools]);
+            self.is_stale(&[Section::Tools]);
         }
         if filter.prompts_list_changed {
-            self.is_stale(&[Prompts]);
+            self.is_stale(&[Section::Prompts]);
         }
         if filter.resources_list_changed {
-            self.is_stale(&[Resources, Templates]);
+            self.is_stale(&[Section::Resources, Section::Templates]);
         }
     }
 }
@@ -219,18 +251,31 @@ async fn listen(
     params.set("notifications", stamp::json(filter));
     let params = stamp::stateless(Some(&params.into_raw()), None, own);
     let headers = stamp::mirrored(revision, method::SUBSCRIPTIONS_LISTEN, &params, None);
-    live.rpc.request(method::SUBSCRIPTIONS_LISTEN, Some(params), headers, Traits::default()).await
+    live.rpc
+        .request(
+            method::SUBSCRIPTIONS_LISTEN,
+            Some(params),
+            headers,
+            Traits::default(),
+        )
+        .await
 }
 
 /// Whether the server will tell of `uri`: its acknowledgement says so (SUB26-04).
 async fn honours(listening: &mut InFlight, uri: &str) -> bool {
     while let Next::Update(update) = listening.next().await {
-        let Update::Notification(notification) = update else { continue };
+        let Update::Notification(notification) = update else {
+            continue;
+        };
         if &*notification.method == method::SUBSCRIPTION_ACKNOWLEDGED {
-            let params = notification.params.as_ref().and_then(|params| Object::parse(params).ok());
+            let params = notification
+                .params
+                .as_ref()
+                .and_then(|params| Object::parse(params).ok());
             let honoured: Option<SubscriptionFilter> =
                 params.and_then(|params| params.get("notifications")?.decode().ok());
-            return honoured.is_some_and(|filter| filter.resource_subscriptions.iter().any(|u| u == uri));
+            return honoured
+                .is_some_and(|filter| filter.resource_subscriptions.iter().any(|u| u == uri));
         }
     }
     false
