@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use plexus_mcp::lifecycle::{Lifecycle, Rules, State};
 use plexus_mcp::messages::{CancelledParams, LogLevel, SetLevelParams};
-use plexus_mcp::{RequestMeta, Revision, method};
+use plexus_mcp::{Era, RequestMeta, Revision, method};
 use plexus_service::{Changes, Fault, Peer};
 use plexus_wire::{Id, Malformed, Notification, Raw, Request, Response};
 use tokio_util::sync::CancellationToken;
@@ -79,9 +79,14 @@ impl Session {
             .map(|agreed| agreed.voice.revision)
     }
 
-    /// The revision in which errors are told: the one agreed on, else the oldest.
+    /// The revision in which errors are told: the one agreed on, else the oldest that is served.
     pub(crate) fn spoken(&self) -> Revision {
-        self.revision().unwrap_or(Revision::V2024_11_05)
+        let oldest = if self.edge.options.served.includes(Era::Handshake) {
+            Revision::V2024_11_05
+        } else {
+            Revision::NEWEST_STATELESS
+        };
+        self.revision().unwrap_or(oldest)
     }
 
     pub(crate) fn outlet(&self) -> &Outlet {

@@ -417,16 +417,15 @@ async fn works_without_a_guard() {
 /// Issue "Connect to any MCP server", acceptance 2: a SIGKILL of ours leaves nothing behind.
 #[tokio::test]
 async fn our_own_violent_death_takes_the_trees_along() {
+    if std::env::var_os(VICTIM).is_some() {
+        return start_trees_and_wait().await;
+    }
     let (_, module) = module_path!().split_once("::").unwrap();
-    let test = format!("{module}::starts_trees_and_waits");
+    let test = format!("{module}::our_own_violent_death_takes_the_trees_along");
     let this = std::env::current_exe().unwrap();
-    let victim = Program::new(this.to_str().unwrap()).args([
-        &test,
-        "--exact",
-        "--ignored",
-        "--nocapture",
-        "--test-threads=1",
-    ]);
+    let victim = Program::new(this.to_str().unwrap())
+        .args([&test, "--exact", "--nocapture", "--test-threads=1"])
+        .env(VICTIM, "1");
     let mut victim = Running::of(&victim);
     let pids: Vec<Pid> = loop {
         if let Some((_, pids)) = victim.line().await.split_once("trees: ") {
@@ -444,9 +443,10 @@ async fn our_own_violent_death_takes_the_trees_along() {
     .await;
 }
 
-#[tokio::test]
-#[ignore = "the victim of `our_own_violent_death_takes_the_trees_along`; alone it only ends"]
-async fn starts_trees_and_waits() {
+/// Tells the test above, started a second time, that it is to be the one that dies.
+const VICTIM: &str = "PLEXUS_TEST_VICTIM";
+
+async fn start_trees_and_wait() {
     let mut trees = Vec::new();
     let mut pids = Vec::new();
     for script in [TREE, STUBBORN_TREE] {

@@ -55,7 +55,13 @@ pub(super) fn answers(params: &Object) -> Result<Object, Fault> {
 /// Whether `answer` has the form that the protocol gives to answers of this question.
 pub(super) fn check(question: &Question, answer: &Raw) -> Result<(), serde_json::Error> {
     match question {
-        Question::Elicit(_) => answer.decode::<ElicitResult>().map(drop),
+        Question::Elicit(_) => {
+            let ElicitResult { content, .. } = answer.decode()?;
+            if content.is_some_and(|content| content.kind() != Kind::Object) {
+                return Err(serde::de::Error::custom("content must be an object"));
+            }
+            Ok(())
+        }
         Question::Sample(_) => answer.decode::<CreateMessageResult>().map(drop),
         Question::Roots => answer.decode::<ListRootsResult>().map(drop),
     }
