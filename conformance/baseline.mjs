@@ -1,12 +1,37 @@
 // What we know to fail, and why: baseline.yml.
 
 /**
- * Checks what was read from the baseline file: a list of `{ expect, reason }`,
+ * Checks what was read from the baseline file: for each side a list of `{ expect, reason }`,
  * where `expect` is `scenario` or `scenario:check`.
  */
-export function validateBaseline(entries) {
+export function validateBaseline(baseline, sides) {
+  if (Object.keys(baseline ?? {}).toSorted().join() !== sides.toSorted().join()) {
+    throw new Error(`the baseline must have the lists ${sides.join(" and ")}, and no others`);
+  }
+  sides.forEach((side) => validateLines(baseline[side]));
+  return baseline;
+}
+
+/**
+ * Divides findings into those that the baseline explains and those it does not,
+ * and names the baseline lines that explained nothing.
+ */
+export function judge(findings, baseline) {
+  const used = new Set();
+  const explained = [];
+  const unexplained = [];
+  for (const finding of findings) {
+    const names = [finding.scenario, `${finding.scenario}:${finding.check}`];
+    const lines = baseline.filter((line) => names.includes(line.expect));
+    lines.forEach((line) => used.add(line));
+    (lines.length > 0 ? explained : unexplained).push(finding);
+  }
+  return { explained, unexplained, stale: baseline.filter((line) => !used.has(line)) };
+}
+
+function validateLines(entries) {
   if (!Array.isArray(entries)) {
-    throw new Error("the baseline must be a list");
+    throw new Error("the baseline must have a list for each side");
   }
   const seen = new Set();
   for (const entry of entries) {
@@ -25,22 +50,4 @@ export function validateBaseline(entries) {
     }
     seen.add(expect);
   }
-  return entries;
-}
-
-/**
- * Divides findings into those that the baseline explains and those it does not,
- * and names the baseline lines that explained nothing.
- */
-export function judge(findings, baseline) {
-  const used = new Set();
-  const explained = [];
-  const unexplained = [];
-  for (const finding of findings) {
-    const names = [finding.scenario, `${finding.scenario}:${finding.check}`];
-    const lines = baseline.filter((line) => names.includes(line.expect));
-    lines.forEach((line) => used.add(line));
-    (lines.length > 0 ? explained : unexplained).push(finding);
-  }
-  return { explained, unexplained, stale: baseline.filter((line) => !used.has(line)) };
 }

@@ -22,11 +22,17 @@ test("a line that explains nothing is stale", () => {
   assert.deepEqual(judge([], [line]).stale, [line]);
 });
 
+test("the baseline has a list for each side", () => {
+  const baseline = { server: [{ expect: "ping", reason: "known" }], client: [] };
+  assert.deepEqual(validateBaseline(baseline, ["server", "client"]), baseline);
+  for (const wrong of [null, [], { server: [] }, { server: [], client: null }, { ...baseline, peer: [] }]) {
+    assert.throws(() => validateBaseline(wrong, ["server", "client"]));
+  }
+});
+
 test("the baseline refuses lines without a reason, without a name, twice, or with unknown keys", () => {
   const line = { expect: "ping", reason: "known" };
-  assert.deepEqual(validateBaseline([line]), [line]);
   for (const wrong of [
-    null,
     ["ping"],
     [{ expect: "ping" }],
     [{ expect: "ping", reason: " " }],
@@ -34,6 +40,6 @@ test("the baseline refuses lines without a reason, without a name, twice, or wit
     [line, line],
     [{ ...line, revision: "2025-11-25" }],
   ]) {
-    assert.throws(() => validateBaseline(wrong));
+    assert.throws(() => validateBaseline({ server: wrong }, ["server"]));
   }
 });

@@ -1,4 +1,5 @@
-// The fixture server: the program that the suites and the peers are pointed at.
+// The programs under test: the fixture server that the suites and the peers are pointed at, and the
+// client that the suites start.
 
 import { createWriteStream, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -19,11 +20,12 @@ export const target = resolve(root, process.env.CARGO_TARGET_DIR ?? "target");
 
 /** The path of the fixture server: the one asked for, or the one the `quick` profile built. */
 export function fixtureProgram(asked = process.env.PLEXUS_FIXTURE_SERVER) {
-  const program = asked ? resolve(asked) : join(target, "quick", "conformance-server");
-  if (!existsSync(program)) {
-    throw new Error(`${program} is missing: run ./check build`);
-  }
-  return program;
+  return existing(asked ? resolve(asked) : join(target, "quick", "conformance-server"));
+}
+
+/** The path of the client, likewise. */
+export function clientProgram(asked = process.env.PLEXUS_CONFORMANCE_CLIENT) {
+  return existing(asked ? resolve(asked) : join(target, "quick", "conformance-client"));
 }
 
 /**
@@ -69,4 +71,11 @@ export async function startFixture(program, args, log) {
   }
 
   return { url: outcome, stop };
+}
+
+function existing(program) {
+  if (!existsSync(program)) {
+    throw new Error(`${program} is missing: run ./check build`);
+  }
+  return program;
 }

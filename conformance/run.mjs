@@ -5,25 +5,47 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 
 import { judge, validateBaseline } from "./baseline.mjs";
-import { fixtureProgram, root, startFixture, target } from "./fixture.mjs";
-import { count, execute, findings, readYaml, runs, singleRun } from "./suites.mjs";
+import * as clientSuites from "./client-suites.mjs";
+import { clientProgram, fixtureProgram, root, startFixture, target } from "./fixture.mjs";
+import * as serverSuites from "./server-suites.mjs";
+import { count, findings, readYaml } from "./suites.mjs";
 import { table } from "./table.mjs";
 
-const USAGE = `usage: conformance/run [--server PROGRAM | --url URL] [--scenario NAME --revision REVISION]
+const USAGE = `usage: conformance/run [server | client] [OPTION...]
+
+Without a side, both the server and the client are tested.
 
   --server PROGRAM   start this fixture server instead of the one in target/quick
                      (so does PLEXUS_FIXTURE_SERVER)
-  --url URL          test the server that is listening there
-  --scenario NAME    run one scenario and print all it checked
-  --revision NAME    with --scenario: ${runs.filter((run) => !run.requirements).map((run) => run.name).join(", ")}`;
+  --url URL          test the server that is listening there, and no client
+  --client PROGRAM   test this client instead of the one in target/quick
+                     (so does PLEXUS_CONFORMANCE_CLIENT)
+  --scenario NAME    run one scenario, of the server unless a side is given, and print all it checked
+  --revision NAME    with --scenario: 0.1.16, or a revision such as 2025-11-25 of the newer suite`;
 
 const results = join(target, "conformance");
 
+/** What can be tested: its suites, where it is found, and how it is made ready for them. */
+const sides = {
+  server: {
+    suites: serverSuites,
+    locate: ({ url, server }) => (url ? { url } : { program: fixtureProgram(server) }),
+    open: openServer,
+  },
+  client: {
+    suites: clientSuites,
+    locate: ({ client }) => ({ program: clientProgram(client) }),
+    open: openClient,
+  },
+};
+
 async function main() {
-  const { values: options } = parseArgs({
+  const { values: options, positionals } = parseArgs({
+    allowPositionals: true,
     options: {
       server: { type: "string" },
       url: { type: "string" },
+      client: { type: "string" },
       scenario: { type: "string" },
       revision: { type: "string" },
       help: { type: "boolean", short: "h" },
@@ -33,77 +55,123 @@ async function main() {
     console.log(USAGE);
     return true;
   }
-  const single = options.scenario || options.revision ? singleRun(options.scenario, options.revision) : undefined;
-  if (options.url) {
-    return single ? debug(single, options.url) : runAll(options.url);
+  const [side] = positionals;
+  if (positionals.length > 1 || (side && !Object.hasOwn(sides, side))) {
+    throw new Error(`cannot test ${positionals.join(" ")}: there are ${Object.keys(sides).join(" and ")}`);
   }
+  if (options.scenario || options.revision) {
+    return debug(located(side ?? "server"), options);
+  }
+  const tested = side ? [side] : options.url ? ["server"] : Object.keys(sides);
+  return runAll(tested.map(located));
 
-  const fixture = await startFixture(
-    fixtureProgram(options.server),
-    ["--http", "127.0.0.1:0"],
-    join(results, "server.log"),
-  );
-  let passed = false;
-  try {
-    passed = single ? await debug(single, fixture.url) : await runAll(fixture.url);
-  } finally {
-    const faults = await fixture.stop();
-    faults.forEach((fault) => console.log(fault));
-    passed &&= faults.length === 0;
+  function located(side) {
+    return { side, ...sides[side], subject: sides[side].locate(options) };
   }
-  return passed;
 }
 
-async function runAll(url) {
-  const baseline = validateBaseline(readYaml(join(root, "conformance", "baseline.yml")));
+async function runAll(tested) {
+  const baseline = validateBaseline(readYaml(join(root, "conformance", "baseline.yml")), Object.keys(sides));
   const rows = [];
   const found = [];
+  const verdicts = [];
   const broken = [];
-  for (const run of runs) {
-    const { exit, scenarios } = await execute(run, url, join(results, run.name.replace(" ", "-")));
-    const counted = count(scenarios);
-    rows.push([
-      run.suite.version === run.name ? run.name : `${run.suite.version} ${run.name}`,
-      `${counted.scored.passed}/${counted.scored.total}`,
-      counted.SUCCESS,
-      counted.FAILURE,
-      counted.WARNING,
-      counted.SKIPPED,
-      counted.unscored.total === 0 ? "" : `${counted.unscored.passed}/${counted.unscored.total}`,
-    ]);
-    found.push(...findings(run, scenarios));
-    if (scenarios.length === 0) {
-      broken.push(`${run.name}: no scenario ran`);
-    } else if (exit !== 0 && counted.FAILURE === 0) {
-      broken.push(`${run.name}: the suite ended with ${exit} and no failure`);
-    }
+  for (const { side, suites, open, subject } of tested) {
+    const foundHere = [];
+    const faults = await opened(open, subject, async (execute) => {
+      for (const run of suites.runs) {
+        const { scenarios, faults } = await execute(run, join(results, side, run.name.replace(" ", "-")));
+        const name = label(side, run);
+        rows.push(row(name, count(scenarios)));
+        foundHere.push(...findings(name, scenarios));
+        broken.push(...faults.map((fault) => `${name}: ${fault}`));
+        if (scenarios.length === 0) broken.push(`${name}: no scenario ran`);
+      }
+    });
+    broken.push(...faults);
+    found.push(...foundHere);
+    verdicts.push(
+      judge(
+        foundHere.filter((finding) => finding.scored),
+        baseline[side],
+      ),
+    );
   }
 
-  const { explained, unexplained, stale } = judge(
-    found.filter((finding) => finding.scored),
-    baseline,
-  );
   console.log(table(["suite", "scenarios", "success", "failure", "warning", "skipped", "unscored"], rows));
-  report("failing, but not scored by the suite", unscoredNames(found));
-  report("explained by the baseline", explained.map(describe));
-  report("FAILED", [
-    ...unexplained.map(describe),
-    ...stale.map((line) => `baseline.yml: nothing needs ${line.expect} any more`),
+  const failed = [
+    ...verdicts.flatMap(({ unexplained }) => unexplained.map(describe)),
+    ...verdicts.flatMap(({ stale }) => stale.map((line) => `baseline.yml: nothing needs ${line.expect} any more`)),
     ...broken,
-  ]);
+  ];
+  report("failing, but not scored by the suite", unscoredNames(found));
+  report(
+    "explained by the baseline",
+    verdicts.flatMap(({ explained }) => explained.map(describe)),
+  );
+  report("FAILED", failed);
   console.log(`\nresults: ${results}`);
-  return unexplained.length + stale.length + broken.length === 0;
+  return failed.length === 0;
 }
 
-async function debug(run, url) {
-  const { exit, scenarios } = await execute(run, url, join(results, "single"));
-  for (const { checks } of scenarios) {
-    console.log(JSON.stringify(checks, null, 2));
+async function debug({ suites, open, subject }, { scenario, revision }) {
+  const run = suites.singleRun(scenario, revision);
+  const folder = join(results, "single");
+  let passed = false;
+  const faults = await opened(open, subject, async (execute) => {
+    const { scenarios, faults } = await execute(run, folder);
+    for (const { checks } of scenarios) {
+      console.log(JSON.stringify(checks, null, 2));
+    }
+    const { SUCCESS, FAILURE, WARNING } = count(scenarios);
+    console.log(`${run.scenario} ${run.name}: ${SUCCESS} succeeded, ${FAILURE} failed, ${WARNING} warned`);
+    faults.forEach((fault) => console.log(fault));
+    passed = FAILURE + WARNING + faults.length === 0;
+  });
+  faults.forEach((fault) => console.log(fault));
+  console.log(`results: ${folder}`);
+  return passed && faults.length === 0;
+}
+
+/** Makes a subject ready, lets `use` execute runs on it, and lists what it did wrong on the way. */
+async function opened(open, subject, use) {
+  const { execute, close } = await open(subject);
+  let faults = [];
+  try {
+    await use(execute);
+  } finally {
+    faults = await close();
   }
-  const { SUCCESS, FAILURE, WARNING } = count(scenarios);
-  console.log(`${run.scenario} ${run.name}: ${SUCCESS} succeeded, ${FAILURE} failed, ${WARNING} warned`);
-  console.log(`results: ${join(results, "single")}`);
-  return exit === 0 && FAILURE + WARNING === 0;
+  return faults;
+}
+
+async function openServer({ url, program }) {
+  const at = (address) => (run, folder) => serverSuites.execute(run, address, folder);
+  if (url) {
+    return { execute: at(url), close: async () => [] };
+  }
+  const fixture = await startFixture(program, ["--http", "127.0.0.1:0"], join(results, "server.log"));
+  return { execute: at(fixture.url), close: fixture.stop };
+}
+
+async function openClient({ program }) {
+  return { execute: (run, folder) => clientSuites.execute(run, program, folder), close: async () => [] };
+}
+
+function label(side, { name, suite }) {
+  return [side, suite.version, ...(name === suite.version ? [] : [name])].join(" ");
+}
+
+function row(name, counted) {
+  return [
+    name,
+    `${counted.scored.passed}/${counted.scored.total}`,
+    counted.SUCCESS,
+    counted.FAILURE,
+    counted.WARNING,
+    counted.SKIPPED,
+    counted.unscored.total === 0 ? "" : `${counted.unscored.passed}/${counted.unscored.total}`,
+  ];
 }
 
 function report(title, lines) {

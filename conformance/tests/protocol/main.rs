@@ -13,6 +13,7 @@
 #[macro_use]
 mod support;
 
+mod answering;
 mod bad_input;
 mod batches;
 mod conversation;
@@ -21,8 +22,10 @@ mod era;
 mod headers;
 mod ids;
 mod lifecycle;
+mod load;
 mod negotiation;
 mod paging;
 mod parking;
 mod resuming;
 mod sessions;
+mod two_endpoints;

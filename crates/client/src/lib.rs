@@ -44,3 +44,6 @@ pub use rpc::Misdeeds;
 pub use server_facts::ServerFacts;
 pub use status::{State, Status};
 pub use upstream::{Report, Upstream};
+
+pub use plexus_mcp::Era;
+pub use plexus_mcp::messages::ClientCapabilities;

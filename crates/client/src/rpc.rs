@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::BytesMut;
 use http::HeaderMap;
 use plexus_mcp::messages::{CancelledParams, ProgressParams};
-use plexus_mcp::method;
-use plexus_wire::{Id, Message, Notification, Raw, Request, Response, RpcError, encode};
+use plexus_mcp::{key, method};
+use plexus_wire::{Id, Message, Notification, Object, Raw, Request, Response, RpcError, encode};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -439,14 +439,23 @@ impl Driver {
 
     /// The request that a notification without a stream of its own belongs to.
     fn meant(&self, notification: &Notification) -> Option<Number> {
+        let params = notification.params.as_ref();
         match &*notification.method {
             method::PROGRESS => {
-                let params: ProgressParams = notification.params.as_ref()?.decode().ok()?;
+                let params: ProgressParams = params?.decode().ok()?;
                 params.progress_token.as_i64()
             }
             // Nothing says whose message it is; the newest call is the likeliest.
             method::LOG => self.pending.keys().max().copied(),
-            _ => None,
+            // What a subscription says names it (SUB26-06).
+            _ => {
+                let params = Object::parse(params?).ok()?;
+                let meta = Object::parse(params.get("_meta")?).ok()?;
+                meta.get(key::SUBSCRIPTION_ID)?
+                    .decode::<Id>()
+                    .ok()?
+                    .as_i64()
+            }
         }
     }
 

@@ -200,32 +200,33 @@ impl Fault {
             Self::UrlElicitationRequired(data) if revision.features().url_elicitation_error => {
                 Some(data.clone())
             }
-            Self::Upstream(error)
-                if upstream_code(error.code, revision.features()) == error.code =>
-            {
-                error.data.clone()
+            Self::Upstream(error) if disguised(error.code, revision.features()) => {
+                Some(json(&UpstreamData {
+                    upstream_code: error.code,
+                }))
             }
-            Self::Upstream(error) => Some(json(&UpstreamData {
-                upstream_code: error.code,
-            })),
+            Self::Upstream(error) => error.data.clone(),
             _ => None,
         }
     }
 }
 
-/// The code under which another server's error is passed on (TRANSLATION §5.12, §6.11).
-///
-/// Codes that are reserved in the peer's revision, and that its definition gives another meaning,
-/// become an internal error; "resource not found" changes its number between eras.
+/// The code under which another server's error is passed on (TRANSLATION §5.12, §6.11): "resource
+/// not found" changes its number between eras.
 fn upstream_code(given: i64, features: &Features) -> i64 {
     match given {
         code::LEGACY_RESOURCE_NOT_FOUND => features.resource_not_found,
-        code::MISSING_CLIENT_CAPABILITY => given,
-        _ if features.era == Era::Stateless && code::RESERVED_BAND.contains(&given) => {
-            code::INTERNAL_ERROR
-        }
+        _ if disguised(given, features) => code::INTERNAL_ERROR,
         _ => given,
     }
+}
+
+/// Whether a code would mean something else to the peer: it is reserved in the peer's revision, but
+/// was given by a server that need not know that.
+fn disguised(given: i64, features: &Features) -> bool {
+    features.era == Era::Stateless
+        && code::RESERVED_BAND.contains(&given)
+        && given != code::MISSING_CLIENT_CAPABILITY
 }
 
 #[derive(serde::Serialize)]
@@ -351,7 +352,16 @@ mod tests {
         assert_eq!(error.code, -32603);
         assert_eq!(error.data.unwrap().as_str(), r#"{"upstreamCode":-32022}"#);
         assert_eq!(upstream(-32022).to_error(LEGACY).code, -32022);
-        assert_eq!(upstream(-32002).to_error(MODERN).code, -32602);
+        let missing = RpcError {
+            code: -32002,
+            message: "not found".to_owned(),
+            data: Some(json(&UriData { uri: "a://b" })),
+        };
+        let error = Fault::Upstream(missing).to_error(MODERN);
+        assert_eq!(
+            (error.code, error.data.unwrap().as_str()),
+            (-32602, r#"{"uri":"a://b"}"#)
+        );
         assert_eq!(upstream(-32005).to_error(MODERN).code, -32005);
     }
 }

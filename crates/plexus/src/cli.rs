@@ -7,11 +7,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+use http::{HeaderName, HeaderValue};
 use plexus_server::http::{HttpOptions, SsePaths};
 use plexus_server::net::{Host, Origin};
 
-pub(crate) use values::{Era, LogLevel, Profile};
-use values::{parse_address, parse_path};
+pub(crate) use values::{Era, LogLevel, Profile, ServerEra};
+use values::{parse_address, parse_header, parse_path};
 
 const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4445);
 
@@ -32,6 +33,17 @@ Examples:
 
   Serve clients that know only HTTP+SSE as well, with details in the log:
     plexus serve --sse --log-level debug";
+
+const BRIDGE_EXAMPLES: &str = "\
+Examples:
+  Put a program on the web:
+    plexus bridge --http 127.0.0.1:8080 -- npx -y @modelcontextprotocol/server-memory
+
+  Let a client that only starts programs use a remote server:
+    plexus bridge --stdio https://example.com/mcp --header 'Authorization: Bearer ${TOKEN}'
+
+  Give a server of the handshake era to clients of 2026-07-28, and the other way round:
+    plexus bridge --stdio -- mcp-server-git --repository .";
 
 /// Plexus joins every MCP client to every MCP server: any revision, any transport, one binary.
 #[derive(Debug, Parser)]
@@ -62,6 +74,12 @@ pub(crate) enum Command {
     /// What is served are the tools that are built in: health, and echo for trying out a client.
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(ServeArgs),
+    /// Show one MCP server to clients of every revision, over any transport.
+    ///
+    /// The server is a program that speaks on its standard input and output, or the address of one
+    /// that speaks HTTP. Names stay as they are, and nothing needs to be configured.
+    #[command(after_help = BRIDGE_EXAMPLES)]
+    Bridge(BridgeArgs),
     /// Print a script that completes this command line in a shell.
     Completions {
         /// The shell to write it for.
@@ -70,9 +88,9 @@ pub(crate) enum Command {
     },
 }
 
-/// What is served, to whom, and how.
+/// Who is served, and how.
 #[derive(Debug, Args)]
-pub(crate) struct ServeArgs {
+pub(crate) struct DownstreamArgs {
     /// Serve the client at the other end of standard input and output.
     ///
     /// The process ends when its input does.
@@ -117,12 +135,6 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_enum, value_name = "ERA", default_value_t)]
     pub(crate) era: Era,
 
-    /// Follow these habits where older systems have their own.
-    ///
-    /// This matters only to clients and validators that were made for such a system.
-    #[arg(long, value_enum, value_name = "PROFILE", default_value_t)]
-    pub(crate) profile: Profile,
-
     /// Log this much.
     ///
     /// Logs go to standard error, never to standard output.
@@ -135,6 +147,46 @@ pub(crate) struct ServeArgs {
         default_value_t
     )]
     pub(crate) log_level: LogLevel,
+}
+
+/// What is served.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) downstream: DownstreamArgs,
+
+    /// Follow these habits where older systems have their own.
+    ///
+    /// This matters only to clients and validators that were made for such a system.
+    #[arg(long, value_enum, value_name = "PROFILE", default_value_t)]
+    pub(crate) profile: Profile,
+}
+
+/// Which server is shown.
+#[derive(Debug, Args)]
+pub(crate) struct BridgeArgs {
+    #[command(flatten)]
+    pub(crate) downstream: DownstreamArgs,
+
+    /// Send this header with every request to the server.
+    ///
+    /// ${NAME} stands for what the environment variable NAME holds, so that a secret need not be
+    /// written here. This may be repeated.
+    #[arg(long, value_name = "NAME: VALUE", value_parser = parse_header)]
+    pub(crate) header: Vec<(HeaderName, HeaderValue)>,
+
+    /// The era that the server speaks; found out if it is not said.
+    #[arg(long, value_enum, value_name = "ERA")]
+    pub(crate) server_era: Option<ServerEra>,
+
+    /// The server: its address, or the program to start with its arguments.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "URL | COMMAND"
+    )]
+    pub(crate) server: Vec<String>,
 }
 
 impl Cli {
@@ -154,8 +206,12 @@ impl Cli {
                 "a command takes its options after its name: plexus serve --stdio",
             )),
             (Some(Command::Serve(arguments)), ..) => {
-                arguments.check()?;
+                arguments.downstream.check()?;
                 Ok(Command::Serve(arguments))
+            }
+            (Some(Command::Bridge(arguments)), ..) => {
+                arguments.downstream.check()?;
+                Ok(Command::Bridge(arguments))
             }
             (Some(command), ..) => Ok(command),
             (None, true, true) => {
@@ -175,7 +231,7 @@ impl Cli {
     }
 }
 
-impl ServeArgs {
+impl DownstreamArgs {
     /// Where HTTP is served, if it is.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.http.or((!self.stdio).then_some(DEFAULT_ADDRESS))

@@ -1,6 +1,7 @@
 //! The `plexus` command: reads what is asked for, starts it, and says how it ended.
 
 mod announce;
+mod bridge;
 mod cli;
 mod logs;
 mod serve;
@@ -20,8 +21,12 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 fn main() -> ExitCode {
     let ended = match Cli::read() {
         Ok(Command::Serve(arguments)) => {
-            logs::start(arguments.log_level);
+            logs::start(arguments.downstream.log_level);
             serve::run(&arguments)
+        }
+        Ok(Command::Bridge(arguments)) => {
+            logs::start(arguments.downstream.log_level);
+            bridge::run(&arguments)
         }
         Ok(Command::Completions { shell }) => completions(shell),
         Err(usage) => {

@@ -8,26 +8,46 @@ use std::sync::Arc;
 use anyhow::Context;
 use plexus_server::http::HttpServer;
 use plexus_server::{Edge, Options, stdio};
+use plexus_service::Service;
 use tokio::runtime::Runtime;
 
-use crate::cli::ServeArgs;
+use crate::cli::{DownstreamArgs, ServeArgs};
 use crate::signals::Signals;
 use crate::{VERSION, announce};
 
-/// Serves until the client on standard input has gone, or a signal comes.
-///
-/// The first signal lets work in flight finish, the second does not.
+/// Serves the built-in tools until the client on standard input has gone, or a signal comes.
 pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
+    on_runtime(async {
+        let signals = Signals::take().context("cannot wait for signals")?;
+        let service = plexus_activations::service(arguments.profile.names(), VERSION)?;
+        let mut options = Options::default();
+        options.profile = arguments.profile.into();
+        serve(Arc::new(service), options, &arguments.downstream, signals).await
+    })
+}
+
+/// Runs `work` to its end.
+pub(crate) fn on_runtime(
+    work: impl Future<Output = anyhow::Result<ExitCode>>,
+) -> anyhow::Result<ExitCode> {
     let runtime = Runtime::new().context("cannot start")?;
-    let ended = runtime.block_on(serve(arguments));
+    let ended = runtime.block_on(work);
     // A terminal is read on a thread that cannot be interrupted: it is left behind.
     runtime.shutdown_background();
     ended
 }
 
-async fn serve(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
-    let mut signals = Signals::take().context("cannot wait for signals")?;
-    let edge = edge(arguments)?;
+/// Serves until the client on standard input has gone, or a signal comes.
+///
+/// The first signal lets work in flight finish, the second does not.
+pub(crate) async fn serve(
+    service: Arc<dyn Service>,
+    mut options: Options,
+    arguments: &DownstreamArgs,
+    mut signals: Signals,
+) -> anyhow::Result<ExitCode> {
+    options.served = arguments.era.into();
+    let edge = Edge::new(service, options).context("the system gives no random numbers")?;
     let http = bind(&edge, arguments).await?;
     if arguments.stdio && io::stdin().is_terminal() {
         announce::waiting_for_messages();
@@ -47,15 +67,7 @@ async fn serve(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn edge(arguments: &ServeArgs) -> anyhow::Result<Arc<Edge>> {
-    let service = plexus_activations::service(arguments.profile.names(), VERSION)?;
-    let mut options = Options::default();
-    options.served = arguments.era.into();
-    options.profile = arguments.profile.into();
-    Edge::new(Arc::new(service), options).context("the system gives no random numbers")
-}
-
-async fn bind(edge: &Arc<Edge>, arguments: &ServeArgs) -> anyhow::Result<Option<HttpServer>> {
+async fn bind(edge: &Arc<Edge>, arguments: &DownstreamArgs) -> anyhow::Result<Option<HttpServer>> {
     let Some(address) = arguments.address() else {
         return Ok(None);
     };

@@ -150,7 +150,7 @@ impl List {
     fn build(entries: Vec<Entry>, index: HashMap<Arc<str>, usize>) -> Self {
         let mut hasher = Sha256::new();
         for entry in &entries {
-            hasher.update(entry.definition.len().to_le_bytes());
+            hasher.update((entry.definition.len() as u64).to_le_bytes());
             hasher.update(entry.definition.as_bytes());
         }
         Self {

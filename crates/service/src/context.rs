@@ -128,13 +128,14 @@ impl Context {
         self.inner.events.content(text).await;
     }
 
-    /// Waits until the caller no longer wants the answer: for work that a handler started
-    /// elsewhere. The handler itself is dropped then.
+    /// Waits until the call is over, be it that the caller no longer wants the answer or that it has
+    /// been given: for work that a handler started elsewhere. The handler itself is dropped when it
+    /// is cancelled.
     pub async fn cancelled(&self) {
         self.inner.cancel.cancelled().await;
     }
 
-    /// Whether the caller no longer wants the answer.
+    /// Whether the call is over.
     pub fn is_cancelled(&self) -> bool {
         self.inner.cancel.is_cancelled()
     }

@@ -170,8 +170,8 @@
 //!
 //! What is deliberately absent: sockets, sessions, JSON-RPC ids, protocol versions.
 //!
-//! Dropping the future of [`Service::call`] abandons the call; its [`Context`] then reports it as
-//! cancelled to whatever the handler started.
+//! Dropping the future of [`Service::call`] abandons the call and drops its handler. Work that the
+//! handler started elsewhere learns of it by [`Context::cancelled`].
 
 mod call;
 mod catalogue;

@@ -97,6 +97,19 @@ impl LocalService {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    async fn answer(self, mut call: Call) -> Outcome {
+        // However the call ends, so does what its handler started elsewhere.
+        call.cancel = call.cancel.child_token();
+        let _ending = call.cancel.clone().drop_guard();
+        match &*call.method {
+            method::TOOLS_CALL => self.call_tool(call).await,
+            method::RESOURCES_READ => self.read_resource(call).await,
+            method::PROMPTS_GET => self.get_prompt(call).await,
+            method::COMPLETE => self.complete(call).await,
+            _ => Err(Fault::MethodNotFound(call.method.into())),
+        }
+    }
+
     async fn call_tool(self, call: Call) -> Outcome {
         let CallToolParams { name, arguments } = params(&call)?;
         let registry = self.registry();
@@ -182,16 +195,7 @@ impl Service for LocalService {
     }
 
     fn call(&self, call: Call) -> Boxed<Outcome> {
-        let service = self.clone();
-        match &*call.method {
-            method::TOOLS_CALL => Box::pin(service.call_tool(call)),
-            method::RESOURCES_READ => Box::pin(service.read_resource(call)),
-            method::PROMPTS_GET => Box::pin(service.get_prompt(call)),
-            method::COMPLETE => Box::pin(service.complete(call)),
-            _ => Box::pin(std::future::ready(Err(Fault::MethodNotFound(
-                call.method.into(),
-            )))),
-        }
+        Box::pin(self.clone().answer(call))
     }
 
     fn subscribe(&self, _peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {
@@ -233,4 +237,34 @@ fn with_streamed(mut result: CallToolResult, streamed: String) -> CallToolResult
         result.content.insert(0, ContentBlock::text(streamed));
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use plexus_mcp::Revision;
+    use plexus_mcp::messages::{ClientCapabilities, Resource, ResourceContents};
+
+    use super::*;
+    use crate::peer::Principal;
+
+    /// What nobody watches any more takes no room.
+    #[tokio::test]
+    async fn dropped_updates_are_forgotten() {
+        let mut builder = LocalService::builder("test", "1.0.0");
+        for uri in ["test://a", "test://b", "test://c"] {
+            let handler = async |uri: String, _: Context| ResourceContents::text(uri, "");
+            builder = builder.resource(Resource::new(uri, uri), handler);
+        }
+        let service = builder.build().unwrap();
+        let (revision, none) = (Revision::V2026_07_28, ClientCapabilities::none());
+        let peer = Arc::new(Peer::new(revision, none, None, Principal::anonymous()));
+
+        let dropped = service.subscribe(&peer, "test://a").await.unwrap();
+        let _kept = service.subscribe(&peer, "test://b").await.unwrap();
+        drop(dropped);
+        let _new = service.subscribe(&peer, "test://c").await.unwrap();
+        let mut watched: Vec<_> = service.watched().keys().cloned().collect();
+        watched.sort();
+        assert_eq!(watched, ["test://b", "test://c"]);
+    }
 }

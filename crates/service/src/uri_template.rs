@@ -134,13 +134,15 @@ mod tests {
             .map(|found| found.into_iter().collect())
     }
 
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "what it is compared with is wrapped"
+    )]
     fn values(pairs: &[(&str, &str)]) -> Option<Vec<(String, String)>> {
-        Some(
-            pairs
-                .iter()
-                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
-                .collect(),
-        )
+        let owned = pairs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+        Some(owned.collect())
     }
 
     #[test]

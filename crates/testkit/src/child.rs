@@ -21,6 +21,31 @@ pub struct Exit {
     pub log: String,
 }
 
+/// What a program came to that ended by itself.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Finished {
+    /// Its exit code; `None` if it was killed.
+    pub code: Option<i32>,
+    /// What it wrote to its standard output.
+    pub output: String,
+    /// What it wrote to its standard error.
+    pub log: String,
+}
+
+/// Runs `binary` to its end.
+pub async fn run(binary: impl AsRef<Path>, arguments: &[&str]) -> Finished {
+    let child = spawn(binary.as_ref(), arguments);
+    let output = within("the program to end", child.wait_with_output()).await;
+    let output = output.unwrap_or_else(|error| panic!("the program is lost: {error}"));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Finished {
+        code: output.status.code(),
+        output: text(&output.stdout),
+        log: text(&output.stderr),
+    }
+}
+
 /// A server that listens on a port of its own choice. Killed when dropped.
 #[derive(Debug)]
 pub struct Listening {

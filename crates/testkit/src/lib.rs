@@ -21,10 +21,11 @@ mod client;
 mod http;
 mod patience;
 mod schemas;
+pub mod server;
 mod stdio;
 mod transcript;
 
-pub use child::{Exit, Listening};
+pub use child::{Exit, Finished, Listening, run};
 pub use client::{Client, Exchange, Transport};
 pub use http::{Answer, HttpClient, HttpRequest, StreamEvent, raw_exchange};
 pub use patience::{PATIENCE, within};

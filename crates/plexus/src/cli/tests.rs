@@ -31,8 +31,11 @@ fn http_is_served_unless_only_stdio_is_asked_for() {
     ];
     for (line, stdio, http) in cases {
         let arguments = serve(line);
-        assert_eq!(arguments.stdio, stdio, "{line}");
-        let address = arguments.address().map(|address| address.to_string());
+        assert_eq!(arguments.downstream.stdio, stdio, "{line}");
+        let address = arguments
+            .downstream
+            .address()
+            .map(|address| address.to_string());
         assert_eq!(address.as_deref(), http, "{line}");
     }
 }
@@ -41,7 +44,7 @@ fn http_is_served_unless_only_stdio_is_asked_for() {
 #[test]
 fn stdio_mcp_is_serve_stdio() {
     let arguments = serve("plexus --stdio --mcp");
-    assert!(arguments.stdio && arguments.address().is_none());
+    assert!(arguments.downstream.stdio && arguments.downstream.address().is_none());
 }
 
 /// S003-58
@@ -62,6 +65,7 @@ fn what_http_options_say_is_served() {
         "plexus serve --sse --path /plexus --allow-host a.example --allow-host b.example:81 \
          --allow-origin https://c.example",
     )
+    .downstream
     .http_options();
     assert_eq!(options.path, "/plexus");
     assert_eq!(options.sse, Some(SsePaths::default()));
@@ -74,7 +78,7 @@ fn what_http_options_say_is_served() {
         .collect();
     assert_eq!(origins, ["https://c.example"]);
 
-    let options = serve("plexus serve").http_options();
+    let options = serve("plexus serve").downstream.http_options();
     assert_eq!((options.path.as_str(), options.sse), ("/mcp", None));
 }
 

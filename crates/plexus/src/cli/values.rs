@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use clap::ValueEnum;
+use http::{HeaderName, HeaderValue};
 use plexus_activations::Names;
 use plexus_server::Served;
 use tracing::level_filters::LevelFilter;
@@ -101,4 +102,55 @@ pub(super) fn parse_path(text: &str) -> Result<String, String> {
     } else {
         Err("expected a path, as in /mcp".to_owned())
     }
+}
+
+/// The era that a server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ServerEra {
+    /// With a handshake: 2024-11-05 to 2025-11-25.
+    Legacy,
+    /// Without: 2026-07-28.
+    Modern,
+}
+
+impl From<ServerEra> for plexus_client::Era {
+    fn from(era: ServerEra) -> Self {
+        match era {
+            ServerEra::Legacy => Self::Handshake,
+            ServerEra::Modern => Self::Stateless,
+        }
+    }
+}
+
+/// A header, in which `${NAME}` stands for an environment variable.
+pub(super) fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let (name, value) = text
+        .split_once(':')
+        .ok_or("a header is written as 'Name: value'")?;
+    let name = HeaderName::try_from(name.trim()).map_err(|_invalid| "this is no header name")?;
+    let mut value = HeaderValue::try_from(expand(value.trim())?)
+        .map_err(|_invalid| "this is no header value")?;
+    // Kept out of logs and `Debug`.
+    value.set_sensitive(true);
+    Ok((name, value))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is where the command line is read, of which the variable is a part"
+)]
+fn expand(text: &str) -> Result<String, String> {
+    let mut expanded = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let (name, after) = after.split_once('}').ok_or("${ without a closing brace")?;
+        expanded.push_str(before);
+        let value = std::env::var(name);
+        expanded.push_str(
+            &value.map_err(|_unset| format!("the environment variable {name} is not set"))?,
+        );
+        rest = after;
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
 }

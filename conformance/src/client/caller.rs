@@ -1,0 +1,58 @@
+//! Calls to the suite's server.
+
+use std::sync::Arc;
+
+use plexus_client::Upstream;
+use plexus_mcp::Revision;
+use plexus_mcp::messages::ClientCapabilities;
+use plexus_service::{
+    Call, Catalogue, Event, EventSender, Outcome, Peer, Principal, Raw, Service as _,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::answers;
+
+/// Calls the suite's server, and answers what it asks on the way.
+pub(crate) struct Caller {
+    upstream: Upstream,
+    peer: Arc<Peer>,
+}
+
+impl Caller {
+    /// Calls `upstream` on behalf of somebody with `capabilities`.
+    pub(crate) fn new(
+        upstream: Upstream,
+        revision: Revision,
+        capabilities: ClientCapabilities,
+    ) -> Self {
+        let peer = Peer::new(revision, capabilities, None, Principal::anonymous());
+        Self {
+            upstream,
+            peer: Arc::new(peer),
+        }
+    }
+
+    /// What the server has.
+    pub(crate) fn catalogue(&self) -> Arc<Catalogue> {
+        Arc::clone(&self.upstream.catalogue().borrow())
+    }
+
+    /// Makes one call. Dropping the future cancels it.
+    pub(crate) async fn call(&self, method: &str, params: Raw) -> Outcome {
+        let (sender, mut events) = EventSender::channel(Arc::clone(&self.peer), true, None);
+        let call = Call::new(method, Some(params), sender, CancellationToken::new());
+        let mut outcome = self.upstream.call(call);
+        loop {
+            tokio::select! {
+                outcome = &mut outcome => return outcome,
+                Some(event) = events.recv() => match event {
+                    Event::Ask(ask) => {
+                        let answer = answers::answer(&ask.question);
+                        ask.answer(answer);
+                    }
+                    Event::Progress(_) | Event::Log(_) | Event::Content(_) => {}
+                },
+            }
+        }
+    }
+}

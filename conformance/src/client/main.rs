@@ -1,0 +1,115 @@
+//! The client under test: does at the conformance suites' servers what each scenario expects.
+//!
+//! A suite starts it with the server's URL as its last argument, and says in the environment which
+//! scenario it is and which revision its server speaks.
+
+mod answers;
+mod caller;
+mod example;
+mod visit;
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::Parser;
+use http::Uri;
+use plexus_client::{Definition, HttpTarget, Target, Upstream};
+use plexus_mcp::Revision;
+use plexus_mcp::messages::{CallToolParams, ClientCapabilities};
+use plexus_service::Raw;
+use serde::Deserialize;
+use tracing_subscriber::EnvFilter;
+
+use caller::Caller;
+
+/// The suites give a client 30 s, and then cannot be relied upon to end it.
+const TIME_LIMIT: Duration = Duration::from_secs(25);
+
+/// Plays the client in a scenario of the MCP conformance suites.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// The scenario. Without one, everything that the server lists is used once.
+    #[arg(long, env = "MCP_CONFORMANCE_SCENARIO", default_value = "")]
+    scenario: String,
+    /// The revision that the server speaks.
+    #[arg(
+        long,
+        env = "MCP_CONFORMANCE_PROTOCOL_VERSION",
+        default_value_t = Revision::NEWEST_HANDSHAKE
+    )]
+    revision: Revision,
+    /// What the scenario has to tell its client, as JSON.
+    #[arg(long, env = "MCP_CONFORMANCE_CONTEXT", default_value = "{}")]
+    context: ScenarioContext,
+    /// What is logged to stderr: a level, or a filter such as `plexus_client=debug`.
+    #[arg(long, value_name = "FILTER", default_value = "warn")]
+    log_level: String,
+    /// Where the server is.
+    url: Uri,
+}
+
+/// What a scenario tells its client.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ScenarioContext {
+    /// The calls to make.
+    #[serde(default)]
+    tool_calls: Vec<CallToolParams>,
+}
+
+impl FromStr for ScenarioContext {
+    type Err = serde_json::Error;
+
+    fn from_str(json: &str) -> Result<Self, Self::Err> {
+        serde_json::from_str(json)
+    }
+}
+
+#[tokio::main]
+#[expect(
+    clippy::print_stdout,
+    reason = "the last line says that the client got to its end: a suite takes a crash for a success"
+)]
+async fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let filter = EnvFilter::try_new(&arguments.log_level).context("--log-level")?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+
+    let playing = Box::pin(play(&arguments));
+    let visited = tokio::time::timeout(TIME_LIMIT, playing)
+        .await
+        .with_context(|| format!("not finished after {} s", TIME_LIMIT.as_secs()))??;
+    println!("finished: {visited}");
+    Ok(())
+}
+
+async fn play(arguments: &Arguments) -> anyhow::Result<visit::Visited> {
+    let capabilities = capabilities()?;
+    let target = Target::Http(HttpTarget::new(arguments.url.clone()));
+    let mut definition = Definition::new(target);
+    definition.era = Some(arguments.revision.era());
+    definition.capabilities = capabilities.clone();
+
+    let upstream = Upstream::new(definition);
+    upstream.connect().await.context("cannot connect")?;
+    let report = upstream.report().context("the connection was lost")?;
+    // A list that failed counts as empty, which would let a scenario pass without its calls.
+    if !report.oddities.is_empty() {
+        bail!("cannot list what the server has: {:?}", report.oddities);
+    }
+    let caller = Caller::new(upstream.clone(), report.facts.revision, capabilities);
+    let visited =
+        visit::scenario(&arguments.scenario, &arguments.context.tool_calls, &caller).await;
+    upstream.disconnect().await;
+    visited
+}
+
+fn capabilities() -> anyhow::Result<ClientCapabilities> {
+    let declared = serde_json::json!({ "elicitation": {}, "roots": {}, "sampling": {} });
+    Ok(ClientCapabilities::from_raw(&Raw::encode(&declared)?)?)
+}

@@ -1,0 +1,191 @@
+//! Storing and reading nodes.
+
+use plexus_store::rusqlite::{Connection, OptionalExtension, Transaction, named_params};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::audit::{Action, Record};
+use super::error::GraphError;
+use super::forget;
+use super::graph::Graph;
+use super::link::{self, Link};
+use super::node::{DEFAULT_NAMESPACE, NewNode, Node, Strings, searchable};
+use super::sync::next_revision;
+use super::vector::Vector;
+
+/// What became of something that was to be remembered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Stored {
+    /// What the node is known by.
+    pub id: String,
+    /// The resource under which it can be read and watched.
+    pub uri: String,
+    /// Whether there was nothing before, neither under this key nor of this content.
+    pub created: bool,
+}
+
+/// Which node is wanted: an id, or a key.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct NodeQuery {
+    /// What the node is known by.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// The name it was stored under.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// The namespace of the key; "default" if none is given.
+    #[serde(default)]
+    pub namespace: Option<String>,
+}
+
+/// A node, and what it is linked to.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct NodeWithLinks {
+    /// The node.
+    pub node: Node,
+    /// Its links, the strongest first; at most 100.
+    pub links: Vec<Link>,
+}
+
+impl Graph {
+    /// Remembers a node. `caller` is for the audit trail.
+    pub async fn store(&self, node: NewNode, caller: &str) -> Result<Stored, GraphError> {
+        node.check()?;
+        let text = searchable(node.key.as_deref(), &node.tags, &node.content);
+        let vector = self.embed(text).await;
+        let id = node.id();
+        let now = self.now();
+        let embedder = self.embedder().name().to_owned();
+        let caller = caller.to_owned();
+        self.write(move |transaction| {
+            let created = !is_live(transaction, &id)?;
+            let vector = vector.map(|vector| (vector, embedder));
+            put(transaction, &id, &node, vector, now)?;
+            Record {
+                at: now,
+                action: Action::Store,
+                id: &id,
+                caller: &caller,
+                reason: node.rationale.as_deref(),
+                detail: None,
+            }
+            .keep(transaction)?;
+            Ok(Stored {
+                uri: super::uri(&id),
+                id,
+                created,
+            })
+        })
+        .await
+    }
+
+    /// The node of this id, with its links.
+    pub async fn get(&self, id: &str) -> Result<NodeWithLinks, GraphError> {
+        let id = id.to_owned();
+        self.read(move |db| with_links(db, live(db, &id)?)).await
+    }
+
+    /// The node that was stored in this namespace under this key (S000-55).
+    pub async fn retrieve(&self, namespace: &str, key: &str) -> Result<NodeWithLinks, GraphError> {
+        let id = NewNode::new("").namespace(namespace).key(key).id();
+        match self.get(&id).await {
+            Err(GraphError::NotFound(_)) => Err(GraphError::NotFound(format!("{namespace}/{key}"))),
+            found => found,
+        }
+    }
+
+    /// The node that is asked for by id or by key.
+    pub async fn find(&self, query: NodeQuery) -> Result<NodeWithLinks, GraphError> {
+        let namespace = query.namespace.as_deref();
+        match (&query.id, &query.key) {
+            (Some(id), None) if namespace.is_none() => self.get(id).await,
+            (None, Some(key)) => self.retrieve(namespace.unwrap_or(DEFAULT_NAMESPACE), key).await,
+            _ => Err(GraphError::Invalid {
+                member: "a node",
+                rule: "named by its id, or by its key and namespace",
+            }),
+        }
+    }
+}
+
+/// Writes a node, whatever was there before; its links stay.
+pub(super) fn put(
+    transaction: &Transaction<'_>,
+    id: &str,
+    node: &NewNode,
+    vector: Option<(Vector, String)>,
+    now: i64,
+) -> Result<(), GraphError> {
+    let (vector, embedder) = vector.unzip();
+    let revision = next_revision(transaction)?;
+    transaction
+        .prepare_cached(
+            "INSERT INTO context_nodes
+                 (id, namespace, key, content, modality, importance, tags, rationale, vector,
+                  embedder, created_at, updated_at, state, revision)
+             VALUES (:id, :namespace, :key, :content, :modality, :importance, :tags, :rationale,
+                 :vector, :embedder, :now, :now, 'live', :revision)
+             ON CONFLICT (id) DO UPDATE SET
+                 key = excluded.key, content = excluded.content, modality = excluded.modality,
+                 importance = excluded.importance, tags = excluded.tags,
+                 rationale = excluded.rationale, vector = excluded.vector,
+                 embedder = excluded.embedder, updated_at = excluded.updated_at,
+                 created_at = CASE state WHEN 'live' THEN created_at ELSE excluded.created_at END,
+                 state = 'live', purge_at = NULL, revision = excluded.revision",
+        )?
+        .execute(named_params! {
+            ":id": id,
+            ":namespace": node.namespace,
+            ":key": node.key,
+            ":content": node.content,
+            ":modality": node.modality,
+            ":importance": node.importance,
+            ":tags": Strings(node.tags.clone()),
+            ":rationale": node.rationale,
+            ":vector": vector.map(|vector| vector.to_bytes()),
+            ":embedder": embedder,
+            ":now": now,
+            ":revision": revision,
+        })?;
+    forget::purge(transaction, now)?;
+    Ok(())
+}
+
+/// A node that is there.
+pub(super) fn live(db: &Connection, id: &str) -> Result<Node, GraphError> {
+    let columns = Node::COLUMNS;
+    let node = db
+        .prepare_cached(&format!(
+            "SELECT {columns} FROM context_nodes WHERE id = ?1 AND state = 'live'"
+        ))?
+        .query_row([id], Node::read)
+        .optional()?;
+    node.ok_or_else(|| GraphError::NotFound(id.to_owned()))
+}
+
+/// Whether a node is there.
+pub(super) fn is_live(db: &Connection, id: &str) -> Result<bool, GraphError> {
+    Ok(db
+        .prepare_cached("SELECT 1 FROM context_nodes WHERE id = ?1 AND state = 'live'")?
+        .exists([id])?)
+}
+
+/// Refuses what is not there.
+pub(super) fn require(db: &Connection, id: &str) -> Result<(), GraphError> {
+    if is_live(db, id)? {
+        Ok(())
+    } else {
+        Err(GraphError::NotFound(id.to_owned()))
+    }
+}
+
+fn with_links(db: &Connection, node: Node) -> Result<NodeWithLinks, GraphError> {
+    let links = link::of(db, &node.id)?;
+    Ok(NodeWithLinks { node, links })
+}

@@ -1,0 +1,40 @@
+//! The client edge, against servers that do what a test says, and against our own fixture server.
+
+#[cfg(test)]
+mod asking;
+#[cfg(test)]
+mod asking_stateless;
+#[cfg(test)]
+mod bad_input;
+#[cfg(test)]
+mod cancelling;
+#[cfg(test)]
+mod changes;
+#[cfg(test)]
+mod correlation;
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod http;
+#[cfg(test)]
+mod http_stateless;
+#[cfg(test)]
+mod listing;
+#[cfg(test)]
+mod probing_http;
+#[cfg(test)]
+mod probing_stdio;
+#[cfg(test)]
+mod quarantine;
+#[cfg(test)]
+mod relaying;
+#[cfg(test)]
+mod sse;
+#[cfg(test)]
+mod status;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod timing;
+#[cfg(test)]
+mod watching;

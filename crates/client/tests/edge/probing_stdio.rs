@@ -1,0 +1,252 @@
+//! Which era does a program speak? The stdio half of the table in TRANSLATION §3.
+
+use plexus_client::{ConnectError, Era, Quirk, State};
+use plexus_testkit::server::{Offer, Script, Step, StdioServer, tool};
+use serde_json::json;
+
+use crate::support::{
+    LEGACY, SHORT, STATELESS, call_tool, connected, refused, revision, status, stdio, tools,
+};
+
+const DISCOVER: &str = "server/discover";
+
+fn legacy() -> Script {
+    Script::from(&Offer::tools(LEGACY, [tool("a")]))
+}
+
+fn stateless() -> Script {
+    Script::from(&Offer::tools(STATELESS, [tool("a")]))
+}
+
+fn unsupported(supported: &[&str]) -> Step {
+    let data = json!({"supported": supported, "requested": "2026-07-28"});
+    Step::Error(json!({"code": -32022, "message": "unsupported", "data": data}))
+}
+
+/// VER26-16: who answers `server/discover` is never greeted in the old way.
+#[tokio::test]
+async fn a_stateless_server_is_only_asked_what_it_is() {
+    let server = StdioServer::new(stateless()).await;
+    let upstream = connected(stdio(&server)).await;
+    let process = server.process().await;
+    assert_eq!(revision(&upstream), STATELESS);
+    assert_eq!(upstream.report().unwrap().facts.identity.name, "scripted");
+    assert_eq!(tools(&upstream), ["a"]);
+    let asked = process.received(DISCOVER).await;
+    let meta = &asked["params"]["_meta"];
+    assert_eq!(
+        meta["io.modelcontextprotocol/protocolVersion"],
+        "2026-07-28"
+    );
+    assert!(!process.methods().contains(&"initialize".to_owned()));
+}
+
+/// -32601 is what most old servers say, -32602 what the Python SDK 1.x says, -32600 and -32000 what
+/// others do (INTEROP); each is greeted in the old way, in the same process.
+#[tokio::test]
+async fn an_error_of_an_old_server_means_an_old_server() {
+    for code in [-32601, -32602, -32600, -32000, 0] {
+        let refusal = Step::Error(json!({"code": code, "message": "what?"}));
+        let server = StdioServer::new(legacy().on(DISCOVER, [refusal])).await;
+        let upstream = connected(stdio(&server)).await;
+        assert_eq!(revision(&upstream), LEGACY, "{code}");
+        let report = upstream.report().unwrap();
+        assert_eq!(report.quirks, [Quirk::RefusesDiscover { code }]);
+        let process = server.process().await;
+        let methods = process.methods();
+        assert!(
+            methods.starts_with(&[
+                DISCOVER.to_owned(),
+                "initialize".to_owned(),
+                "notifications/initialized".to_owned()
+            ]),
+            "{methods:?}"
+        );
+        server.assert_not_started_again().await;
+    }
+}
+
+/// VER26-17: the server names what it speaks, and is asked once more.
+#[tokio::test]
+async fn a_version_error_is_answered_with_a_version_that_it_names() {
+    let script = stateless().on(DISCOVER, [unsupported(&["2026-07-28"])]);
+    let discovered = Offer::tools(STATELESS, []).discovered();
+    let script = script.then(DISCOVER, [Step::Result(discovered)]);
+    let server = StdioServer::new(script).await;
+    let upstream = connected(stdio(&server)).await;
+    assert_eq!(revision(&upstream), STATELESS);
+
+    let server = StdioServer::new(legacy().on(DISCOVER, [unsupported(&["2025-06-18"])])).await;
+    let upstream = connected(stdio(&server)).await;
+    assert_eq!(revision(&upstream), LEGACY);
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_only_unknown_versions_is_not_connected() {
+    let server = StdioServer::new(legacy().on(DISCOVER, [unsupported(&["2099-01-01"])])).await;
+    let (upstream, error) = refused(stdio(&server)).await;
+    assert!(
+        matches!(&error, ConnectError::NoCommonVersion(versions) if versions == &["2099-01-01"]),
+        "{error}"
+    );
+    assert!(error.to_string().contains("2099-01-01"), "{error}");
+    assert_eq!(status(&upstream).state, State::Failed);
+
+    let mut discovered = Offer::new(STATELESS).discovered();
+    discovered["supportedVersions"] = json!(["2099-01-01"]);
+    let script = stateless().on(DISCOVER, [Step::Result(discovered)]);
+    let server = StdioServer::new(script).await;
+    let (_, error) = refused(stdio(&server)).await;
+    assert!(error.to_string().contains("2099-01-01"), "{error}");
+}
+
+/// VER26-19: errors that only a stateless server gives do not make it an old one, and are told.
+#[tokio::test]
+async fn a_stateless_server_that_refuses_is_not_taken_for_an_old_one() {
+    for code in [-32020, -32021] {
+        let refusal = Step::Error(json!({"code": code, "message": "it needs more"}));
+        let server = StdioServer::new(legacy().on(DISCOVER, [refusal])).await;
+        let (_, error) = refused(stdio(&server)).await;
+        assert!(error.to_string().contains("it needs more"), "{error}");
+        let process = server.process().await;
+        assert!(!process.methods().contains(&"initialize".to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_greeted_in_the_old_way_in_the_same_process() {
+    let server = StdioServer::new(legacy().ignoring(DISCOVER)).await;
+    let mut definition = stdio(&server);
+    definition.timeouts.probe = SHORT;
+    let upstream = connected(definition).await;
+    assert_eq!(
+        upstream.report().unwrap().quirks,
+        [Quirk::SilentToDiscover]
+    );
+    let process = server.process().await;
+    process.received("initialize").await;
+    server.assert_not_started_again().await;
+    // CAN-02 speaks of initialize only, but a server that is silent would not understand either.
+    assert!(!process.methods().contains(&"notifications/cancelled".to_owned()));
+}
+
+#[tokio::test]
+async fn a_server_that_ends_is_started_again_and_greeted_in_the_old_way_first() {
+    let server = StdioServer::new(legacy().on(DISCOVER, [Step::Exit(3)])).await;
+    let upstream = connected(stdio(&server)).await;
+    assert_eq!(upstream.report().unwrap().quirks, [Quirk::EndsOnDiscover]);
+    assert_eq!(tools(&upstream), ["a"]);
+    server.process().await.ended().await;
+    let second = server.process().await;
+    assert_eq!(second.methods().first().unwrap(), "initialize");
+    server.assert_not_started_again().await;
+}
+
+/// §3.5 "non-JSON stdout lines silently skipped": they are skipped, but counted and shown.
+#[tokio::test]
+async fn banners_are_skipped_and_counted() {
+    for script in [legacy(), stateless()] {
+        let script = script.start([
+            Step::Print("Starting the server ...".to_owned()),
+            Step::Print(String::new()),
+            Step::Print("[info] ready \u{1f600}".to_owned()),
+        ]);
+        let server = StdioServer::new(script).await;
+        let upstream = connected(stdio(&server)).await;
+        let misdeeds = upstream.report().unwrap().misdeeds;
+        assert!((2..=3).contains(&misdeeds.not_json), "{misdeeds:?}");
+        assert_eq!(
+            misdeeds.last_junk.as_deref(),
+            Some("[info] ready \u{1f600}")
+        );
+    }
+}
+
+/// PEERS §6: a server that answers the new question but speaks only old revisions.
+#[tokio::test]
+async fn a_discover_result_with_old_versions_only_means_a_handshake() {
+    let mut discovered = Offer::new(STATELESS).discovered();
+    discovered["supportedVersions"] = json!(["2025-06-18", "2025-11-25"]);
+    let server = StdioServer::new(legacy().on(DISCOVER, [Step::Result(discovered)])).await;
+    let upstream = connected(stdio(&server)).await;
+    assert_eq!(revision(&upstream), LEGACY);
+    server.process().await;
+    server.assert_not_started_again().await;
+}
+
+/// PEERS §6: lenient servers answer anything with something.
+#[tokio::test]
+async fn an_answer_that_is_no_discover_result_means_an_old_server() {
+    for answer in [
+        json!({}),
+        json!({"tools": []}),
+        json!([]),
+        json!("ok"),
+        json!({"supportedVersions": "2026-07-28", "capabilities": {}}),
+    ] {
+        let script = legacy().on(DISCOVER, [Step::Result(answer.clone())]);
+        let server = StdioServer::new(script).await;
+        let upstream = connected(stdio(&server)).await;
+        assert_eq!(revision(&upstream), LEGACY, "{answer}");
+    }
+}
+
+/// TRANSLATION §3: an absent `resultType` is fine.
+#[tokio::test]
+async fn a_discover_result_without_its_type_is_taken() {
+    let mut discovered = Offer::new(STATELESS).discovered();
+    discovered.as_object_mut().unwrap().remove("resultType");
+    let server = StdioServer::new(stateless().on(DISCOVER, [Step::Result(discovered)])).await;
+    assert_eq!(revision(&connected(stdio(&server)).await), STATELESS);
+}
+
+#[tokio::test]
+async fn a_known_old_server_is_not_asked_what_it_is() {
+    let server = StdioServer::new(legacy().on(DISCOVER, [Step::Exit(3)])).await;
+    let mut definition = stdio(&server);
+    definition.era = Some(Era::Handshake);
+    let upstream = connected(definition).await;
+    assert_eq!(revision(&upstream), LEGACY);
+    let process = server.process().await;
+    assert!(!process.methods().contains(&DISCOVER.to_owned()));
+}
+
+#[tokio::test]
+async fn a_server_that_must_be_stateless_is_never_greeted_in_the_old_way() {
+    let scripts = [
+        legacy(),
+        legacy().ignoring(DISCOVER),
+        legacy().on(DISCOVER, [Step::Exit(1)]),
+    ];
+    for script in scripts {
+        let server = StdioServer::new(script).await;
+        let mut definition = stdio(&server);
+        definition.era = Some(Era::Stateless);
+        definition.timeouts.probe = SHORT;
+        let (upstream, error) = refused(definition).await;
+        assert_eq!(status(&upstream).state, State::Failed, "{error}");
+        let process = server.process().await;
+        process.ended().await;
+        assert!(!process.methods().contains(&"initialize".to_owned()));
+        server.assert_not_started_again().await;
+    }
+}
+
+/// TRANSLATION §3: what was found out is remembered, so that a slow or ending server is not made to
+/// show it again. §3.5 "retry after reconnect uses the old connection object": it uses the new one.
+#[tokio::test]
+async fn the_era_is_remembered_across_connections() {
+    let script = legacy()
+        .on(DISCOVER, [Step::Exit(3)])
+        .on("tools/call", [Step::Echo]);
+    let server = StdioServer::new(script).await;
+    let upstream = connected(stdio(&server)).await;
+    server.process().await.ended().await;
+    let second = server.process().await;
+    upstream.reconnect().await.unwrap();
+    second.ended().await;
+    let third = server.process().await;
+    assert_eq!(third.methods().first().unwrap(), "initialize");
+    call_tool(&upstream, "a").await;
+    third.received("tools/call").await;
+}

@@ -1,0 +1,310 @@
+//! One configured server.
+
+mod digest;
+mod shown;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use plexus_client::{Definition, HttpTarget, Program, Target};
+use plexus_mcp::Era;
+use plexus_wire::Object;
+
+use super::filter::ToolFilter;
+use super::problem::ConfigProblem;
+use super::secret::{FetchedSecrets, SecretSource, Value};
+use super::text::Text;
+
+pub(super) use self::digest::Digest;
+
+/// One configured server, with where it came from. Its debug form shows no secrets.
+#[derive(Clone)]
+#[non_exhaustive]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a key of the configuration, independent of the others"
+)]
+pub struct ServerEntry {
+    /// The name, with any characters.
+    pub name: String,
+    /// Where it came from.
+    pub source: Source,
+    /// What it is.
+    pub kind: Kind,
+    /// It is not to be connected.
+    pub disabled: bool,
+    /// How long a tool call may show no sign of life.
+    pub timeout: Option<Duration>,
+    /// Calls go out one after the other (C32).
+    pub serialize: bool,
+    /// Its annotations are believed (C26).
+    pub trusted: bool,
+    /// It is connected again when its connection ends (C35).
+    pub auto_restart: bool,
+    /// The era it speaks; `None` to find out.
+    pub era: Option<Era>,
+    /// Which of its tools are offered.
+    pub tools: ToolFilter,
+    /// The members of its definition that Plexus does not know.
+    pub other: Object,
+    /// See [`ServerEntry::approval`].
+    approval: [u8; 32],
+}
+
+/// Where an entry came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Source {
+    /// Whose file it is.
+    pub scope: Scope,
+    /// The file.
+    pub file: PathBuf,
+}
+
+impl Source {
+    /// `file`, of the given scope.
+    pub fn new(scope: Scope, file: impl Into<PathBuf>) -> Self {
+        Self {
+            scope,
+            file: file.into(),
+        }
+    }
+}
+
+/// Whose file it is, in the order of precedence (C24).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "what a scope may do is decided for each of them"
+)]
+pub enum Scope {
+    /// A file that was named on the command line.
+    Explicit,
+    /// The user's own file for this project.
+    Local,
+    /// The project's file, which came with it: its servers need the user's approval.
+    Project,
+    /// The user's file for all projects.
+    User,
+}
+
+impl Scope {
+    /// The word for it on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Explicit => "explicit",
+            Self::Local => "local",
+            Self::Project => "project",
+            Self::User => "user",
+        }
+    }
+}
+
+/// What a server is. Its debug form shows no secrets.
+#[derive(Clone, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "each kind is started in its own way"
+)]
+pub enum Kind {
+    /// A program that speaks on its standard input and output.
+    Stdio {
+        /// Its name or path.
+        command: String,
+        /// Its arguments.
+        args: Vec<Text>,
+        /// What is set in its environment on top of our own, each name once.
+        env: Vec<(String, Value)>,
+        /// Where it runs; `None` for our own working directory.
+        cwd: Option<PathBuf>,
+    },
+    /// An address that speaks Streamable HTTP, or if it does not, HTTP+SSE (C22).
+    Http {
+        /// The endpoint.
+        url: Text,
+        /// What is sent with every request (S004-43).
+        headers: Vec<(String, Value)>,
+    },
+    /// An address that speaks HTTP+SSE.
+    Sse {
+        /// Where its event stream is.
+        url: Text,
+        /// What is sent with every request.
+        headers: Vec<(String, Value)>,
+    },
+    /// An activation of ours, in this process.
+    Builtin(String),
+    /// Something that is understood but cannot be connected, and why.
+    Unsupported(String),
+}
+
+impl ServerEntry {
+    /// A server with the defaults of all that is optional.
+    pub fn new(name: impl Into<String>, source: Source, kind: Kind) -> Self {
+        let mut entry = Self {
+            name: name.into(),
+            source,
+            kind,
+            disabled: false,
+            timeout: None,
+            serialize: false,
+            trusted: false,
+            auto_restart: false,
+            era: None,
+            tools: ToolFilter::default(),
+            other: Object::new(),
+            approval: [0; 32],
+        };
+        let fingerprint = entry.fingerprint();
+        entry.approval = approval(&entry.name, &entry.source.file, &fingerprint);
+        entry
+    }
+
+    /// Ties the approval to what was written: the definition, and the environment file it names.
+    pub(super) fn written(mut self, definition: &Digest) -> Self {
+        self.approval = approval(&self.name, &self.source.file, &definition.clone().finish());
+        self
+    }
+
+    /// What the connection is made from, in short: it must be made anew if and only if this
+    /// changes. Values of variables count, secrets that are fetched do not.
+    pub fn fingerprint(&self) -> [u8; 32] {
+        digest::of_connection(self).finish()
+    }
+
+    /// What somebody approved who approved this server: its file, its name, and its definition as it
+    /// is written, including an environment file. A variable that changes needs no new approval.
+    pub fn approval(&self) -> [u8; 32] {
+        self.approval
+    }
+
+    /// The secrets that must be fetched before there is a [`definition`](Self::definition).
+    pub fn secret_sources(&self) -> impl Iterator<Item = &SecretSource> {
+        let values = match &self.kind {
+            Kind::Stdio { env, .. } => env.as_slice(),
+            Kind::Http { headers, .. } | Kind::Sse { headers, .. } => headers.as_slice(),
+            Kind::Builtin(_) | Kind::Unsupported(_) => &[],
+        };
+        values.iter().filter_map(|(_, value)| match value {
+            Value::Fetched { source, .. } => Some(source),
+            Value::Known(_) => None,
+        })
+    }
+
+    /// What to connect to, with the secrets that were fetched.
+    ///
+    /// # Errors
+    /// A secret is missing or does not fit, or this is no server to connect to.
+    pub fn definition(&self, secrets: &FetchedSecrets) -> Result<Definition, ConfigProblem> {
+        let target = match &self.kind {
+            Kind::Stdio {
+                command,
+                args,
+                env,
+                cwd,
+            } => {
+                let mut program = Program::new(command).args(args.iter().map(Text::expanded));
+                program.cwd.clone_from(cwd);
+                for (name, value) in env {
+                    program = program.env(name, self.value("env", name, value, secrets)?);
+                }
+                Target::Stdio(program)
+            }
+            Kind::Http { url, headers } => Target::Http(self.endpoint(url, headers, secrets)?),
+            Kind::Sse { url, headers } => Target::Sse(self.endpoint(url, headers, secrets)?),
+            Kind::Builtin(name) => {
+                let what = format!("{name:?} is built in, there is nothing to connect to");
+                return Err(self.problem("type", what));
+            }
+            Kind::Unsupported(reason) => return Err(self.problem("type", reason.clone())),
+        };
+        let mut definition = Definition::new(target);
+        definition.era = self.era;
+        definition.serialize = self.serialize;
+        if let Some(timeout) = self.timeout {
+            let timeouts = &mut definition.timeouts;
+            timeouts.call = timeout;
+            timeouts.call_total = timeouts.call_total.max(timeout);
+        }
+        Ok(definition)
+    }
+
+    fn endpoint(
+        &self,
+        url: &Text,
+        headers: &[(String, Value)],
+        secrets: &FetchedSecrets,
+    ) -> Result<HttpTarget, ConfigProblem> {
+        let url = endpoint_url(url.expanded()).map_err(|what| self.problem("url", what))?;
+        let mut target = HttpTarget::new(url);
+        target.headers = HeaderMap::with_capacity(headers.len());
+        for (name, value) in headers {
+            let value = self.value("headers", name, value, secrets)?;
+            let (header, value) = header(name, &value)
+                .map_err(|what| self.problem(format!("headers.{name}"), what))?;
+            target.headers.append(header, value);
+        }
+        Ok(target)
+    }
+
+    fn value(
+        &self,
+        group: &str,
+        name: &str,
+        value: &Value,
+        secrets: &FetchedSecrets,
+    ) -> Result<String, ConfigProblem> {
+        match value {
+            Value::Known(secret) => Ok(secret.expose().to_owned()),
+            Value::Fetched { prefix, source } => match secrets.get(source) {
+                Some(secret) => Ok(format!("{prefix}{}", secret.expose())),
+                None => {
+                    let what = format!("the secret was not fetched from {source:?}");
+                    Err(self.problem(format!("{group}.{name}"), what))
+                }
+            },
+        }
+    }
+
+    fn problem(&self, key: impl Into<String>, what: impl Into<String>) -> ConfigProblem {
+        ConfigProblem::new(&self.source.file, what)
+            .server(&self.name)
+            .key(key)
+    }
+}
+
+/// The address of an endpoint, if `url` is one.
+pub(super) fn endpoint_url(url: &str) -> Result<Uri, &'static str> {
+    const WHAT: &str = "not an http:// or https:// address";
+    let Ok(uri) = url.parse::<Uri>() else {
+        return Err(WHAT);
+    };
+    match (uri.scheme_str(), uri.host()) {
+        (Some("http" | "https"), Some(host)) if !host.is_empty() => Ok(uri),
+        _ => Err(WHAT),
+    }
+}
+
+/// A header, if name and value can be one. The value is kept out of logs.
+pub(super) fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), &'static str> {
+    let Ok(name) = name.parse::<HeaderName>() else {
+        return Err("not the name of a header");
+    };
+    let Ok(mut value) = value.parse::<HeaderValue>() else {
+        return Err("the value holds characters that a header cannot");
+    };
+    value.set_sensitive(true);
+    Ok((name, value))
+}
+
+fn approval(name: &str, file: &Path, definition: &[u8; 32]) -> [u8; 32] {
+    let mut digest = Digest::new("approval");
+    digest.text(name);
+    digest.bytes(file.as_os_str().as_encoded_bytes());
+    digest.bytes(definition);
+    digest.finish()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! What tells definitions apart.
+
+use plexus_mcp::Era;
+use sha2::{Digest as _, Sha256};
+
+use super::{Kind, ServerEntry};
+use crate::config::secret::{SecretSource, Value};
+
+/// A hash over fields, each with its length, so that no two lists of fields look alike.
+#[derive(Clone)]
+pub(in crate::config) struct Digest(Sha256);
+
+impl Digest {
+    /// `purpose` keeps hashes of different things apart.
+    pub(in crate::config) fn new(purpose: &str) -> Self {
+        let mut digest = Self(Sha256::new());
+        digest.text(purpose);
+        digest
+    }
+
+    pub(in crate::config) fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    pub(in crate::config) fn bytes(&mut self, bytes: &[u8]) {
+        self.0.update((bytes.len() as u64).to_be_bytes());
+        self.0.update(bytes);
+    }
+
+    pub(in crate::config) fn finish(self) -> [u8; 32] {
+        self.0.finalize().into()
+    }
+
+    fn count(&mut self, count: usize) {
+        self.0.update((count as u64).to_be_bytes());
+    }
+
+    fn values(&mut self, values: &[(String, Value)]) {
+        self.count(values.len());
+        for (name, value) in values {
+            self.text(name);
+            match value {
+                Value::Known(secret) => {
+                    self.text("known");
+                    self.text(secret.expose());
+                }
+                Value::Fetched { prefix, source } => {
+                    self.text("fetched");
+                    self.text(prefix);
+                    self.source(source);
+                }
+            }
+        }
+    }
+
+    fn source(&mut self, source: &SecretSource) {
+        match source {
+            SecretSource::Command { command, args } => {
+                self.text("command");
+                self.text(command);
+                self.count(args.len());
+                args.iter().for_each(|arg| self.text(arg));
+            }
+            SecretSource::Keyring { service, account } => {
+                self.text("keyring");
+                self.text(service);
+                self.text(account);
+            }
+        }
+    }
+}
+
+/// Over all that a connection is made from.
+pub(super) fn of_connection(entry: &ServerEntry) -> Digest {
+    let mut digest = Digest::new("connection");
+    match &entry.kind {
+        Kind::Stdio {
+            command,
+            args,
+            env,
+            cwd,
+        } => {
+            digest.text("stdio");
+            digest.text(command);
+            digest.count(args.len());
+            args.iter().for_each(|arg| digest.text(arg.expanded()));
+            digest.values(env);
+            digest.count(usize::from(cwd.is_some()));
+            if let Some(cwd) = cwd {
+                digest.bytes(cwd.as_os_str().as_encoded_bytes());
+            }
+        }
+        Kind::Http { url, headers } => {
+            digest.text("http");
+            digest.text(url.expanded());
+            digest.values(headers);
+        }
+        Kind::Sse { url, headers } => {
+            digest.text("sse");
+            digest.text(url.expanded());
+            digest.values(headers);
+        }
+        Kind::Builtin(name) => {
+            digest.text("builtin");
+            digest.text(name);
+        }
+        Kind::Unsupported(reason) => {
+            digest.text("unsupported");
+            digest.text(reason);
+        }
+    }
+    digest.text(&format!("{:?}", entry.timeout));
+    digest.count(usize::from(entry.serialize));
+    digest.text(match entry.era {
+        None => "any",
+        Some(Era::Handshake) => "legacy",
+        Some(Era::Stateless) => "modern",
+    });
+    digest
+}

@@ -1,0 +1,127 @@
+//! What may be seen of an entry.
+
+use std::fmt;
+
+use plexus_mcp::Era;
+use plexus_wire::{Object, Raw};
+use serde::Serialize;
+
+use super::{Kind, ServerEntry};
+use crate::config::mask;
+use crate::config::secret::{MASK, Value};
+
+impl ServerEntry {
+    /// The definition as a file would have it, with every secret masked: values of environments and
+    /// headers, of members that Plexus does not know, and what looks like a secret in arguments and
+    /// addresses.
+    pub fn shown(&self) -> Object {
+        let mut shown = self.kind.shown();
+        let flags = [
+            ("disabled", self.disabled),
+            ("serialize", self.serialize),
+            ("trusted", self.trusted),
+            ("auto_restart", self.auto_restart),
+        ];
+        for (key, _) in flags.into_iter().filter(|(_, set)| *set) {
+            set(&mut shown, key, &true);
+        }
+        if let Some(timeout) = self.timeout {
+            let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+            set(&mut shown, "timeout_ms", &millis);
+        }
+        if let Some(era) = self.era {
+            set(&mut shown, "era", era_name(era));
+        }
+        for (key, globs) in [("allow", self.tools.allow()), ("deny", self.tools.deny())] {
+            if !globs.is_empty() {
+                set(&mut shown, key, globs);
+            }
+        }
+        for (key, _) in self.other.iter() {
+            set(&mut shown, key, MASK);
+        }
+        shown
+    }
+}
+
+impl Kind {
+    fn shown(&self) -> Object {
+        let mut shown = Object::new();
+        set(&mut shown, "type", self.name());
+        match self {
+            Self::Stdio {
+                command,
+                args,
+                env,
+                cwd,
+            } => {
+                set(&mut shown, "command", command);
+                set(&mut shown, "args", &mask::arguments(args));
+                set_values(&mut shown, "env", env);
+                if let Some(cwd) = cwd {
+                    set(&mut shown, "cwd", &*cwd.to_string_lossy());
+                }
+            }
+            Self::Http { url, headers } | Self::Sse { url, headers } => {
+                set(&mut shown, "url", &mask::url(url.written()));
+                set_values(&mut shown, "headers", headers);
+            }
+            Self::Builtin(name) => set(&mut shown, "name", name),
+            Self::Unsupported(reason) => set(&mut shown, "reason", reason),
+        }
+        shown
+    }
+
+    /// The word for it in a file.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Stdio { .. } => "stdio",
+            Self::Http { .. } => "http",
+            Self::Sse { .. } => "sse",
+            Self::Builtin(_) => "sdk",
+            Self::Unsupported(_) => "unsupported",
+        }
+    }
+}
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.shown().into_raw().as_str())
+    }
+}
+
+impl fmt::Debug for ServerEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerEntry")
+            .field("name", &self.name)
+            .field("source", &self.source)
+            .field("definition", &self.shown())
+            .finish()
+    }
+}
+
+/// The word for an era in a file.
+pub(in crate::config) fn era_name(era: Era) -> &'static str {
+    match era {
+        Era::Handshake => "legacy",
+        Era::Stateless => "modern",
+    }
+}
+
+fn set_values(object: &mut Object, key: &str, values: &[(String, Value)]) {
+    if values.is_empty() {
+        return;
+    }
+    let mut masked = Object::new();
+    for (name, _) in values {
+        set(&mut masked, name, MASK);
+    }
+    object.set(key, masked.into_raw());
+}
+
+fn set(object: &mut Object, key: &str, value: &(impl Serialize + ?Sized)) {
+    // Strings, numbers and lists of them are always JSON.
+    if let Ok(raw) = Raw::encode(value) {
+        object.set(key, raw);
+    }
+}

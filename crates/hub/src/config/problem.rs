@@ -1,0 +1,131 @@
+//! What is wrong with a configuration, in one line.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Something in a configuration file that is not used, and why. Displayed, it is one line that
+/// names the place, what is wrong there and, if we know it, what to do. Never quotes values, which
+/// may be secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConfigProblem {
+    /// The file.
+    pub file: PathBuf,
+    /// Where in the file, if the text itself is at fault.
+    pub position: Option<Position>,
+    /// The server that is at fault, if only one is; it is not loaded. Others are.
+    pub server: Option<String>,
+    /// The key that is at fault, as a path: `env.TOKEN`.
+    pub key: Option<String>,
+    /// What is wrong.
+    pub what: String,
+    /// What to do about it.
+    pub advice: Option<String>,
+}
+
+/// A place in a text, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Position {
+    /// The line.
+    pub line: usize,
+    /// The byte within the line.
+    pub column: usize,
+}
+
+impl ConfigProblem {
+    /// `what` is wrong with `file`.
+    pub fn new(file: impl Into<PathBuf>, what: impl Into<String>) -> Self {
+        Self {
+            file: file.into(),
+            position: None,
+            server: None,
+            key: None,
+            what: what.into(),
+            advice: None,
+        }
+    }
+
+    /// Says where in the file.
+    #[must_use]
+    pub fn at(mut self, position: Position) -> Self {
+        self.position = Some(position);
+        self
+    }
+
+    /// Says which server is at fault.
+    #[must_use]
+    pub fn server(mut self, name: impl Into<String>) -> Self {
+        self.server = Some(name.into());
+        self
+    }
+
+    /// Says which key is at fault.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Says what to do.
+    #[must_use]
+    pub fn advice(mut self, advice: impl Into<String>) -> Self {
+        self.advice = Some(advice.into());
+        self
+    }
+
+    /// Whether the file as a whole could not be understood, as when it is read while it is written.
+    pub(super) fn is_about_syntax(&self) -> bool {
+        self.position.is_some()
+    }
+}
+
+impl Position {
+    /// `line` and `column`, from 1.
+    pub fn new(line: usize, column: usize) -> Self {
+        Self { line, column }
+    }
+
+    /// The place of the byte at `offset` of `text`.
+    pub(super) fn of_offset(text: &str, offset: usize) -> Self {
+        let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let column = before.iter().rev().take_while(|byte| **byte != b'\n');
+        Self::new(line, column.count() + 1)
+    }
+}
+
+impl fmt::Display for ConfigProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", OneLine(&self.file))?;
+        if let Some(Position { line, column }) = self.position {
+            write!(f, ":{line}:{column}")?;
+        }
+        if let Some(server) = &self.server {
+            write!(f, ": server {server:?}")?;
+        }
+        if let Some(key) = &self.key {
+            write!(f, ": {}", key.escape_debug())?;
+        }
+        write!(f, ": {}", self.what)?;
+        if let Some(advice) = &self.advice {
+            write!(f, "; {advice}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigProblem {}
+
+/// A path, of which even a line break in a name makes no second line.
+struct OneLine<'a>(&'a Path);
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.0.to_string_lossy();
+        text.chars().try_for_each(|c| match c.is_control() {
+            true => write!(f, "{}", c.escape_default()),
+            false => write!(f, "{c}"),
+        })
+    }
+}

@@ -1,0 +1,3 @@
+//! Many MCP servers as one `Service`.
+
+pub mod config;

@@ -1,0 +1,68 @@
+//! A complete MCP server, for clients of every revision.
+//!
+//! Agents start it like this, and speak with it over standard input and output:
+//!
+//! ```console
+//! $ cargo run -p plexus-server --example greeter
+//! ```
+//!
+//! With `-- --http` behind that, it serves <http://127.0.0.1:4445/mcp> instead.
+
+#![expect(
+    clippy::print_stderr,
+    reason = "whoever starts it wants to know where it is"
+)]
+
+use std::error::Error;
+use std::sync::Arc;
+
+use plexus_server::http::{HttpOptions, HttpServer};
+use plexus_server::{Edge, Options, stdio};
+use plexus_service::{BuildError, Context, LocalService, NoArguments, Tool, ToolError, ToolResult};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// What a tool is called with, or a form is filled in with. Clients are told what the comments of
+/// the members say, so that a model or a person knows what to give.
+#[derive(Deserialize, JsonSchema)]
+struct Person {
+    /// As they like to be called.
+    name: String,
+}
+
+fn greeter() -> Result<LocalService, BuildError> {
+    LocalService::builder("greeter", "1.0.0")
+        .tool(
+            Tool::new("greet").description("Greets somebody"),
+            async |Person { name }: Person, _: Context| format!("Hello, {name}!"),
+        )
+        .tool(
+            Tool::new("meet").description("Asks who the user is, and greets them"),
+            meet,
+        )
+        .build()
+}
+
+/// The context is the handler's way back to its caller: to report progress, to log, or to ask.
+async fn meet(_: NoArguments, ctx: Context) -> ToolResult<String> {
+    match ctx.fill_in("Who are you?").await? {
+        Some(Person { name }) => Ok(format!("Hello, {name}!")),
+        None => Err(ToolError::failed("the user would rather not say")),
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    // An edge shows one service to any number of clients, over one transport or several.
+    let edge = Edge::new(Arc::new(greeter()?), Options::default())?;
+    if std::env::args().any(|argument| argument == "--http") {
+        let addresses = ["127.0.0.1:4445".parse()?];
+        let options = HttpOptions::default();
+        let server = HttpServer::bind(Arc::clone(&edge), &addresses, options).await?;
+        eprintln!("listening on http://127.0.0.1:4445{}", server.path());
+        server.run().await;
+    } else {
+        stdio::serve(&edge).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! Copies of a database that is in use.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// Why there is no backup.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackupError {
+    /// The database could not be read, or the copy not be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The copy could not be put in its place.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// Its place.
+        path: PathBuf,
+        /// What went wrong.
+        source: io::Error,
+    },
+}
+
+impl Store {
+    /// Writes a copy of the database, as it is at one moment, to a new file at `path`. Others go on
+    /// reading and writing meanwhile.
+    ///
+    /// Dropping the future does no harm: `path` appears when the copy is complete, or not at all.
+    ///
+    /// # Errors
+    /// The database cannot be read, `path` cannot be written, or there is something already.
+    pub async fn backup(&self, path: &Path) -> Result<(), BackupError> {
+        let path = path.to_owned();
+        self.read(move |db| back_up(db, &path)).await
+    }
+}
+
+fn back_up(db: &Connection, path: &Path) -> Result<(), BackupError> {
+    let failed = |source| BackupError::Write {
+        path: path.to_owned(),
+        source,
+    };
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let unfinished = tempfile::Builder::new()
+        .prefix(".plexus-backup-")
+        .tempfile_in(folder)
+        .map_err(failed)?;
+    copy(db, unfinished.path())?;
+    unfinished.as_file().sync_all().map_err(failed)?;
+    let finished = unfinished.persist_noclobber(path);
+    finished.map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+fn copy(db: &Connection, path: &Path) -> Result<(), StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut copy = Connection::open_with_flags(path, flags)?;
+    // All pages in one step: a reader holds up nobody, and steps would begin anew whenever another
+    // process writes between them.
+    match Backup::new(db, &mut copy)?.step(-1)? {
+        StepResult::Done => Ok(()),
+        _ => Err(StoreError::Busy),
+    }
+}
+
+#[cfg(test)]
+mod tests;

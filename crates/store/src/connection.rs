@@ -1,0 +1,211 @@
+//! Connections to a database file, and what is checked before one is trusted.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+use crate::error::{OpenError, StoreError};
+use crate::migrations::{Migrations, Newer};
+
+/// "Plxs": marks a file as ours.
+const APPLICATION_ID: i32 = 0x506c_7873;
+
+/// Counts up when what concerns all owners changes: the table `migrations` itself.
+const FORMAT: i32 = 1;
+
+/// How long another process may write before we give up waiting for it.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Between tries to make a new file a shared one, while another process does the same.
+const RETRY_AFTER: Duration = Duration::from_millis(20);
+
+/// Opens the database at `path` for writing, creating it, its folder and its tables as needed.
+pub(crate) fn open(path: &Path, migrations: &[Migrations]) -> Result<Connection, OpenError> {
+    create(path)?;
+    let opened = connect(path).and_then(|mut db| {
+        let prepared = prepare(&mut db, migrations)?;
+        Ok(prepared.map(|()| db))
+    });
+    let path = path.to_owned();
+    match opened {
+        Ok(Ok(db)) => Ok(db),
+        Ok(Err(Refused::Damaged(finding))) => Err(OpenError::Damaged { path, finding }),
+        Ok(Err(Refused::Foreign)) => Err(OpenError::Foreign { path }),
+        Ok(Err(Refused::Newer)) => Err(OpenError::Newer { path }),
+        Err(error) => Err(match StoreError::from(error) {
+            StoreError::Damaged => OpenError::Damaged {
+                path,
+                finding: "it is not a whole SQLite database".to_owned(),
+            },
+            source => OpenError::Unusable { path, source },
+        }),
+    }
+}
+
+/// Another connection to a database that [`open`] prepared, which writes nothing.
+pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+    let db = connect(path)?;
+    db.pragma_update(None, "query_only", true)?;
+    Ok(db)
+}
+
+/// Why a file that could be read is left alone.
+enum Refused {
+    Damaged(String),
+    Foreign,
+    Newer,
+}
+
+impl From<Newer> for Refused {
+    fn from(_: Newer) -> Self {
+        Self::Newer
+    }
+}
+
+/// What people tell their agents is nobody else's business, so only they may read it.
+fn create(path: &Path) -> Result<(), OpenError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| OpenError::Create { path, source }
+    };
+    let mut folders = DirBuilder::new();
+    let mut options = OpenOptions::new();
+    folders.recursive(true);
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+
+        folders.mode(0o700);
+        options.mode(0o600);
+    }
+    if let Some(folder) = path.parent() {
+        folders.create(folder).map_err(failed(folder))?;
+    }
+    match options.open(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    // Not created here, so that a file that was taken away is missed. Each connection is used by
+    // one thread at a time.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags)?;
+    db.busy_timeout(BUSY_TIMEOUT)?;
+    db.pragma_update(None, "foreign_keys", true)?;
+    // With less, a write-ahead log is not synced at every commit, and a power cut takes away what
+    // was acknowledged.
+    db.pragma_update(None, "synchronous", "FULL")?;
+    // What other systems do at a sync, macOS does only if told.
+    db.pragma_update(None, "fullfsync", true)?;
+    Ok(db)
+}
+
+fn prepare(
+    db: &mut Connection,
+    migrations: &[Migrations],
+) -> rusqlite::Result<Result<(), Refused>> {
+    let current = match state(db, migrations)? {
+        Ok(State::Current) => true,
+        Ok(State::Empty | State::Older) => false,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    if let Err(finding) = check(db)? {
+        return Ok(Err(Refused::Damaged(finding)));
+    }
+    share(db)?;
+    if current {
+        return Ok(Ok(()));
+    }
+    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been faster.
+    match state(&transaction, migrations)? {
+        Ok(State::Empty) => {
+            transaction.execute_batch(
+                "CREATE TABLE migrations (
+                     owner TEXT NOT NULL,
+                     step INTEGER NOT NULL,
+                     PRIMARY KEY (owner, step)
+                 ) STRICT, WITHOUT ROWID",
+            )?;
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            transaction.pragma_update(None, "user_version", FORMAT)?;
+        }
+        Ok(State::Older | State::Current) => {}
+        Err(refused) => return Ok(Err(refused)),
+    }
+    for migrations in migrations {
+        migrations.run(&transaction)?;
+    }
+    transaction.commit()?;
+    Ok(Ok(()))
+}
+
+enum State {
+    Empty,
+    Older,
+    Current,
+}
+
+fn state(db: &Connection, migrations: &[Migrations]) -> rusqlite::Result<Result<State, Refused>> {
+    let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if tables == 0 {
+        return Ok(Ok(State::Empty));
+    }
+    if number("application_id")? != APPLICATION_ID {
+        return Ok(Err(Refused::Foreign));
+    }
+    if number("user_version")? > FORMAT {
+        return Ok(Err(Refused::Newer));
+    }
+    let mut state = State::Current;
+    for migrations in migrations {
+        match migrations.pending(db)? {
+            Ok(true) => state = State::Older,
+            Ok(false) => {}
+            Err(newer) => return Ok(Err(newer.into())),
+        }
+    }
+    Ok(Ok(state))
+}
+
+/// Looks for damage. The first finding is enough.
+fn check(db: &Connection) -> rusqlite::Result<Result<(), String>> {
+    let finding: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    Ok(if finding == "ok" {
+        Ok(())
+    } else {
+        Err(finding)
+    })
+}
+
+/// Lets readers go on while somebody writes.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "stores are opened before anything else runs, and SQLite itself does not wait here"
+)]
+fn share(db: &Connection) -> rusqlite::Result<()> {
+    let mut patience = BUSY_TIMEOUT;
+    loop {
+        let changed = db.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()));
+        match changed {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && patience > RETRY_AFTER =>
+            {
+                patience -= RETRY_AFTER;
+                std::thread::sleep(RETRY_AFTER);
+            }
+            changed => return changed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! What can go wrong with a database, in words that tell what to do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+use rusqlite::ErrorCode;
+
+/// Why something could not be read or written. Whatever it is, nothing was written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Somebody else writes, and does not come to an end. A later try may succeed.
+    #[error("the database is busy with other work; try again later")]
+    Busy,
+    /// There is no room left.
+    #[error("the disk is full, so nothing was written; make room and try again")]
+    Full,
+    /// The file or its folder may not be written.
+    #[error("the database is read-only; check the permissions of its file and folder")]
+    ReadOnly,
+    /// The file is no longer what it was.
+    #[error("the database file is damaged; stop Plexus and put a backup in its place")]
+    Damaged,
+    /// The disk does not do as it is told.
+    #[error("the database file cannot be accessed; check the disk that it is on")]
+    Disk(#[source] rusqlite::Error),
+    /// Anything else, which is a mistake in the program.
+    #[error("the database refused a statement")]
+    Statement(#[source] rusqlite::Error),
+    /// The work panicked, or the program is about to end.
+    #[error("the work on the database was given up")]
+    Abandoned,
+}
+
+impl StoreError {
+    /// Whether the same call may succeed later without anybody's doing.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Busy)
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
+            Some(ErrorCode::DiskFull) => Self::Full,
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged,
+            Some(ErrorCode::CannotOpen | ErrorCode::SystemIoFailure) => Self::Disk(error),
+            _ => Self::Statement(error),
+        }
+    }
+}
+
+/// Why a database cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Its folder or its file cannot be created.
+    #[error("cannot create {}", path.display())]
+    Create {
+        /// What was to be created.
+        path: PathBuf,
+        /// Why it was not.
+        source: io::Error,
+    },
+    /// The file is damaged.
+    #[error(
+        "{} is damaged ({finding}); move it away and put a backup in its place",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        finding: String,
+    },
+    /// The file was written by another program.
+    #[error("{} is no database of Plexus; name another file", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file was written by a newer version.
+    #[error(
+        "{} was written by a newer version of Plexus; upgrade Plexus or name another file",
+        path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is what it should be, but cannot be used now.
+    #[error("cannot open {}: {source}", path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// Why it cannot be used.
+        source: StoreError,
+    },
+}

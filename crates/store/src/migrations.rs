@@ -1,0 +1,54 @@
+//! How tables come to be, and change.
+
+use std::cmp::Ordering;
+
+use rusqlite::{Connection, Transaction};
+
+/// The tables of one part of the program, as the steps that led to them.
+///
+/// Steps are only ever added: what a released version has run is never edited.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::exhaustive_structs, reason = "a constant of its user")]
+pub struct Migrations {
+    /// Whose tables these are. Nobody else's have this name.
+    pub owner: &'static str,
+    /// One or more SQL statements each, in order.
+    pub steps: &'static [&'static str],
+}
+
+/// The file has steps that this program does not know.
+#[derive(Debug)]
+pub(crate) struct Newer;
+
+impl Migrations {
+    /// Whether `db` lacks some of the steps.
+    pub(crate) fn pending(&self, db: &Connection) -> rusqlite::Result<Result<bool, Newer>> {
+        let known = u32::try_from(self.steps.len()).unwrap_or(u32::MAX);
+        Ok(match self.done(db)?.cmp(&known) {
+            Ordering::Less => Ok(true),
+            Ordering::Equal => Ok(false),
+            Ordering::Greater => Err(Newer),
+        })
+    }
+
+    /// Runs what has not been run yet.
+    pub(crate) fn run(&self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+        let done = self.done(transaction)?;
+        for (step, statements) in (1..).zip(self.steps).filter(|(step, _)| *step > done) {
+            transaction.execute_batch(statements)?;
+            transaction.execute(
+                "INSERT INTO migrations (owner, step) VALUES (?1, ?2)",
+                (self.owner, step),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn done(&self, db: &Connection) -> rusqlite::Result<u32> {
+        db.query_row(
+            "SELECT count(*) FROM migrations WHERE owner = ?1",
+            [self.owner],
+            |row| row.get(0),
+        )
+    }
+}

@@ -1,0 +1,254 @@
+use std::sync::mpsc;
+
+use tempfile::TempDir;
+
+use super::*;
+
+const COUNTERS: Migrations = Migrations {
+    owner: "counters",
+    steps: &[
+        "CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
+              CREATE TABLE labels (
+                  counter TEXT NOT NULL REFERENCES counters (name),
+                  label TEXT NOT NULL
+              ) STRICT",
+    ],
+};
+
+fn store() -> (TempDir, Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("plexus.db"), &[COUNTERS]).unwrap();
+    (folder, store)
+}
+
+fn count(transaction: &Transaction<'_>) -> Result<(), StoreError> {
+    transaction.execute(
+        "INSERT INTO counters VALUES ('c', 1) ON CONFLICT DO UPDATE SET value = value + 1",
+        [],
+    )?;
+    Ok(())
+}
+
+fn counted(db: &Connection) -> Result<i64, StoreError> {
+    let sum = "SELECT coalesce(sum(value), 0) FROM counters";
+    Ok(db.query_row(sum, [], |row| row.get(0))?)
+}
+
+/// Lets a statement fail at once instead of after five seconds.
+async fn impatient(store: &Store) {
+    let set = |transaction: &Transaction<'_>| -> Result<(), StoreError> {
+        Ok(transaction.busy_timeout(Duration::ZERO)?)
+    };
+    store.write(set).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_written_can_be_read() {
+    let (_folder, store) = store();
+    assert_eq!(store.read(counted).await.unwrap(), 0);
+    store.write(count).await.unwrap();
+    assert_eq!(store.read(counted).await.unwrap(), 1);
+    let again = Store::open(store.path(), &[COUNTERS]).unwrap();
+    assert_eq!(again.read(counted).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn work_that_fails_or_panics_changes_nothing() {
+    let (_folder, store) = store();
+    let failed = store
+        .write(|transaction| {
+            count(transaction)?;
+            Err::<(), _>(StoreError::Full)
+        })
+        .await;
+    assert!(matches!(failed, Err(StoreError::Full)));
+
+    let panicked = store
+        .write(|transaction| -> Result<(), StoreError> {
+            count(transaction)?;
+            panic!("on purpose")
+        })
+        .await;
+    assert!(matches!(panicked, Err(StoreError::Abandoned)));
+    let panicked = store
+        .read(|_| -> Result<(), StoreError> { panic!("on purpose") })
+        .await;
+    assert!(matches!(panicked, Err(StoreError::Abandoned)));
+
+    assert_eq!(store.read(counted).await.unwrap(), 0);
+    store.write(count).await.unwrap();
+    assert_eq!(store.read(counted).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn references_are_kept() {
+    let (_folder, store) = store();
+    let dangling = store
+        .write(|transaction| {
+            transaction.execute("INSERT INTO labels VALUES ('nobody', 'x')", [])?;
+            Ok::<_, StoreError>(())
+        })
+        .await;
+    assert!(matches!(dangling, Err(StoreError::Statement(_))));
+}
+
+/// Neither a reader nor a writer is held up by the other.
+#[tokio::test]
+async fn a_reader_sees_one_moment() {
+    let (_folder, store) = store();
+    let (begun, has_begun) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel();
+    let reading = store.read(move |db| {
+        let before = counted(db)?;
+        begun.send(()).unwrap();
+        may_go_on.recv().unwrap();
+        Ok::<_, StoreError>((before, counted(db)?))
+    });
+    let writing = async {
+        tokio::task::spawn_blocking(move || has_begun.recv())
+            .await
+            .unwrap()
+            .unwrap();
+        store.write(count).await.unwrap();
+        go_on.send(()).unwrap();
+    };
+    let (read, ()) = tokio::join!(reading, writing);
+    assert_eq!(read.unwrap(), (0, 0));
+    assert_eq!(store.read(counted).await.unwrap(), 1);
+}
+
+/// A caller that gives up before its turn has changed nothing, one that gives up later everything.
+#[tokio::test]
+async fn dropping_a_write_never_leaves_half_of_it() {
+    let (_folder, store) = store();
+    let (begun, has_begun) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel();
+    let running = store.write(move |transaction| {
+        count(transaction)?;
+        begun.send(()).unwrap();
+        may_go_on.recv().unwrap();
+        count(transaction)
+    });
+    {
+        let mut running = std::pin::pin!(running);
+        let started = tokio::task::spawn_blocking(move || has_begun.recv());
+        tokio::select! {
+            biased;
+            _ = &mut running => unreachable!("it waits"),
+            started = started => started.unwrap().unwrap(),
+        }
+        let mut waiting = std::pin::pin!(store.write(count));
+        assert!(futures_poll(waiting.as_mut()).await.is_none());
+    }
+    go_on.send(()).unwrap();
+    // The next writer waits for the one whose caller has gone.
+    store.write(count).await.unwrap();
+    assert_eq!(store.read(counted).await.unwrap(), 3);
+}
+
+/// What a future gives if it is polled once.
+async fn futures_poll<F: Future>(mut future: std::pin::Pin<&mut F>) -> Option<F::Output> {
+    std::future::poll_fn(|context| {
+        std::task::Poll::Ready(match future.as_mut().poll(context) {
+            std::task::Poll::Ready(output) => Some(output),
+            std::task::Poll::Pending => None,
+        })
+    })
+    .await
+}
+
+/// Two stores on one file are to each other what two processes are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn writers_of_several_processes_take_turns() {
+    let (_folder, one) = store();
+    let other = Store::open(one.path(), &[COUNTERS]).unwrap();
+    let mut writing = tokio::task::JoinSet::new();
+    for store in [&one, &other] {
+        for _ in 0..50 {
+            let store = store.clone();
+            writing.spawn(async move { store.write(count).await });
+        }
+    }
+    while let Some(written) = writing.join_next().await {
+        written.unwrap().unwrap();
+    }
+    assert_eq!(one.read(counted).await.unwrap(), 100);
+}
+
+#[tokio::test]
+async fn a_locked_database_is_busy() {
+    let (_folder, store) = store();
+    impatient(&store).await;
+    let other = Connection::open(store.path()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let error = store.write(count).await.unwrap_err();
+    assert!(error.is_retryable(), "{error}");
+    assert_eq!(store.read(counted).await.unwrap(), 0);
+    other.execute_batch("ROLLBACK").unwrap();
+    store.write(count).await.unwrap();
+}
+
+/// A caller's patience ends, even if those before it never do.
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_forever() {
+    let (_folder, store) = store();
+    let turn = store.inner.writer.lock().await;
+    let error = store.write(count).await.unwrap_err();
+    assert!(matches!(error, StoreError::Busy));
+    drop(turn);
+
+    let readers = u32::try_from(READERS).unwrap();
+    let permits = store.inner.reading.acquire_many(readers).await.unwrap();
+    let error = store.read(counted).await.unwrap_err();
+    assert!(matches!(error, StoreError::Busy));
+    drop(permits);
+    assert_eq!(store.read(counted).await.unwrap(), 0);
+}
+
+/// `max_page_count` makes SQLite find the disk full when the file has that many pages.
+#[tokio::test]
+async fn a_full_disk_takes_nothing_away() {
+    let (_folder, store) = store();
+    store.write(count).await.unwrap();
+    let fill = |transaction: &Transaction<'_>| -> Result<(), StoreError> {
+        count(transaction)?;
+        transaction.pragma_update(None, "max_page_count", 1)?;
+        let text = "x".repeat(100_000);
+        transaction.execute("INSERT INTO labels VALUES ('c', ?1)", [text])?;
+        Ok(())
+    };
+    let error = store.write(fill).await.unwrap_err();
+    assert!(matches!(error, StoreError::Full), "{error:?}");
+    assert!(error.to_string().contains("make room"));
+    assert_eq!(store.read(counted).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_read_only_database_can_still_be_read() {
+    let (_folder, store) = store();
+    store.write(count).await.unwrap();
+    let protect = |transaction: &Transaction<'_>| -> Result<(), StoreError> {
+        Ok(transaction.pragma_update(None, "query_only", true)?)
+    };
+    store.write(protect).await.unwrap();
+    let error = store.write(count).await.unwrap_err();
+    assert!(matches!(error, StoreError::ReadOnly), "{error:?}");
+    assert_eq!(store.read(counted).await.unwrap(), 1);
+}
+
+/// Damage that comes while the file is open is told, too.
+#[tokio::test]
+async fn a_database_damaged_under_way_says_so() {
+    let (_folder, store) = store();
+    store.write(count).await.unwrap();
+    let checkpoint = Connection::open(store.path()).unwrap();
+    checkpoint
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .unwrap();
+    drop(checkpoint);
+    let length = std::fs::metadata(store.path()).unwrap().len();
+    let noise = vec![0xa5; usize::try_from(length).unwrap()];
+    std::fs::write(store.path(), noise).unwrap();
+    let error = store.read(counted).await.unwrap_err();
+    assert!(matches!(error, StoreError::Damaged), "{error:?}");
+}

@@ -1,0 +1,141 @@
+//! An MCP server on standard input and output that does what a script says, right or wrong.
+//!
+//! `scripted-server ADDRESS SCRIPT` connects to the test at ADDRESS, to which it repeats every line
+//! that it is sent, and from which it takes further steps, one JSON value per line. The script is
+//! that of [`plexus_testkit::server::Script`], as JSON.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use plexus_testkit::server::{Script, Step};
+use serde_json::{Value, json};
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error.to_string());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Failure> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(address), Some(script)) = (arguments.next(), arguments.next()) else {
+        return Err("usage: scripted-server ADDRESS SCRIPT".into());
+    };
+    let script: Script = serde_json::from_str(&script)?;
+    let mut test = TcpStream::connect(address)?;
+    writeln!(test, "{}", std::process::id())?;
+    let directions = BufReader::new(test.try_clone()?);
+    std::thread::spawn(move || follow(directions));
+
+    for step in &script.start {
+        perform(step, &Value::Null);
+    }
+    let mut times: HashMap<String, usize> = HashMap::new();
+    for line in io::stdin().lock().lines() {
+        let line = line?;
+        writeln!(test, "{line}")?;
+        let message: Value = serde_json::from_str(&line)?;
+        let method = message.get("method").and_then(Value::as_str);
+        let Some(rule) = method.and_then(|method| script.on.get(method)) else {
+            continue;
+        };
+        let time = times.entry(method.unwrap_or_default().to_owned());
+        let time = time.and_modify(|time| *time += 1).or_default();
+        for step in rule.get(*time).or(rule.last()).into_iter().flatten() {
+            perform(step, &message);
+        }
+    }
+    Ok(())
+}
+
+/// Does what the test says while it runs.
+fn follow(directions: BufReader<TcpStream>) {
+    for line in directions.lines().map_while(Result::ok) {
+        match serde_json::from_str(&line) {
+            Ok(step) => perform(&step, &Value::Null),
+            Err(error) => complain(&format!("{error}: {line}")),
+        }
+    }
+}
+
+/// Does one thing; `message` is what it reacts to. A reader that went away is no failure.
+fn perform(step: &Step, message: &Value) {
+    let id = message.get("id");
+    match step {
+        Step::Result(result) => say(&json!({"jsonrpc": "2.0", "id": id, "result": result})),
+        Step::Error(error) => say(&json!({"jsonrpc": "2.0", "id": id, "error": error})),
+        Step::Echo => {
+            let echo = message.get("params");
+            say(&json!({"jsonrpc": "2.0", "id": id, "result": {"content": [], "echo": echo}}));
+        }
+        Step::Say(message) => say(message),
+        Step::Print(line) => print(&format!("{line}\n")),
+        Step::Write(text) => print(text),
+        Step::Complain(line) => drop(writeln!(io::stderr(), "{line}")),
+        Step::Flood(message) => flood(message),
+        Step::EndlessLine => {
+            let piece = "x".repeat(1 << 16);
+            while io::stdout().write_all(piece.as_bytes()).is_ok() {}
+            hang();
+        }
+        Step::CloseOutput => close(rustix::stdio::dup2_stdout),
+        Step::CloseInput => {
+            close(rustix::stdio::dup2_stdin);
+            hang();
+        }
+        Step::Hang => hang(),
+        Step::Exit(code) => exit(*code),
+        other => complain(&format!("cannot do {other:?}")),
+    }
+}
+
+fn say(message: &Value) {
+    print(&format!("{message}\n"));
+}
+
+fn print(text: &str) {
+    let mut stdout = io::stdout().lock();
+    drop(stdout.write_all(text.as_bytes()));
+    drop(stdout.flush());
+}
+
+fn flood(message: &Value) {
+    let lines = Arc::new(format!("{message}\n").repeat(100));
+    std::thread::spawn(move || while io::stdout().lock().write_all(lines.as_bytes()).is_ok() {});
+}
+
+/// Puts nothing in the place of a pipe.
+fn close(replace: impl FnOnce(File) -> rustix::io::Result<()>) {
+    let nothing = File::options().read(true).write(true).open("/dev/null");
+    let closed = nothing.and_then(|nothing| Ok(replace(nothing)?));
+    if let Err(error) = closed {
+        complain(&error.to_string());
+    }
+}
+
+fn complain(what: &str) {
+    drop(writeln!(io::stderr(), "scripted-server: {what}"));
+}
+
+fn hang() {
+    // A thread may be woken without a reason.
+    #[expect(clippy::infinite_loop, reason = "what it is for")]
+    loop {
+        std::thread::park();
+    }
+}
+
+#[expect(clippy::exit, reason = "a script may end the program at any place")]
+fn exit(code: i32) {
+    std::process::exit(code);
+}

@@ -1,0 +1,96 @@
+//! What a server was sent, to be looked at later or waited for.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use crate::patience::within;
+
+/// Everything that was sent, in order. All clones are one.
+#[derive(Debug)]
+pub(super) struct Record<T> {
+    entries: Arc<Mutex<Vec<Entry<T>>>>,
+    grown: watch::Sender<()>,
+    /// Says when nothing more will come.
+    over: watch::Sender<bool>,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    value: T,
+    taken: bool,
+}
+
+impl<T> Clone for Record<T> {
+    fn clone(&self) -> Self {
+        Self {
+            entries: Arc::clone(&self.entries),
+            grown: self.grown.clone(),
+            over: self.over.clone(),
+        }
+    }
+}
+
+impl<T> Default for Record<T> {
+    fn default() -> Self {
+        Self {
+            entries: Arc::default(),
+            grown: watch::Sender::default(),
+            over: watch::Sender::default(),
+        }
+    }
+}
+
+impl<T: Clone> Record<T> {
+    pub(super) fn add(&self, value: T) {
+        self.lock().push(Entry {
+            value,
+            taken: false,
+        });
+        self.grown.send_replace(());
+    }
+
+    pub(super) fn finish(&self) {
+        self.over.send_replace(true);
+        self.grown.send_replace(());
+    }
+
+    /// Waits until nothing more will come.
+    pub(super) async fn finished(&self, what: &str) {
+        let mut over = self.over.subscribe();
+        let waited = within(what, over.wait_for(|over| *over)).await;
+        drop(waited);
+    }
+
+    pub(super) fn all(&self) -> Vec<T> {
+        self.lock()
+            .iter()
+            .map(|entry| entry.value.clone())
+            .collect()
+    }
+
+    /// Waits for the first entry of this kind that was not waited for before.
+    pub(super) async fn take(&self, what: &str, is_wanted: impl Fn(&T) -> bool) -> T {
+        let mut grown = self.grown.subscribe();
+        loop {
+            {
+                let mut entries = self.lock();
+                let wanted = |entry: &&mut Entry<T>| !entry.taken && is_wanted(&entry.value);
+                if let Some(entry) = entries.iter_mut().find(wanted) {
+                    entry.taken = true;
+                    return entry.value.clone();
+                }
+            }
+            assert!(
+                !*self.over.borrow(),
+                "the server ended without being sent {what}"
+            );
+            let grown = within(what, grown.changed()).await;
+            assert!(grown.is_ok(), "the record keeps its own sender");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Entry<T>>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

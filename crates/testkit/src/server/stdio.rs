@@ -1,0 +1,146 @@
+//! A scripted program, and the test's line to it.
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpListener;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+
+use super::record::Record;
+use super::{Script, Step, built};
+use crate::patience::within;
+
+/// A server that speaks on its standard input and output, as often as it is started.
+#[derive(Debug)]
+pub struct StdioServer {
+    listener: TcpListener,
+    arguments: Vec<String>,
+}
+
+impl StdioServer {
+    /// A server that follows `script`.
+    pub async fn new(script: impl Into<Script>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.unwrap_or_else(|error| panic!("no port: {error}"));
+        let address = listener.local_addr();
+        let address = address.unwrap_or_else(|error| panic!("no address: {error}"));
+        let script = serde_json::to_string(&script.into());
+        let script = script.unwrap_or_else(|error| panic!("no script: {error}"));
+        Self {
+            listener,
+            arguments: vec![address.to_string(), script],
+        }
+    }
+
+    /// The program to start.
+    pub fn command() -> String {
+        built("scripted-server").display().to_string()
+    }
+
+    /// What to start it with.
+    pub fn arguments(&self) -> &[String] {
+        &self.arguments
+    }
+
+    /// The next process that was started.
+    pub async fn process(&self) -> Process {
+        let accepted = within("the server to be started", self.listener.accept()).await;
+        let (stream, _) = accepted.unwrap_or_else(|error| panic!("no line to it: {error}"));
+        let (reading, writing) = stream.into_split();
+        let mut lines = BufReader::new(reading).lines();
+        let first = within("its first words", lines.next_line()).await;
+        let pid = first.ok().flatten().and_then(|pid| pid.parse().ok());
+        let received = Record::default();
+        let mut reader = JoinSet::new();
+        reader.spawn(read(lines, received.clone()));
+        Process {
+            pid: pid.unwrap_or_else(|| panic!("the server did not say its number")),
+            received,
+            directions: Mutex::new(writing),
+            _reader: reader,
+        }
+    }
+
+    /// Fails if a further process was started.
+    pub async fn assert_not_started_again(&self) {
+        let waiting = tokio::time::timeout(std::time::Duration::ZERO, self.listener.accept()).await;
+        assert!(waiting.is_err(), "the server was started once more");
+    }
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct Process {
+    pid: u32,
+    received: Record<Value>,
+    directions: Mutex<OwnedWriteHalf>,
+    _reader: JoinSet<()>,
+}
+
+impl Process {
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The next message with `method`.
+    pub async fn received(&self, method: &str) -> Value {
+        let wanted = |message: &Value| message["method"] == method;
+        self.received.take(method, wanted).await
+    }
+
+    /// The answer to the server's own request `id`.
+    pub async fn answer(&self, id: &Value) -> Value {
+        let wanted = |message: &Value| message["id"] == *id && message["method"].is_null();
+        self.received.take("an answer", wanted).await
+    }
+
+    /// Every message so far.
+    pub fn all(&self) -> Vec<Value> {
+        self.received.all()
+    }
+
+    /// The methods of all messages so far that have one.
+    pub fn methods(&self) -> Vec<String> {
+        let method = |message: &Value| message["method"].as_str().map(str::to_owned);
+        self.all().iter().filter_map(method).collect()
+    }
+
+    /// Has the server do something now.
+    pub async fn perform(&self, step: Step) {
+        let line = serde_json::to_string(&step).unwrap_or_default() + "\n";
+        let mut directions = self.directions.lock().await;
+        let written = directions.write_all(line.as_bytes()).await;
+        assert!(written.is_ok(), "the server has ended");
+    }
+
+    /// Sends a message.
+    pub async fn say(&self, message: Value) {
+        self.perform(Step::Say(message)).await;
+    }
+
+    /// Answers a request.
+    pub async fn reply(&self, request: &Value, result: Value) {
+        let message = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
+        self.say(message).await;
+    }
+
+    /// Answers a request with an error.
+    pub async fn refuse(&self, request: &Value, error: Value) {
+        let message = json!({"jsonrpc": "2.0", "id": request["id"], "error": error});
+        self.say(message).await;
+    }
+
+    /// Waits until the process is no more.
+    pub async fn ended(&self) {
+        self.received.finished("the server to end").await;
+    }
+}
+
+async fn read(mut lines: tokio::io::Lines<BufReader<OwnedReadHalf>>, received: Record<Value>) {
+    while let Ok(Some(line)) = lines.next_line().await {
+        received.add(serde_json::from_str(&line).unwrap_or(Value::String(line)));
+    }
+    received.finish();
+}

@@ -1,0 +1,13 @@
+// The one tool of the echo servers, which both TypeScript SDKs take in the same form.
+
+import { z } from "zod";
+
+/** Registers the tool, and gives the server back. */
+export function addEcho(server) {
+  server.registerTool(
+    "echo",
+    { description: "Says what it is told", inputSchema: z.object({ text: z.string() }) },
+    ({ text }) => ({ content: [{ type: "text", text: `echo: ${text}` }] }),
+  );
+  return server;
+}

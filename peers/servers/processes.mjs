@@ -1,0 +1,43 @@
+// Processes found by a mark in their environment, which all that they start inherits.
+
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { setTimeout as pause } from "node:timers/promises";
+
+const VARIABLE = "PLEXUS_VISIT";
+const LOOK_EVERY = 50;
+
+/** Whether this system lets us look. */
+export const visible = existsSync("/proc/self/environ");
+
+/** The variable that marks a process. */
+export function marking(mark) {
+  return { [VARIABLE]: mark };
+}
+
+/** The processes that carry the mark. */
+export function marked(mark) {
+  const variable = `${VARIABLE}=${mark}`;
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .filter((id) => read(`/proc/${id}/environ`).includes(variable))
+    .map((id) => ({ id: Number(id), command: read(`/proc/${id}/cmdline`).join(" ").trim() }));
+}
+
+/** Waits until no process carries the mark; gives those that still do after `limit` milliseconds. */
+export async function leftBehind(mark, limit) {
+  const end = performance.now() + limit;
+  for (;;) {
+    const left = marked(mark);
+    if (left.length === 0 || performance.now() > end) return left;
+    await pause(LOOK_EVERY);
+  }
+}
+
+/** The parts of a file of /proc. A process that has just ended, or is not ours to look at, has none. */
+function read(file) {
+  try {
+    return readFileSync(file, "utf8").split("\0");
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,92 @@
+//! What a visit found.
+
+use plexus_client::{Misdeeds, Upstream};
+use plexus_mcp::messages::CallToolResult;
+use plexus_service::{Outcome, Section, Service};
+use serde::Serialize;
+
+/// What is known of a connected server. Kinds of oddities are shown as the client edge names them.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Findings {
+    state: String,
+    reason: Option<String>,
+    name: String,
+    revision: Option<&'static str>,
+    tools: usize,
+    resources: usize,
+    templates: usize,
+    prompts: usize,
+    quirks: Vec<String>,
+    quarantined: Vec<String>,
+    oddities: Vec<String>,
+    misdeeds: Option<String>,
+    called: Option<Called>,
+}
+
+/// How a call ended.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Called {
+    /// The tool's text.
+    Text(String),
+    /// The text of a tool that says it failed.
+    ToolError(String),
+    /// Why there is no result.
+    Fault(String),
+}
+
+impl Findings {
+    pub(crate) fn of(upstream: &Upstream, outcome: Option<Outcome>) -> Self {
+        let status = upstream.status().borrow().clone();
+        let catalogue = upstream.catalogue().borrow().clone();
+        let count = |section| catalogue.list(section).entries().len();
+        let report = upstream.report();
+        let facts = report.as_ref().map(|report| &report.facts);
+        Self {
+            state: status.state.to_string(),
+            reason: status.reason,
+            name: catalogue.identity.name.clone(),
+            revision: facts.map(|facts| facts.revision.as_str()),
+            tools: count(Section::Tools),
+            resources: count(Section::Resources),
+            templates: count(Section::Templates),
+            prompts: count(Section::Prompts),
+            quirks: named(report.iter().flat_map(|report| &report.quirks)),
+            quarantined: named(report.iter().flat_map(|report| &report.quarantined)),
+            oddities: named(report.iter().flat_map(|report| &report.oddities)),
+            misdeeds: report
+                .map(|report| report.misdeeds)
+                .filter(|misdeeds| *misdeeds != Misdeeds::default())
+                .map(|misdeeds| format!("{misdeeds:?}")),
+            called: outcome.map(Called::from),
+        }
+    }
+}
+
+impl From<Outcome> for Called {
+    fn from(outcome: Outcome) -> Self {
+        let result = match outcome {
+            Ok(result) => result,
+            Err(fault) => return Self::Fault(fault.to_string()),
+        };
+        match result.decode::<CallToolResult>() {
+            Ok(result) if result.is_error => Self::ToolError(text(&result)),
+            Ok(result) => Self::Text(text(&result)),
+            Err(error) => Self::Fault(format!("the result cannot be read: {error}")),
+        }
+    }
+}
+
+fn text(result: &CallToolResult) -> String {
+    let texts: Vec<_> = result
+        .content
+        .iter()
+        .filter_map(|block| block.as_text())
+        .collect();
+    texts.join("\n")
+}
+
+fn named<'a>(items: impl Iterator<Item = &'a (impl std::fmt::Debug + 'a)>) -> Vec<String> {
+    items.map(|item| format!("{item:?}")).collect()
+}

@@ -1,0 +1,98 @@
+//! Connects to one MCP server through the client edge, looks at what it offers, calls one of its
+//! tools, and says on one line of JSON what came of it.
+//!
+//! `visit-server PLAN`, where the plan is JSON: see [`Plan`].
+
+mod findings;
+mod plan;
+mod questions;
+
+use std::future::{self, Future};
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use plexus_client::Upstream;
+use plexus_mcp::messages::CallToolParams;
+use plexus_mcp::{Revision, method};
+use plexus_service::{Call, EventSender, Outcome, Peer, Principal, Service};
+use serde_json::json;
+use tokio::signal::ctrl_c;
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+use findings::Findings;
+use plan::Plan;
+
+/// What shells expect of a process that Ctrl-C ended.
+const INTERRUPTED: u8 = 128 + 2;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<ExitCode> {
+    let plan = std::env::args()
+        .nth(1)
+        .context("usage: visit-server PLAN")?;
+    let plan: Plan = serde_json::from_str(&plan).context("the plan cannot be read")?;
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::from_default_env())
+        .with_writer(io::stderr)
+        .init();
+
+    let upstream = Upstream::new(plan.definition()?);
+    let interrupted = async { ctrl_c().await };
+    let exit_code = tokio::select! {
+        visited = visit(&upstream, &plan) => visited?,
+        interrupted = interrupted => {
+            interrupted?;
+            ExitCode::from(INTERRUPTED)
+        }
+    };
+    upstream.disconnect().await;
+    Ok(exit_code)
+}
+
+async fn visit(upstream: &Upstream, plan: &Plan) -> anyhow::Result<ExitCode> {
+    if let Err(error) = upstream.connect().await {
+        report(&json!({ "error": error.to_string() }))?;
+        return Ok(ExitCode::FAILURE);
+    }
+    let outcome = match &plan.call {
+        Some(params) => Some(call(upstream, plan, params).await),
+        None => None,
+    };
+    report(&Findings::of(upstream, outcome))?;
+    if plan.stay {
+        future::pending::<()>().await;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn call(
+    upstream: &Upstream,
+    plan: &Plan,
+    params: &CallToolParams,
+) -> impl Future<Output = Outcome> {
+    let peer = Peer::new(
+        Revision::V2026_07_28,
+        plan.capabilities.clone(),
+        None,
+        Principal::anonymous(),
+    );
+    let (events, asked) = EventSender::channel(Arc::new(peer), false, None);
+    let call = Call::new(
+        method::TOOLS_CALL,
+        Some(params.to_raw()),
+        events,
+        CancellationToken::new(),
+    );
+    let outcome = upstream.call(call);
+    async { tokio::join!(outcome, questions::answer_all(asked)).0 }
+}
+
+fn report(findings: &impl serde::Serialize) -> anyhow::Result<()> {
+    let mut line = serde_json::to_vec(findings)?;
+    line.push(b'\n');
+    io::stdout().write_all(&line)?;
+    Ok(())
+}

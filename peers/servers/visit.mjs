@@ -1,0 +1,172 @@
+// One visit: the visitor is started, says what it found, and is ended in one of three ways, after
+// which nothing that it started may be left.
+
+import { spawnSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { createInterface } from "node:readline";
+
+import { ended, start, within } from "../../conformance/children.mjs";
+import { root } from "../../conformance/fixture.mjs";
+import { leftBehind, marked, marking, visible } from "./processes.mjs";
+import { servers } from "./servers.mjs";
+
+const START_LIMIT = 30_000;
+const VISIT_LIMIT = 60_000;
+const END_LIMIT = 15_000;
+// A visitor that ends in good order leaves nothing; what is killed with it needs a moment to go.
+const CLEAN_LIMIT = 500;
+const KILLED_LIMIT = 5_000;
+
+/** The visitor, the guard of the server's processes, and the server. */
+const PROCESSES = 3;
+
+/** How a visit can end, and what the visitor's end must then look like. */
+export const endings = {
+  "by itself": { exit: 0, limit: CLEAN_LIMIT },
+  "Ctrl-C": { signal: "SIGINT", exit: 130, limit: CLEAN_LIMIT },
+  killed: { signal: "SIGKILL", exit: "SIGKILL", limit: KILLED_LIMIT },
+};
+
+/** Visits the server called `name`, and gives what was found, and a list of what is wrong. */
+export async function visit(visitor, name, ending, page) {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "plexus-visit-")));
+  try {
+    spawnSync("git", ["init", "--quiet", folder]);
+    const port = String(await freePort());
+    const server = servers({ folder, port, page }).find((server) => server.name === name);
+    const env = { ...process.env, HOME: folder, PATH: join(root, ".tools", "bin") + delimiter + process.env.PATH };
+    return await new Visit(server, endings[ending], { visitor, folder, port, env }).run();
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+class Visit {
+  #server;
+  #ending;
+  #place;
+  #mark = randomUUID();
+  #faults = [];
+
+  constructor(server, ending, place) {
+    this.#server = server;
+    this.#ending = ending;
+    this.#place = place;
+  }
+
+  async run() {
+    const { stdio, http, sse } = this.#server;
+    if (stdio) return this.#visit({ stdio });
+
+    const child = await this.#serve(http ?? sse);
+    const address = { url: `http://127.0.0.1:${this.#place.port}${(http ?? sse).path}` };
+    const outcome = await this.#visit(http ? { http: address } : { sse: address });
+    if (child.exitCode !== null) this.#faults.push("the server did not survive the visit");
+    child.kill("SIGKILL");
+    await ended(child);
+    return outcome;
+  }
+
+  /** Starts a server that listens, and waits until it does. It is not the visitor's to end. */
+  async #serve({ command, args, env }) {
+    const options = { cwd: this.#place.folder, env: { ...this.#place.env, ...env } };
+    const child = start(command, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
+    const listening = new Promise((resolve) => {
+      for (const output of [child.stdout, child.stderr]) {
+        createInterface({ input: output }).on("line", (line) => /(listening|running) on/i.test(line) && resolve(true));
+      }
+    });
+    if ((await within(START_LIMIT, Promise.race([listening, ended(child)]))) !== true) {
+      child.kill("SIGKILL");
+      throw new Error(`${this.#server.name} did not start listening`);
+    }
+    return child;
+  }
+
+  async #visit(target) {
+    const { era, capabilities, call } = this.#server;
+    const { signal, exit, limit } = this.#ending;
+    const plan = {
+      target,
+      era,
+      capabilities,
+      call: call && { name: call[0], arguments: call[1] },
+      stay: signal !== undefined,
+    };
+    const visitor = start(this.#place.visitor, [JSON.stringify(plan)], {
+      cwd: this.#place.folder,
+      env: { ...this.#place.env, ...marking(this.#mark) },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const line = new Promise((resolve) => createInterface({ input: visitor.stdout }).once("line", resolve));
+    const exited = ended(visitor);
+    const said = await within(VISIT_LIMIT, Promise.race([line, exited.then(() => within(1000, line))]));
+    const found = said ? JSON.parse(said) : { error: "the visitor says nothing" };
+    this.#compare(found);
+
+    if (signal) {
+      this.#expect(!visible || marked(this.#mark).length >= PROCESSES, "the server's processes cannot be seen");
+      visitor.kill(signal);
+    }
+    const end = await within(END_LIMIT, exited);
+    this.#expect(end === exit, `the visitor ended with ${end ?? "nothing"} instead of ${exit}`);
+    if (end === undefined) visitor.kill("SIGKILL");
+    await this.#cleanUp(limit);
+    return { found, faults: this.#faults };
+  }
+
+  #compare(found) {
+    const { finds, answer } = this.#server;
+    const expected = {
+      state: "connected",
+      reason: null,
+      tools: 0,
+      resources: 0,
+      templates: 0,
+      prompts: 0,
+      quirks: [],
+      quarantined: [],
+      oddities: [],
+      misdeeds: null,
+      ...finds,
+    };
+    if (found.error) {
+      this.#faults.push(found.error);
+      return;
+    }
+    for (const [member, wanted] of Object.entries(expected)) {
+      const got = JSON.stringify(found[member]);
+      const matches = wanted instanceof RegExp ? wanted.test(found[member]) : got === JSON.stringify(wanted);
+      this.#expect(matches, `${member} is ${got}, not ${wanted instanceof RegExp ? wanted : JSON.stringify(wanted)}`);
+    }
+    for (const [kind, wanted] of Object.entries(answer ?? {})) {
+      const got = JSON.stringify(found.called);
+      this.#expect(wanted.test(found.called?.[kind]), `the call gave ${got}, not ${kind} like ${wanted}`);
+    }
+  }
+
+  async #cleanUp(limit) {
+    if (!visible) return;
+    for (const { id, command } of await leftBehind(this.#mark, limit)) {
+      this.#faults.push(`left behind: ${id} ${command}`);
+      process.kill(id, "SIGKILL");
+    }
+  }
+
+  #expect(holds, fault) {
+    if (!holds) this.#faults.push(fault);
+  }
+}
+
+/** A port that nobody listens on, for servers that cannot say which one they were given. */
+async function freePort() {
+  const server = createServer();
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
