@@ -8,6 +8,7 @@ mod caller;
 mod example;
 mod visit;
 
+use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use serde::Deserialize;
 use tracing_subscriber::EnvFilter;
 
 use caller::Caller;
+use visit::Visited;
 
 /// The suites give a client 30 s, and then cannot be relied upon to end it.
 const TIME_LIMIT: Duration = Duration::from_secs(25);
@@ -70,25 +72,36 @@ impl FromStr for ScenarioContext {
 #[tokio::main]
 #[expect(
     clippy::print_stdout,
-    reason = "the last line says that the client got to its end: a suite takes a crash for a success"
+    clippy::print_stderr,
+    reason = "a suite takes a crash for a success, so the client says that it got to its end, or why not"
 )]
-async fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
+async fn main() -> ExitCode {
+    match Box::pin(run(&Arguments::parse())).await {
+        Ok(visited) => {
+            println!("finished: {visited}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("failed: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(arguments: &Arguments) -> anyhow::Result<Visited> {
     let filter = EnvFilter::try_new(&arguments.log_level).context("--log-level")?;
     tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(false)
         .with_writer(std::io::stderr)
         .init();
-
-    let playing = Box::pin(play(&arguments));
-    let visited = tokio::time::timeout(TIME_LIMIT, playing)
-        .await
-        .with_context(|| format!("not finished after {} s", TIME_LIMIT.as_secs()))??;
-    println!("finished: {visited}");
-    Ok(())
+    match tokio::time::timeout(TIME_LIMIT, play(arguments)).await {
+        Ok(visited) => visited,
+        Err(_elapsed) => bail!("not done after {} s", TIME_LIMIT.as_secs()),
+    }
 }
 
-async fn play(arguments: &Arguments) -> anyhow::Result<visit::Visited> {
+async fn play(arguments: &Arguments) -> anyhow::Result<Visited> {
     let capabilities = capabilities()?;
     let target = Target::Http(HttpTarget::new(arguments.url.clone()));
     let mut definition = Definition::new(target);

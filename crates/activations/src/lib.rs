@@ -19,10 +19,12 @@
 //! What is deliberately absent: revisions, transports, and whatever joins other servers.
 
 mod aliased;
+pub mod context;
 mod echo;
 mod health;
 mod names;
 mod service;
+pub mod task;
 
 pub use aliased::Aliased;
 pub use echo::echo;

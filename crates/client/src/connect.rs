@@ -49,6 +49,20 @@ pub enum ConnectError {
     Timeout(&'static str),
 }
 
+impl ConnectError {
+    /// Whether the greeting may have been of the wrong era.
+    pub(crate) fn may_be_of_the_era(&self) -> bool {
+        match self {
+            Self::Refused { .. } | Self::NoCommonVersion(_) | Self::Timeout(_) => true,
+            Self::Link(error) => !matches!(
+                error,
+                LinkError::Unreachable(_) | LinkError::NeedsAuth { .. }
+            ),
+            Self::Start(_) | Self::Http(_) => false,
+        }
+    }
+}
+
 /// A server that was greeted.
 pub(crate) struct Connected {
     pub(crate) rpc: Rpc,

@@ -114,10 +114,10 @@ pub(crate) enum Link {
 }
 
 impl Link {
-    /// Sends; waits for room, never for an answer.
-    pub(crate) async fn send(&self, outgoing: Outgoing) -> Result<(), LinkError> {
+    /// Sends, if there is room; else gives the message back.
+    pub(crate) fn try_send(&self, outgoing: Outgoing) -> Result<(), Outgoing> {
         match self {
-            Self::Stdio(link) => link.send(outgoing.message).await,
+            Self::Stdio(link) => link.try_send(outgoing),
             Self::Http(link) => {
                 link.send(outgoing);
                 Ok(())
@@ -126,6 +126,14 @@ impl Link {
                 link.send(outgoing);
                 Ok(())
             }
+        }
+    }
+
+    /// Waits until there is room to send.
+    pub(crate) async fn room(&self) {
+        match self {
+            Self::Stdio(link) => link.room().await,
+            Self::Http(_) | Self::Sse(_) => {}
         }
     }
 

@@ -9,6 +9,7 @@ use plexus_service::{Catalogue, Entry, List, Section};
 use plexus_wire::{Object, Raw};
 use serde_json::Value;
 
+use crate::link::LinkError;
 use crate::rpc::RpcFailure;
 use crate::server_facts::ServerFacts;
 
@@ -96,6 +97,12 @@ impl Listing {
         self.catalogue.set_list(section, list);
     }
 
+    /// A list that did not come in time counts as empty, and is said to have failed.
+    pub(crate) fn unanswered(&mut self, section: Section) {
+        let reason = "it was not answered in time".to_owned();
+        self.oddities.push(Oddity::Unlisted { section, reason });
+    }
+
     async fn pages(
         &mut self,
         section: Section,
@@ -113,11 +120,16 @@ impl Listing {
         let mut cursor = None;
         for _ in 0..MAX_PAGES {
             let result = lister.page(method, cursor.take()).await?;
-            let page = Object::parse(&result).unwrap_or_default();
-            let entries: Vec<Raw> = page
+            let odd = |why: String| {
+                RpcFailure::Link(LinkError::Nonsense(format!(
+                    "{method} was answered oddly: {why}"
+                )))
+            };
+            let page = Object::parse(&result).map_err(|error| odd(error.to_string()))?;
+            let entries = page
                 .get(member)
-                .and_then(|entries| entries.decode().ok())
-                .unwrap_or_default();
+                .ok_or_else(|| odd(format!("no {member:?}")))?;
+            let entries: Vec<Raw> = entries.decode().map_err(|error| odd(error.to_string()))?;
             definitions.extend(entries);
             // PAGE-04: any cursor means more, the empty one too.
             let next: Option<String> = page.get("nextCursor").and_then(|next| next.decode().ok());

@@ -13,7 +13,8 @@ use plexus_mcp::messages::LoggingMessageParams;
 use plexus_mcp::{Era, Fault, method};
 use plexus_service::{Call, Catalogue, EventSender, Log, Peer, Progress, Section, Updates};
 use plexus_wire::{Notification, Object, Raw};
-use tokio::sync::{Notify, Semaphore, mpsc, watch as signal};
+use tokio::sync::{Mutex as AsyncMutex, Notify, Semaphore, mpsc, watch as signal};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -38,6 +39,8 @@ pub(crate) struct Live {
     listing: Mutex<Listing>,
     catalogue: signal::Sender<Arc<Catalogue>>,
     watched: Watched,
+    /// One subscribes at a time, lest two first watchers subscribe twice.
+    subscribing: AsyncMutex<()>,
     /// Which lists are known to have changed.
     stale: Mutex<Vec<Section>>,
     changed: Notify,
@@ -71,6 +74,7 @@ impl Live {
             listing: Mutex::new(listing),
             catalogue,
             watched: Watched::default(),
+            subscribing: AsyncMutex::default(),
             stale: Mutex::default(),
             changed: Notify::new(),
             tasks,
@@ -154,14 +158,22 @@ impl Live {
             fresh.quarantined.clone_from(&known.quarantined);
             fresh.oddities.clone_from(&known.oddities);
         }
+        let deadline = Instant::now() + self.definition.timeouts.connect;
         for section in sections {
-            fresh
-                .refresh(*section, &self.facts, self, self.definition.max_listed)
-                .await;
+            let refresh = fresh.refresh(*section, &self.facts, self, self.definition.max_listed);
+            if tokio::time::timeout_at(deadline, refresh).await.is_err() {
+                fresh.unanswered(*section);
+            }
         }
         let catalogue = Arc::new(fresh.catalogue.clone());
         *lock(&self.listing) = fresh;
-        self.catalogue.send_replace(catalogue);
+        self.catalogue.send_if_modified(|known| {
+            let differs = catalogue.differs_from(known);
+            if differs {
+                *known = catalogue;
+            }
+            differs
+        });
     }
 
     /// Fetches what has changed, a little after it was said to have.

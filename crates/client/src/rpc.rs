@@ -1,6 +1,6 @@
 //! Requests and their answers: our ids, who waits for what, who is told what.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,6 +17,9 @@ use crate::link::{Incoming, Junk, Link, LinkError, Number, Outgoing, QUEUE};
 
 /// How many notifications a request may have waiting before further ones are dropped.
 const UPDATES: usize = 256;
+
+/// How many messages may wait for a server that does not read; requests stop being taken long before.
+const MAX_OUTBOX: usize = 4 * QUEUE;
 
 /// Why a request has no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -186,6 +189,7 @@ impl Rpc {
             link,
             stray,
             pending: HashMap::new(),
+            outbox: VecDeque::new(),
             abandoned: Arc::clone(&rpc.abandoned),
             misdeeds: Arc::clone(&rpc.misdeeds),
             stop: rpc.stop.clone(),
@@ -302,6 +306,8 @@ struct Driver {
     link: Link,
     stray: mpsc::Sender<Update>,
     pending: HashMap<Number, Pending>,
+    /// Waits for the server to read.
+    outbox: VecDeque<Outgoing>,
     abandoned: Arc<Abandoned>,
     misdeeds: Arc<Mutex<Misdeeds>>,
     stop: CancellationToken,
@@ -317,40 +323,34 @@ impl Driver {
     ) {
         let abandoned = Arc::clone(&self.abandoned);
         let stop = self.stop.clone();
+        let closed = |why: &str| LinkError::Closed(why.to_owned());
         loop {
+            // No branch waits for the server to read, and none goes first: a server that floods us
+            // or does not read can be called, cancelled and ended like any other.
             tokio::select! {
-                biased;
                 incoming = incoming.recv() => match incoming {
                     Some(Incoming::Closed(error)) => return self.ended(error).await,
-                    Some(incoming) => self.incoming(incoming).await,
-                    None => {
-                        let error = LinkError::Closed("the connection has ended".to_owned());
-                        return self.ended(error).await;
-                    }
+                    Some(incoming) => self.incoming(incoming),
+                    None => return self.ended(closed("the connection has ended")).await,
                 },
-                () = stop.cancelled() => {
-                    let error = LinkError::Closed("the connection was closed".to_owned());
-                    return self.ended(error).await;
-                }
-                () = abandoned.changed.notified() => self.cancel_abandoned().await,
-                order = orders.recv() => match order {
+                () = stop.cancelled() => return self.ended(closed("the connection was closed")).await,
+                () = abandoned.changed.notified() => self.cancel_abandoned(),
+                () = self.link.room(), if !self.outbox.is_empty() => self.send_outbox(),
+                order = orders.recv(), if self.outbox.len() < QUEUE => match order {
                     Some(Command::Close(done)) => {
-                        self.ended(LinkError::Closed("the connection was closed".to_owned())).await;
+                        self.ended(closed("the connection was closed")).await;
                         drop(done);
                         return;
                     }
-                    Some(order) => self.order(order).await,
+                    Some(order) => self.order(order),
                     // Nobody is left to use the connection.
-                    None => {
-                        let error = LinkError::Closed("the connection was dropped".to_owned());
-                        return self.ended(error).await;
-                    }
+                    None => return self.ended(closed("the connection was dropped")).await,
                 },
             }
         }
     }
 
-    async fn order(&mut self, order: Command) {
+    fn order(&mut self, order: Command) {
         match order {
             Command::Request {
                 number,
@@ -382,31 +382,28 @@ impl Driver {
                 // Who ordered it may be gone; dropping it then abandons it.
                 drop(started.send(in_flight));
                 let message = message.freeze();
-                let outgoing = Outgoing {
+                self.post(Outgoing {
                     message,
                     request: Some(number),
                     headers,
-                };
-                if let Err(error) = self.link.send(outgoing).await {
-                    self.finish(number, Err(error.into()));
-                }
+                });
             }
-            Command::Send(message) => self.send(&message).await,
+            Command::Send(message) => self.send(&message),
             Command::With(action) => action(&self.link),
             Command::Close(_) => {}
         }
     }
 
-    async fn incoming(&mut self, incoming: Incoming) {
+    fn incoming(&mut self, incoming: Incoming) {
         match incoming {
-            Incoming::Message { message, of } => self.message(message, of).await,
+            Incoming::Message { message, of } => self.message(message, of),
             Incoming::Failed { request, error } => self.finish(request, Err(error.into())),
             Incoming::Junk(junk) => self.junk(junk),
             Incoming::Closed(_) => {}
         }
     }
 
-    async fn message(&mut self, message: Message, of: Option<Number>) {
+    fn message(&mut self, message: Message, of: Option<Number>) {
         match message {
             Message::Response(Response { id, outcome }) => {
                 let number = id.as_ref().and_then(Id::as_i64);
@@ -419,20 +416,18 @@ impl Driver {
             }
             Message::Notification(notification) => {
                 let number = of.or_else(|| self.meant(&notification));
-                self.update(number, Update::Notification(notification))
-                    .await;
+                self.update(number, Update::Notification(notification));
             }
             Message::Request(request) if &*request.method == method::PING => {
                 let outcome = Ok(Raw::empty_object());
                 self.send(&Message::Response(Response {
                     id: Some(request.id),
                     outcome,
-                }))
-                .await;
+                }));
             }
             Message::Request(request) => {
                 let number = of.or_else(|| self.askable());
-                self.update(number, Update::Request(request)).await;
+                self.update(number, Update::Request(request));
             }
         }
     }
@@ -469,7 +464,7 @@ impl Driver {
         askable.map(|(number, _)| *number).max()
     }
 
-    async fn update(&mut self, number: Option<Number>, update: Update) {
+    fn update(&mut self, number: Option<Number>, update: Update) {
         let pending = number.and_then(|number| self.pending.get(&number));
         let refused = match (pending, number) {
             (Some(pending), _) => pending.updates.try_send(update),
@@ -489,7 +484,7 @@ impl Driver {
                     id: Some(request.id),
                     outcome: Err(busy),
                 };
-                self.send(&Message::Response(response)).await;
+                self.send(&Message::Response(response));
             }
         }
     }
@@ -518,7 +513,7 @@ impl Driver {
         }
     }
 
-    async fn cancel_abandoned(&mut self) {
+    fn cancel_abandoned(&mut self) {
         let numbers = std::mem::take(&mut *lock(&self.abandoned.numbers));
         for number in numbers {
             let Some(pending) = self.pending.remove(&number) else {
@@ -531,17 +526,34 @@ impl Driver {
                 };
                 let params = Some(params.to_raw());
                 let method = method::CANCELLED.into();
-                self.send(&Message::Notification(Notification { method, params }))
-                    .await;
+                self.send(&Message::Notification(Notification { method, params }));
             }
         }
     }
 
-    async fn send(&self, message: &Message) {
+    fn send(&mut self, message: &Message) {
         let mut bytes = BytesMut::new();
         encode::message(&mut bytes, message);
-        if let Err(error) = self.link.send(Outgoing::plain(bytes.freeze())).await {
-            tracing::debug!(%error, "a message was not sent");
+        self.post(Outgoing::plain(bytes.freeze()));
+    }
+
+    /// Sends, in order, as soon as there is room.
+    fn post(&mut self, outgoing: Outgoing) {
+        if self.outbox.len() >= MAX_OUTBOX && outgoing.request.is_none() {
+            // A server that asks without end and never reads has itself to blame.
+            lock(&self.misdeeds).dropped += 1;
+            return;
+        }
+        self.outbox.push_back(outgoing);
+        self.send_outbox();
+    }
+
+    fn send_outbox(&mut self) {
+        while let Some(outgoing) = self.outbox.pop_front() {
+            if let Err(returned) = self.link.try_send(outgoing) {
+                self.outbox.push_front(returned);
+                return;
+            }
         }
     }
 

@@ -60,6 +60,21 @@ pub(crate) fn stateless(
     with_meta(object, meta)
 }
 
+/// A stateless result without what belongs to the hop it came by.
+pub(crate) fn of_no_hop(mut result: Object) -> Raw {
+    result.remove("resultType");
+    if let Some(Ok(mut meta)) = result.get("_meta").map(Object::parse)
+        && meta.remove(key::SERVER_INFO).is_some()
+    {
+        if meta.is_empty() {
+            result.remove("_meta");
+        } else {
+            result.set("_meta", meta.into_raw());
+        }
+    }
+    result.into_raw()
+}
+
 /// The headers that mirror a stateless request (HDR26-01, HDR26-03, HDR26-09).
 pub(crate) fn mirrored(
     revision: Revision,

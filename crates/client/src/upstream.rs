@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use plexus_mcp::Fault;
 use plexus_mcp::messages::{Implementation, ServerCapabilities};
+use plexus_mcp::{Era, Fault};
 use plexus_service::{Boxed, Call, Catalogue, Outcome, Peer, Service, Updates};
 use plexus_wire::Raw;
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio_util::task::TaskTracker;
 
-use crate::connect::{self, ConnectError, Quirk};
+use crate::connect::{self, ConnectError, Connected, Quirk};
 use crate::definition::Definition;
 use crate::link::LinkError;
 use crate::listing::{Oddity, Quarantined};
@@ -32,6 +32,8 @@ struct Inner {
     status: watch::Sender<Status>,
     catalogue: watch::Sender<Arc<Catalogue>>,
     live: Mutex<Option<Arc<Live>>>,
+    /// The era it spoke when it was connected last; asking again takes time (VER26-21).
+    era: Mutex<Option<Era>>,
     /// One connects at a time.
     connecting: AsyncMutex<()>,
     tasks: TaskTracker,
@@ -59,11 +61,11 @@ pub struct Report {
 impl Upstream {
     /// A server that is not connected yet.
     pub fn new(definition: Definition) -> Self {
-        let nothing = Catalogue::new(Implementation::new("", ""), ServerCapabilities::default());
         let inner = Inner {
+            era: Mutex::new(definition.era),
             definition: Arc::new(definition),
             status: watch::Sender::new(Status::new(State::Pending, None)),
-            catalogue: watch::Sender::new(Arc::new(nothing)),
+            catalogue: watch::Sender::new(Arc::new(nothing())),
             live: Mutex::default(),
             connecting: AsyncMutex::default(),
             tasks: TaskTracker::new(),
@@ -86,7 +88,7 @@ impl Upstream {
             return Ok(());
         }
         self.set_status(State::Pending, None);
-        let connected = match connect::connect(&self.inner.definition, &self.inner.tasks).await {
+        let connected = match self.greet().await {
             Ok(connected) => connected,
             Err(error) => {
                 let state = match &error {
@@ -121,6 +123,7 @@ impl Upstream {
         if let Some(live) = live {
             live.close().await;
         }
+        self.inner.catalogue.send_replace(Arc::new(nothing()));
         self.set_status(State::Pending, None);
     }
 
@@ -148,6 +151,23 @@ impl Upstream {
             oddities: live.oddities(),
             misdeeds: live.misdeeds(),
         })
+    }
+
+    /// Greets the server in the way that worked last; if that does not work, finds out anew.
+    async fn greet(&self) -> Result<Connected, ConnectError> {
+        let inner = &self.inner;
+        let known = *lock(&inner.era);
+        let mut definition = Definition::clone(&inner.definition);
+        definition.era = known;
+        let mut greeted = connect::connect(&Arc::new(definition), &inner.tasks).await;
+        let assumed = known.is_some() && inner.definition.era.is_none();
+        if assumed && greeted.as_ref().is_err_and(ConnectError::may_be_of_the_era) {
+            greeted = connect::connect(&inner.definition, &inner.tasks).await;
+        }
+        if let Ok(connected) = &greeted {
+            *lock(&inner.era) = Some(connected.facts.revision.era());
+        }
+        greeted
     }
 
     async fn try_call(&self, call: &Call) -> Result<Result<Raw, SessionLost>, Fault> {
@@ -240,6 +260,11 @@ impl std::fmt::Debug for Upstream {
             .field("status", &*self.inner.status.borrow())
             .finish_non_exhaustive()
     }
+}
+
+/// What a server offers that is not connected.
+fn nothing() -> Catalogue {
+    Catalogue::new(Implementation::new("", ""), ServerCapabilities::default())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -7,27 +7,25 @@
 //! Nothing here starts a program or opens a connection. Secrets that a file only refers to are
 //! fetched by whoever connects the server, see [`ServerEntry::secret_sources`].
 
+mod disk;
+mod dotenv;
 mod entry;
 mod filter;
+mod json;
+mod load;
+mod locations;
 mod mask;
 mod problem;
 mod secret;
+mod server;
+mod settings;
 mod text;
 
 pub use self::entry::{Kind, Scope, ServerEntry, Source};
 pub use self::filter::ToolFilter;
+pub use self::load::{Loaded, load};
+pub use self::locations::{Locations, SETTINGS_FILE};
 pub use self::problem::{ConfigProblem, Position};
 pub use self::secret::{FetchedSecrets, MASK, Secret, SecretSource, Value};
+pub use self::settings::{Action, Hub, Mode, Policy, Rule, Serve, Settings, Start};
 pub use self::text::Text;
-
-/// What the files say.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Loaded {
-    /// Every server that can be used, in the order of precedence, then of the file.
-    pub servers: Vec<ServerEntry>,
-    /// What cannot be used, and why.
-    pub problems: Vec<ConfigProblem>,
-    /// Every file that was looked for, whether it exists or not.
-    pub files: Vec<std::path::PathBuf>,
-}

@@ -19,7 +19,7 @@ use crate::seal::SealKey;
 
 /// The server edge of one [`Service`]: what is the same for all its transports.
 ///
-/// Give it to [`stdio::serve`](crate::stdio::serve), [`http::serve`](crate::http::serve), or both.
+/// Give it to [`stdio::serve`](crate::stdio::serve), [`HttpServer`](crate::http::HttpServer), or both.
 pub struct Edge {
     pub(crate) service: Arc<dyn Service>,
     pub(crate) options: Options,

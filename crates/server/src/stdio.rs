@@ -7,6 +7,7 @@ mod batch;
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
@@ -84,6 +85,8 @@ struct Pipe {
     tracker: TaskTracker,
     /// Stateless requests in flight.
     stateless: Arc<Mutex<HashMap<Id, CancellationToken>>>,
+    /// Whether a stateless request has come.
+    stateless_spoken: AtomicBool,
     /// Fires when the client is gone.
     gone: CancellationToken,
 }
@@ -97,6 +100,7 @@ impl Pipe {
             lines,
             tracker,
             stateless: Arc::default(),
+            stateless_spoken: AtomicBool::new(false),
             gone: CancellationToken::new(),
         }
     }
@@ -148,7 +152,7 @@ impl Pipe {
         };
         match incoming {
             Err(fault) => {
-                let answer = anonymous_error(self.session.spoken(), &fault);
+                let answer = anonymous_error(self.spoken(), &fault);
                 self.send(answer.message).await;
             }
             Ok(Incoming::Single(message)) => self.message(message).await,
@@ -200,6 +204,7 @@ impl Pipe {
     }
 
     async fn stateless_request(&self, request: Request, meta: RequestMeta) {
+        self.stateless_spoken.store(true, Ordering::Relaxed);
         let id = request.id.clone();
         let cancel = CancellationToken::new();
         let voice = self.edge.voice(Revision::NEWEST_STATELESS);
@@ -279,6 +284,14 @@ impl Pipe {
             }
             drop(entry);
         });
+    }
+
+    /// The revision in which errors are told that belong to no request.
+    fn spoken(&self) -> Revision {
+        match self.session.revision() {
+            None if self.stateless_spoken.load(Ordering::Relaxed) => Revision::NEWEST_STATELESS,
+            _ => self.session.spoken(),
+        }
     }
 
     async fn send(&self, message: Bytes) {

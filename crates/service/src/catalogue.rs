@@ -235,6 +235,15 @@ impl Catalogue {
         }
     }
 
+    /// Whether anything in it differs from `other`.
+    pub fn differs_from(&self, other: &Self) -> bool {
+        self.changes_since(other) != Changes::default()
+            || self.identity != other.identity
+            || self.instructions != other.instructions
+            || self.capabilities != other.capabilities
+            || self.cache != other.cache
+    }
+
     /// Which lists differ from those of `before`.
     pub fn changes_since(&self, before: &Self) -> Changes {
         let differs = |section| self.list(section).hash() != before.list(section).hash();

@@ -81,7 +81,7 @@ struct Indexed {
     document: Document,
     /// In words.
     length: u32,
-    /// The numbers of its words.
+    /// The numbers of its words, sorted.
     words: Box<[usize]>,
 }
 
@@ -137,10 +137,12 @@ impl Index {
         self.total_length += u64::from(length);
         self.places.insert(document.id.clone(), self.documents.len());
         self.vectors.push(vector);
+        let mut words: Box<[usize]> = counts.into_keys().collect();
+        words.sort_unstable();
         self.documents.push(Some(Indexed {
             document,
             length,
-            words: counts.into_keys().collect(),
+            words,
         }));
     }
 
@@ -176,6 +178,17 @@ impl Index {
 
     pub(super) fn vector(&self, place: Place) -> Option<Vector> {
         self.vectors.get(place)
+    }
+
+    /// What part of the words of two nodes both have.
+    pub(super) fn shared_words(&self, a: Place, b: Place) -> f32 {
+        let words = |place| Some(self.documents.get(place)?.as_ref()?.words.as_ref());
+        let (Some(a), Some(b)): (Option<&[usize]>, Option<&[usize]>) = (words(a), words(b)) else {
+            return 0.0;
+        };
+        let common = a.iter().filter(|word| b.binary_search(word).is_ok()).count();
+        let all = a.len() + b.len() - common;
+        float(common) / float(all.max(1))
     }
 
     /// How many nodes have this word.

@@ -131,7 +131,7 @@ impl HttpLink {
 
     /// Whether the server opened a session that can be closed, and lost.
     pub(crate) fn has_session(&self) -> bool {
-        lock(&self.shared.agreed).session.is_some()
+        self.shared.has_session()
     }
 
     /// Opens the stream on which a legacy server says what belongs to no request.
@@ -186,7 +186,14 @@ impl Shared {
         let challenge = response.headers.get(header::WWW_AUTHENTICATE).cloned();
         let is_json = response.is_json();
         let body = response.bytes().await.map_err(|error| failed(&error))?;
-        if is_json && let Some(answer) = self.answer(number, body.clone()) {
+        // What the status alone says goes before what the body says: many servers put a JSON-RPC
+        // error beside it.
+        let decided = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+            || (status == StatusCode::NOT_FOUND && self.has_session());
+        if is_json
+            && !decided
+            && let Some(answer) = self.answer(number, body.clone())
+        {
             self.deliver(Incoming::Message {
                 message: answer,
                 of: Some(number),
@@ -348,7 +355,7 @@ impl Shared {
                 status: status.as_u16(),
                 challenge: challenge.and_then(|value| value.to_str().ok().map(str::to_owned)),
             },
-            StatusCode::NOT_FOUND if lock(&self.agreed).session.is_some() => LinkError::SessionLost,
+            StatusCode::NOT_FOUND if self.has_session() => LinkError::SessionLost,
             _ => {
                 let text: String = String::from_utf8_lossy(body).chars().take(SHOWN).collect();
                 let text = Some(text.trim().to_owned()).filter(|text| !text.is_empty());
@@ -358,6 +365,10 @@ impl Shared {
                 }
             }
         }
+    }
+
+    fn has_session(&self) -> bool {
+        lock(&self.agreed).session.is_some()
     }
 
     fn request(&self, method: Method, body: Bytes, more: HeaderMap) -> Request<Bytes> {

@@ -11,7 +11,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use super::http::failed;
 use super::{Inbox, Incoming, LinkError, Outgoing, decoded};
 use crate::definition::HttpTarget;
-use crate::http::{EventSource, HttpClient};
+use crate::http::{EventSource, HttpClient, HttpResponse};
 
 /// A server that says on a stream where it wants its messages.
 pub(crate) struct SseLink {
@@ -41,11 +41,7 @@ impl SseLink {
         let opening = async {
             let response = client.send(request).await.map_err(|error| failed(&error))?;
             if !response.status.is_success() || !response.is_event_stream() {
-                let status = response.status.as_u16();
-                return Err(LinkError::Http {
-                    status,
-                    text: Some("no event stream".to_owned()),
-                });
+                return Err(refusal(&response));
             }
             let mut events = response.events();
             while let Some(event) = events.next().await {
@@ -115,10 +111,7 @@ impl Shared {
         if response.status.is_success() {
             return Ok(());
         }
-        Err(LinkError::Http {
-            status: response.status.as_u16(),
-            text: None,
-        })
+        Err(refusal(&response))
     }
 
     async fn read(self: Arc<Self>, mut events: EventSource, limits: Limits) {
@@ -143,6 +136,19 @@ impl Shared {
                 .send(Incoming::Closed(LinkError::Closed(reason)))
                 .await,
         );
+    }
+}
+
+/// What a refused request means.
+fn refusal(response: &HttpResponse) -> LinkError {
+    let status = response.status.as_u16();
+    match status {
+        401 | 403 => {
+            let challenge = response.headers.get(header::WWW_AUTHENTICATE);
+            let challenge = challenge.and_then(|value| value.to_str().ok().map(str::to_owned));
+            LinkError::NeedsAuth { status, challenge }
+        }
+        _ => LinkError::Http { status, text: None },
     }
 }
 

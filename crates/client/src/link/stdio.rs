@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
-use super::{Inbox, Incoming, Junk, LinkError, QUEUE, decoded};
+use super::{Inbox, Incoming, Junk, LinkError, Outgoing, QUEUE, decoded};
 use crate::child::{Child, ChildInput, ChildOutput, ExitReport, Grace, Program, StartError};
 
 const READ: usize = 64 * 1024;
@@ -55,9 +55,21 @@ impl StdioLink {
         })
     }
 
-    pub(crate) async fn send(&self, message: Bytes) -> Result<(), LinkError> {
-        let gone = |_| LinkError::Closed("the server's process has ended".to_owned());
-        self.lines.send(message).await.map_err(gone)
+    /// Sends, if there is room. What cannot be sent any more counts as sent: the end of the
+    /// process is told by its reader.
+    pub(crate) fn try_send(&self, outgoing: Outgoing) -> Result<(), Outgoing> {
+        match self.lines.try_reserve() {
+            Ok(room) => {
+                room.send(outgoing.message);
+                Ok(())
+            }
+            Err(mpsc::error::TrySendError::Full(())) => Err(outgoing),
+            Err(mpsc::error::TrySendError::Closed(())) => Ok(()),
+        }
+    }
+
+    pub(crate) async fn room(&self) {
+        drop(self.lines.reserve().await);
     }
 
     pub(crate) fn last_words(&self) -> Vec<String> {

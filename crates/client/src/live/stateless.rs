@@ -40,7 +40,7 @@ pub(super) async fn call(live: &Live, call: &Call) -> Result<Raw, CallFailure> {
         let kind: Option<String> = object.get("resultType").and_then(|kind| kind.decode().ok());
         match kind.as_deref() {
             // BASE-13: no type means complete.
-            None | Some("complete") => return Ok(result),
+            None | Some("complete") => return Ok(stamp::of_no_hop(object)),
             Some("input_required") if method::may_ask(&call.method) => {
                 let asked = object.contains("inputRequests");
                 params = retry(call, &object).await?;

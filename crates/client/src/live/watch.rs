@@ -10,6 +10,7 @@ use plexus_mcp::{Era, Fault, method};
 use plexus_service::{Peer, Section, Updates};
 use plexus_wire::{Object, Raw};
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Live;
@@ -111,9 +112,12 @@ pub(super) async fn subscribe(
             method::RESOURCES_SUBSCRIBE.to_owned(),
         ));
     }
+    let _one_at_a_time = live.subscribing.lock().await;
     if let Some(updates) = join(live, &uri) {
         return Ok(updates);
     }
+    let patience = live.definition.timeouts.request;
+    let late = |_elapsed| Fault::Internal("the subscription was not answered in time".to_owned());
     let feed = match live.facts.revision.era() {
         Era::Handshake => {
             let request = live.rpc.request(
@@ -123,7 +127,10 @@ pub(super) async fn subscribe(
                 Traits::default(),
             );
             let answer = async { request.await?.answer().await };
-            answer.await.map_err(Live::fault)?;
+            timeout(patience, answer)
+                .await
+                .map_err(late)?
+                .map_err(Live::fault)?;
             None
         }
         Era::Stateless => {
@@ -134,7 +141,10 @@ pub(super) async fn subscribe(
             let mut listening = listen(live, &filter, Some(peer))
                 .await
                 .map_err(Live::fault)?;
-            if !honours(&mut listening, &uri).await {
+            let honoured = timeout(patience, honours(&mut listening, &uri))
+                .await
+                .map_err(late)?;
+            if !honoured {
                 return Err(Fault::ResourceNotFound(uri));
             }
             let feeding = Arc::clone(live).follow(filter, Some(listening));

@@ -165,7 +165,7 @@ async fn an_endpoint_without_post_is_tried_with_sse() {
                 .then(|| Reply::status(code))
         })
         .await;
-        let upstream = connected(http(&server)).await;
+        let upstream = connected(http(&server.http)).await;
         assert_eq!(tools(&upstream), ["a"]);
         assert!(upstream.report().unwrap().quirks.contains(&Quirk::SseOnly));
     }

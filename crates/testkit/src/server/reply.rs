@@ -155,6 +155,18 @@ impl Stream {
         assert!(sent.is_ok(), "the client has closed the stream");
     }
 
+    /// Sends a message as an event, from where nothing can be waited for.
+    pub fn say_now(&self, message: &Value) {
+        self.write_now(&format!("data: {message}\n\n"));
+    }
+
+    /// Sends text, from where nothing can be waited for.
+    pub fn write_now(&self, text: &str) {
+        let piece = Bytes::copy_from_slice(text.as_bytes());
+        let sent = self.pieces.try_send(Ok(piece));
+        assert!(sent.is_ok(), "the client has left, or reads too slowly");
+    }
+
     /// Breaks the connection off.
     pub async fn break_off(self) {
         let broken = Err(io::ErrorKind::ConnectionReset.into());

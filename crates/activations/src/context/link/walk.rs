@@ -114,7 +114,7 @@ pub(in crate::context) fn proximity(
     let places = reached.into_iter().filter_map(|node| {
         let place = index.place(&node.id)?;
         let eligible = eligible.get(place).is_some_and(|&eligible| eligible);
-        eligible.then_some((place, single(node.score)))
+        (eligible && node.score > 0.0).then_some((place, single(node.score)))
     });
     Ok(index.best(places.collect(), limit))
 }

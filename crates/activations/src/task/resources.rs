@@ -1,0 +1,65 @@
+//! Tasks as resources.
+
+use plexus_service::{Builder, Context, Fault, Raw, Resource, ResourceContents, ResourceTemplate};
+use serde::{Deserialize, Serialize};
+
+use super::error::TaskError;
+use super::tasks::{Filter, Tasks};
+use super::tools::{List, MAX_LISTED};
+
+/// The resource that has all tasks.
+pub(super) const LIST: &str = "task://list";
+
+const TEMPLATE: &str = "task://{id}";
+const JSON: &str = "application/json";
+
+/// The resource that has one task.
+pub(super) fn uri(id: &str) -> String {
+    format!("task://{id}")
+}
+
+/// Adds the task list, and every task. Subscribers are told of every change made through `tasks`.
+pub(super) fn resources(builder: Builder, tasks: &Tasks) -> Builder {
+    let all = tasks.clone();
+    let one = tasks.clone();
+    builder
+        .resource(
+            Resource::new(LIST, "tasks")
+                .title("Tasks")
+                .description("The tasks, the most urgent first and then the newest")
+                .mime_type(JSON),
+            move |uri: String, _: Context| {
+                let tasks = all.clone();
+                let filter = Filter {
+                    status: None,
+                    parent_id: None,
+                    limit: MAX_LISTED,
+                };
+                async move { contents(uri, tasks.list(filter).await.map(List::from)) }
+            },
+        )
+        .template(
+            ResourceTemplate::new(TEMPLATE, "task")
+                .title("Task")
+                .description("One task")
+                .mime_type(JSON),
+            move |uri: String, Variables { id }: Variables, _: Context| {
+                let tasks = one.clone();
+                async move { contents(uri, tasks.get(id).await) }
+            },
+        )
+}
+
+#[derive(Deserialize)]
+struct Variables {
+    id: String,
+}
+
+fn contents<T: Serialize>(
+    uri: String,
+    read: Result<T, TaskError>,
+) -> Result<ResourceContents, Fault> {
+    let read = read.map_err(|error| error.into_fault(uri.clone()))?;
+    let json = Raw::encode(&read).map_err(|error| Fault::Internal(error.to_string()))?;
+    Ok(ResourceContents::text(uri, json.as_str()).mime_type(JSON))
+}

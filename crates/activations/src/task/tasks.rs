@@ -1,0 +1,230 @@
+//! The task list.
+
+mod blockers;
+mod change;
+mod claims;
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use jiff::Timestamp;
+use plexus_service::LocalService;
+use plexus_store::Store;
+use plexus_store::rusqlite::Connection;
+use uuid::ContextV7;
+
+use self::change::Change;
+use super::error::TaskError;
+use super::model::{Status, Task};
+use super::tables::{self, ids};
+
+/// Tells the time.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Keeps ids in order that are made in the same millisecond.
+type Ids = Mutex<ContextV7>;
+
+/// A list of tasks, which several agents, people and processes may share. Cheap to clone.
+///
+/// Every method that changes something does all of it or, if it fails, nothing. Dropping its future
+/// before it is its turn means that nothing is done; later, that it is done all the same.
+#[derive(Clone)]
+pub struct Tasks {
+    store: Store,
+    clock: Clock,
+    ids: Arc<Ids>,
+    /// Whose subscribers are told of changes.
+    service: Option<LocalService>,
+}
+
+/// A task to be created.
+#[derive(Debug, Clone)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "made by callers, member by member"
+)]
+pub struct NewTask {
+    /// What is to be done.
+    pub description: String,
+    /// The task that this is a part of.
+    pub parent_id: Option<String>,
+    /// From 1, the most urgent, to 5.
+    pub priority: u8,
+    /// What one needs to know to do it.
+    pub context: Option<String>,
+}
+
+/// Which tasks to list.
+#[derive(Debug, Clone)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "made by callers, member by member"
+)]
+pub struct Filter {
+    /// Only tasks in this state.
+    pub status: Option<Status>,
+    /// Only parts of this task.
+    pub parent_id: Option<String>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// Tasks that were found.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Found {
+    /// As many as were wanted, the most urgent first and then the newest.
+    pub tasks: Vec<Task>,
+    /// How many there are.
+    pub total: u64,
+}
+
+/// What is to be different about a task. What is `None` stays.
+#[derive(Debug, Clone, Default)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "made by callers, member by member"
+)]
+pub struct Update {
+    /// What is to be done.
+    pub description: Option<String>,
+    /// From 1, the most urgent, to 5.
+    pub priority: Option<u8>,
+    /// How far it is.
+    pub status: Option<Status>,
+    /// What one needs to know to do it. Empty: nothing.
+    pub context: Option<String>,
+    /// What came of it. Empty: nothing.
+    pub result: Option<String>,
+}
+
+impl Tasks {
+    /// The list in `store`, which was opened with its [`MIGRATIONS`](super::MIGRATIONS).
+    pub fn new(store: Store) -> Self {
+        Self::with_clock(store, Arc::new(Timestamp::now))
+    }
+
+    /// The same, going by another clock.
+    pub fn with_clock(store: Store, clock: Clock) -> Self {
+        Self {
+            store,
+            clock,
+            ids: Arc::new(Mutex::new(ContextV7::new())),
+            service: None,
+        }
+    }
+
+    /// The same list, telling the subscribers of `service` what changes.
+    pub(super) fn announcing_to(&self, service: &LocalService) -> Self {
+        Self {
+            service: Some(service.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// Adds a task.
+    ///
+    /// # Errors
+    /// It has no description, or a parent that is not there.
+    pub async fn create(&self, new: NewTask) -> Result<Task, TaskError> {
+        self.change(move |change| change.create(new)).await
+    }
+
+    /// Lists tasks.
+    ///
+    /// # Errors
+    /// Their parent is not there.
+    pub async fn list(&self, filter: Filter) -> Result<Found, TaskError> {
+        self.read(move |db| list(db, &filter)).await
+    }
+
+    /// One task.
+    ///
+    /// # Errors
+    /// There is none of this id.
+    pub async fn get(&self, id: impl Into<String>) -> Result<Task, TaskError> {
+        let id = id.into();
+        self.read(move |db| tables::find(db, &id)).await
+    }
+
+    /// Changes a task, and gives it back.
+    ///
+    /// # Errors
+    /// There is none of this id, or it would have no description.
+    pub async fn update(&self, id: impl Into<String>, update: Update) -> Result<Task, TaskError> {
+        let id = id.into();
+        self.change(move |change| change.update(&id, update)).await
+    }
+
+    /// Deletes a task, with `cascade` its subtasks too, and gives the ids of all that was deleted.
+    ///
+    /// # Errors
+    /// There is none of this id, or it has subtasks.
+    pub async fn delete(
+        &self,
+        id: impl Into<String>,
+        cascade: bool,
+    ) -> Result<Vec<String>, TaskError> {
+        let id = id.into();
+        self.change(move |change| change.delete(&id, cascade)).await
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, TaskError> + Send + 'static,
+    ) -> Result<T, TaskError> {
+        self.store.read(work).await
+    }
+
+    async fn change<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Change<'_>) -> Result<T, TaskError> + Send + 'static,
+    ) -> Result<T, TaskError> {
+        let Self {
+            store,
+            clock,
+            ids,
+            service,
+        } = self.clone();
+        let written = store.write(move |db| {
+            let mut change = Change::new(db, clock(), &ids);
+            let done = work(&mut change)?;
+            Ok::<_, TaskError>((done, change.announcement(service)))
+        });
+        written.await.map(|(done, _announced)| done)
+    }
+}
+
+impl fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tasks")
+            .field("store", &self.store)
+            .finish_non_exhaustive()
+    }
+}
+
+fn list(db: &Connection, filter: &Filter) -> Result<Found, TaskError> {
+    const PICKED: &str = "WHERE (?1 IS NULL OR status = ?1) AND (?2 IS NULL OR parent_id = ?2)";
+    if let Some(parent) = &filter.parent_id {
+        tables::must_exist(db, parent)?;
+    }
+    let picked = (filter.status, &filter.parent_id);
+    let total = db
+        .prepare_cached(&format!("SELECT count(*) FROM tasks {PICKED}"))?
+        .query_row(picked, |row| row.get::<_, i64>(0))?;
+    let ordered = format!("{PICKED} ORDER BY priority, created_at DESC, id DESC LIMIT ?3");
+    let tasks = tables::select(db, &ordered, (picked.0, picked.1, filter.limit))?;
+    Ok(Found {
+        tasks,
+        total: total.unsigned_abs(),
+    })
+}
+
+/// The tasks that wait for this one.
+fn dependents(db: &Connection, id: &str) -> Result<Vec<String>, TaskError> {
+    let statement = "SELECT task_id FROM task_blockers WHERE blocked_by_id = ?1";
+    Ok(ids(db, statement, [id])?)
+}
+
+#[cfg(test)]
+mod tests;

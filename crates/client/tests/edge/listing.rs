@@ -1,0 +1,201 @@
+//! Lists, with all their pages.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use plexus_client::Oddity;
+use plexus_service::Section;
+use plexus_testkit::server::{HttpServer, Offer, Reply, Script, Step, StdioServer, tool};
+use serde_json::{Value, json};
+
+use crate::support::{
+    LEGACY, STATELESS, call_tool, catalogue, connected, http, names, stdio, tools,
+};
+
+/// S004-12, S004-56: nothing is asked for that is not declared.
+#[tokio::test]
+async fn only_declared_lists_are_asked_for() {
+    let lists = [
+        ("tools", &["tools/list"][..]),
+        ("prompts", &["prompts/list"]),
+        ("resources", &["resources/list", "resources/templates/list"]),
+        ("logging", &[]),
+    ];
+    for revision in [LEGACY, STATELESS] {
+        for (capability, expected) in lists {
+            let offer = Offer::new(revision).declaring(capability, json!({}));
+            let server = StdioServer::new(&offer).await;
+            let _upstream = connected(stdio(&server)).await;
+            let methods = server.process().await.methods();
+            let asked: Vec<_> = methods.iter().filter(|m| m.ends_with("/list")).collect();
+            assert_eq!(asked, expected, "{capability}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn everything_that_is_offered_is_in_the_catalogue() {
+    for revision in [LEGACY, STATELESS] {
+        let mut offer = Offer::tools(revision, [tool("b"), tool("a")])
+            .declaring("resources", json!({}))
+            .declaring("prompts", json!({}));
+        offer.resources = vec![json!({"uri": "a://b", "name": "r"})];
+        offer.templates = vec![json!({"uriTemplate": "a://{x}", "name": "t"})];
+        offer.prompts = vec![json!({"name": "p"})];
+        offer.instructions = Some("Be kind.".to_owned());
+        let server = StdioServer::new(&offer).await;
+        let upstream = connected(stdio(&server)).await;
+        let catalogue = catalogue(&upstream);
+        assert_eq!(names(&catalogue, Section::Tools), ["b", "a"]);
+        assert_eq!(names(&catalogue, Section::Resources), ["a://b"]);
+        assert_eq!(names(&catalogue, Section::Templates), ["a://{x}"]);
+        assert_eq!(names(&catalogue, Section::Prompts), ["p"]);
+        assert_eq!(catalogue.instructions.as_deref(), Some("Be kind."));
+        let facts = upstream.report().unwrap().facts;
+        assert_eq!(facts.identity.name, "scripted");
+        assert_eq!(facts.instructions.as_deref(), Some("Be kind."));
+    }
+}
+
+fn page(names: &[&str], next: Option<&str>) -> Step {
+    let tools: Vec<_> = names.iter().map(|name| tool(name)).collect();
+    let mut result = json!({"tools": tools});
+    if let Some(next) = next {
+        result["nextCursor"] = json!(next);
+    }
+    Step::Result(result)
+}
+
+/// §3.5 "one page of tools only"; PAGE-04: the empty cursor is a cursor.
+#[tokio::test]
+async fn all_pages_are_followed() {
+    for revision in [LEGACY, STATELESS] {
+        let script = Script::from(&Offer::tools(revision, []))
+            .on("tools/list", [page(&["a"], Some("two"))])
+            .then("tools/list", [page(&["b", "c"], Some(""))])
+            .then("tools/list", [page(&["d"], None)]);
+        let server = StdioServer::new(script).await;
+        let upstream = connected(stdio(&server)).await;
+        assert_eq!(tools(&upstream), ["a", "b", "c", "d"]);
+        let process = server.process().await;
+        let mut cursors = Vec::new();
+        for _ in 0..3 {
+            let request = process.received("tools/list").await;
+            cursors.push(request["params"]["cursor"].clone());
+        }
+        assert_eq!(cursors, [Value::Null, json!("two"), json!("")]);
+        assert!(upstream.report().unwrap().oddities.is_empty());
+    }
+}
+
+/// PEERS §6: what stands on two pages is listed once.
+#[tokio::test]
+async fn what_stands_on_two_pages_is_listed_once() {
+    let script = Script::from(&Offer::tools(LEGACY, []))
+        .on("tools/list", [page(&["a", "b"], Some("two"))])
+        .then("tools/list", [page(&["b", "c"], None)]);
+    let server = StdioServer::new(script).await;
+    let upstream = connected(stdio(&server)).await;
+    assert_eq!(tools(&upstream), ["a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn a_cursor_that_leads_back_ends_the_list() {
+    let script = Script::from(&Offer::tools(LEGACY, []))
+        .on("tools/list", [page(&["a"], Some("x"))])
+        .then("tools/list", [page(&["b"], Some("y"))])
+        .then("tools/list", [page(&["c"], Some("x"))]);
+    let server = StdioServer::new(script).await;
+    let upstream = connected(stdio(&server)).await;
+    assert_eq!(tools(&upstream), ["a", "b", "c"]);
+    let oddities = upstream.report().unwrap().oddities;
+    assert_eq!(oddities, [Oddity::Circular(Section::Tools)]);
+}
+
+/// A server with one tool on every page, or none, and always one page more.
+async fn endless(per_page: usize) -> HttpServer {
+    let offer = Offer::tools(LEGACY, []);
+    let pages = AtomicUsize::new(0);
+    HttpServer::start(move |request| match request.mcp() {
+        "tools/list" => {
+            let number = pages.fetch_add(1, Ordering::Relaxed);
+            let tools: Vec<_> = (0..per_page)
+                .map(|tool_number| tool(&format!("t{number}_{tool_number}")))
+                .collect();
+            let next = format!("after {number}");
+            Reply::json(&request.result(&json!({"tools": tools, "nextCursor": next})))
+        }
+        "tools/call" => Reply::json(&request.result(&json!({"content": []}))),
+        _ => request.plainly(&offer),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn pages_without_end_are_followed_up_to_a_limit() {
+    for per_page in [0, 7] {
+        let server = endless(per_page).await;
+        let mut definition = http(&server);
+        definition.max_listed = 50;
+        let upstream = connected(definition).await;
+        let oddities = upstream.report().unwrap().oddities;
+        assert_eq!(oddities, [Oddity::Endless(Section::Tools)]);
+        assert_eq!(tools(&upstream).len(), if per_page == 0 { 0 } else { 50 });
+        call_tool(&upstream, "t0_0").await;
+    }
+}
+
+#[tokio::test]
+async fn ten_thousand_tools_are_listed() {
+    let many = (0..10_000).map(|number| tool(&format!("tool_{number}")));
+    let offer = Offer::tools(LEGACY, many);
+    let server = HttpServer::start(move |request| request.plainly(&offer)).await;
+    let upstream = connected(http(&server)).await;
+    let names = tools(&upstream);
+    assert_eq!(names.len(), 10_000);
+    assert_eq!(names.last().unwrap(), "tool_9999");
+}
+
+/// C37, S001-63: such a server stays connected, has no tools, and says why.
+#[tokio::test]
+async fn a_list_that_fails_is_empty_and_says_why() {
+    let failure = json!({"code": -32603, "message": "the database is down"});
+    for revision in [LEGACY, STATELESS] {
+        let mut offer = Offer::tools(revision, []).declaring("prompts", json!({}));
+        offer.prompts = vec![json!({"name": "p"})];
+        let script = Script::from(&offer).on("tools/list", [Step::Error(failure.clone())]);
+        let server = StdioServer::new(script).await;
+        let upstream = connected(stdio(&server)).await;
+        assert!(tools(&upstream).is_empty());
+        assert_eq!(names(&catalogue(&upstream), Section::Prompts), ["p"]);
+        let oddities = upstream.report().unwrap().oddities;
+        let [Oddity::Unlisted { section, reason }] = &oddities[..] else {
+            panic!("{oddities:?}");
+        };
+        assert_eq!(*section, Section::Tools);
+        assert!(reason.contains("the database is down"), "{reason}");
+    }
+}
+
+/// Wrong types are told as well.
+#[tokio::test]
+async fn a_list_that_is_none_says_so() {
+    for answer in [
+        json!({"tools": "none"}),
+        json!({"tools": {"a": {}}}),
+        json!({}),
+        json!([]),
+        json!(null),
+        json!({"tools": [], "nextCursor": 7}),
+    ] {
+        let script = Script::from(&Offer::tools(LEGACY, []));
+        let script = script.on("tools/list", [Step::Result(answer.clone())]);
+        let server = StdioServer::new(script).await;
+        let upstream = connected(stdio(&server)).await;
+        assert!(tools(&upstream).is_empty(), "{answer}");
+        let oddities = upstream.report().unwrap().oddities;
+        assert!(
+            matches!(&oddities[..], [Oddity::Unlisted { .. }]),
+            "{answer}: {oddities:?}"
+        );
+    }
+}

@@ -1,0 +1,184 @@
+//! How long things may take (C56). Every timeout here also sends the protocol's own cancellation.
+
+use std::time::Duration;
+
+use plexus_client::{ConnectError, Oddity, State};
+use plexus_service::Section;
+use plexus_testkit::server::{HttpServer, Offer, Process, Reply, Script, StdioServer, tool};
+use plexus_testkit::within;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::support::{
+    LEGACY, SHORT, STATELESS, call, call_fails, connected, during, http, refused, status, stdio,
+    tools,
+};
+
+const CANCELLED: &str = "notifications/cancelled";
+
+fn script(offer: &Offer) -> Script {
+    Script::from(offer)
+}
+
+fn progress(request: &Value, progress: u32) -> Value {
+    let token = &request["params"]["_meta"]["progressToken"];
+    assert!(!token.is_null(), "a call is followed by its progress");
+    json!({"jsonrpc": "2.0", "method": "notifications/progress",
+        "params": {"progressToken": token, "progress": progress}})
+}
+
+async fn cancelled(process: &Process, request: &Value) {
+    let cancelled = process.received(CANCELLED).await;
+    assert_eq!(cancelled["params"]["requestId"], request["id"]);
+}
+
+#[tokio::test]
+async fn a_request_that_is_not_answered_is_cancelled() {
+    let server = StdioServer::new(script(&Offer::tools(LEGACY, [tool("a")]))).await;
+    let mut definition = stdio(&server);
+    definition.timeouts.request = SHORT;
+    let upstream = connected(definition).await;
+    let process = server.process().await;
+    let outcome = within(
+        "the timeout",
+        call(&upstream, "resources/read", &json!({"uri": "a://b"})),
+    );
+    let fault = outcome.await.unwrap_err().to_string();
+    assert!(fault.contains("resources/read") && fault.contains("in time"), "{fault}");
+    let request = process.received("resources/read").await;
+    cancelled(&process, &request).await;
+    assert_eq!(status(&upstream).state, State::Connected);
+}
+
+#[tokio::test]
+async fn a_call_without_a_sign_of_life_is_cancelled() {
+    for revision in [LEGACY, STATELESS] {
+        let server = StdioServer::new(script(&Offer::tools(revision, [tool("a")]))).await;
+        let mut definition = stdio(&server);
+        definition.timeouts.call = SHORT;
+        let upstream = connected(definition).await;
+        let fault = call_fails(&upstream, "a").await;
+        assert!(fault.contains("in time"), "{fault}");
+        let process = server.process().await;
+        let request = process.received("tools/call").await;
+        cancelled(&process, &request).await;
+    }
+}
+
+/// HTTP26-20
+#[tokio::test]
+async fn a_stateless_call_over_http_is_cancelled_by_closing_its_stream() {
+    let offer = Offer::tools(STATELESS, [tool("a")]);
+    let server = HttpServer::start(move |request| match request.mcp() {
+        "tools/call" => Reply::never(),
+        _ => request.plainly(&offer),
+    })
+    .await;
+    let mut definition = http(&server);
+    definition.timeouts.call = SHORT;
+    let upstream = connected(definition).await;
+    call_fails(&upstream, "a").await;
+    server.received("tools/call").await.given_up().await;
+    assert!(!server.methods().contains(&CANCELLED.to_owned()));
+}
+
+/// PEERS §6: progress keeps a call alive, although its caller did not ask for any.
+#[tokio::test]
+async fn progress_extends_a_call() {
+    for revision in [LEGACY, STATELESS] {
+        let server = StdioServer::new(script(&Offer::tools(revision, [tool("a")]))).await;
+        let mut definition = stdio(&server);
+        definition.timeouts.call = Duration::from_millis(1500);
+        let upstream = connected(definition).await;
+        let process = server.process().await;
+        let mut calling = call(&upstream, "tools/call", &json!({"name": "a"}));
+        let started = Instant::now();
+        let working = async {
+            let request = process.received("tools/call").await;
+            for step in 0..5 {
+                // A server at work.
+                tokio::time::sleep(SHORT).await;
+                process.say(progress(&request, step)).await;
+            }
+            request
+        };
+        let request = during(&mut calling, working).await;
+        process.reply(&request, json!({})).await;
+        within("the result", calling).await.unwrap();
+        assert!(started.elapsed() > Duration::from_millis(1500));
+    }
+}
+
+#[tokio::test]
+async fn no_progress_extends_a_call_for_ever() {
+    for revision in [LEGACY, STATELESS] {
+        let server = StdioServer::new(script(&Offer::tools(revision, [tool("a")]))).await;
+        let mut definition = stdio(&server);
+        definition.timeouts.call_total = SHORT;
+        let upstream = connected(definition).await;
+        let process = server.process().await;
+        let mut calling = call(&upstream, "tools/call", &json!({"name": "a"}));
+        let request = during(&mut calling, process.received("tools/call")).await;
+        let working = async {
+            for step in 0.. {
+                process.say(progress(&request, step)).await;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let outcome = tokio::select! {
+            outcome = within("the hard cap", calling) => outcome,
+            () = working => panic!("there is no end to it"),
+        };
+        outcome.unwrap_err();
+        cancelled(&process, &request).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_the_greeting_fails_in_time() {
+    let server = StdioServer::new(Script::silent()).await;
+    let mut definition = stdio(&server);
+    definition.timeouts.probe = SHORT;
+    definition.timeouts.connect = SHORT;
+    let (upstream, error) = refused(definition).await;
+    assert!(matches!(error, ConnectError::Timeout("initialize")), "{error}");
+    assert_eq!(status(&upstream).state, State::Failed);
+    server.process().await.ended().await;
+
+    let server = HttpServer::start(|_| Reply::never()).await;
+    let mut definition = http(&server);
+    definition.timeouts.connect = SHORT;
+    let (upstream, error) = refused(definition).await;
+    assert!(matches!(error, ConnectError::Timeout(_)), "{error}");
+    assert_eq!(status(&upstream).state, State::Failed);
+}
+
+/// The time to connect includes the lists, and a list that does not come costs only itself (C37).
+#[tokio::test]
+async fn a_list_that_does_not_come_does_not_hold_up_the_connection() {
+    let offer = Offer::tools(LEGACY, [tool("a")])
+        .declaring("prompts", json!({}))
+        .declaring("resources", json!({}));
+    let script = script(&offer)
+        .ignoring("tools/list")
+        .ignoring("prompts/list")
+        .ignoring("resources/list");
+    let server = StdioServer::new(script).await;
+    let mut definition = stdio(&server);
+    definition.timeouts.connect = Duration::from_secs(2);
+    let started = Instant::now();
+    let upstream = connected(definition).await;
+    assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
+    assert!(tools(&upstream).is_empty());
+    let oddities = upstream.report().unwrap().oddities;
+    assert!(
+        oddities.iter().any(|oddity| matches!(
+            oddity,
+            Oddity::Unlisted {
+                section: Section::Tools,
+                ..
+            }
+        )),
+        "{oddities:?}"
+    );
+}

@@ -1,0 +1,243 @@
+//! One server's definition, as a file has it.
+
+mod fields;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use plexus_mcp::Era;
+use plexus_wire::{Kind as JsonKind, Object, ObjectError, Raw};
+
+use super::dotenv;
+use super::entry::{Digest, Kind, ServerEntry, Source, endpoint_url, header};
+use super::filter::ToolFilter;
+use super::json;
+use super::problem::ConfigProblem;
+use super::secret::{Secret, Value};
+use super::text::Text;
+
+/// What a definition refers to.
+pub(super) struct Surroundings<'a> {
+    /// The file it stands in.
+    pub(super) source: &'a Source,
+    /// Where relative paths start.
+    pub(super) base: &'a Path,
+    /// The environment.
+    pub(super) environment: &'a dyn Fn(&str) -> Option<String>,
+    /// Reads an environment file.
+    pub(super) read: &'a dyn Fn(&Path) -> Result<Option<String>, ConfigProblem>,
+}
+
+/// Reads the definition of the server `name`.
+pub(super) fn read(
+    name: &str,
+    definition: &Raw,
+    surroundings: &Surroundings<'_>,
+) -> Result<ServerEntry, ConfigProblem> {
+    let problem = |what: String| {
+        ConfigProblem::new(&surroundings.source.file, what).server(name)
+    };
+    let fields = Object::parse(definition).map_err(|error| match error {
+        ObjectError::NotAnObject => problem(format!(
+            "an object is expected, not {}",
+            kind_name(definition.kind())
+        )),
+        other => problem(other.to_string()),
+    })?;
+    let reader = Reader {
+        name,
+        surroundings,
+        fields,
+        variables: HashMap::new(),
+    };
+    reader.read(definition)
+}
+
+struct Reader<'a> {
+    name: &'a str,
+    surroundings: &'a Surroundings<'a>,
+    /// What was not read yet.
+    fields: Object,
+    /// Those of the environment file.
+    variables: HashMap<String, String>,
+}
+
+impl Reader<'_> {
+    fn read(mut self, definition: &Raw) -> Result<ServerEntry, ConfigProblem> {
+        let mut written = Digest::new("definition");
+        written.text(&json::compact(definition));
+        let file_variables = self.environment_file()?;
+        for (name, value) in &file_variables {
+            written.text(name);
+            written.text(value);
+        }
+        self.variables.extend(file_variables.iter().cloned());
+
+        let kind = self.kind(file_variables)?;
+        let mut entry = ServerEntry::new(self.name, self.surroundings.source.clone(), kind);
+        entry.disabled = self.flag("disabled")?;
+        entry.serialize = self.flag("serialize")?;
+        entry.trusted = self.flag("trusted")?;
+        entry.auto_restart = self.flag("auto_restart")?;
+        entry.timeout = self.timeout()?;
+        entry.era = self.era()?;
+        entry.tools = self.tools()?;
+        entry.other = self.fields;
+        Ok(entry.written(&written))
+    }
+
+    /// C23: the type may be left out, if it is clear from what there is.
+    fn kind(&mut self, file_variables: Vec<(String, String)>) -> Result<Kind, ConfigProblem> {
+        let written: Option<String> = self.optional("type", "a string")?;
+        let (command, url) = (self.fields.contains("command"), self.fields.contains("url"));
+        match (written.as_deref(), command, url) {
+            (Some("stdio"), ..) | (None, true, false) => self.stdio(file_variables),
+            (Some("http" | "streamable-http" | "streamableHttp"), ..) | (None, false, true) => {
+                let (url, headers) = self.endpoint()?;
+                Ok(Kind::Http { url, headers })
+            }
+            (Some("sse"), ..) => {
+                let (url, headers) = self.endpoint()?;
+                Ok(Kind::Sse { url, headers })
+            }
+            (Some("sdk"), ..) => {
+                let name = self.optional("name", "a string")?;
+                Ok(Kind::Builtin(name.unwrap_or_else(|| self.name.to_owned())))
+            }
+            (Some("claudeai-proxy"), ..) => Ok(Kind::Unsupported(
+                "unsupported: only claude.ai itself can connect to its connectors".to_owned(),
+            )),
+            (Some(other), ..) => Err(self
+                .problem("type", format!("{other:?} is unknown"))
+                .advice("use stdio, http, sse or sdk")),
+            (None, true, true) => Err(self
+                .problem("type", "there are both a command and a url")
+                .advice("say with \"type\" which of them to use")),
+            (None, false, false) => Err(self
+                .problem("command", "there is neither a command nor a url")
+                .advice("give the program to start as command, or an address as url")),
+        }
+    }
+
+    /// S000-27, S001-26
+    fn stdio(&mut self, file_variables: Vec<(String, String)>) -> Result<Kind, ConfigProblem> {
+        let command: String = self.required("command")?;
+        if command.trim().is_empty() {
+            return Err(self.problem("command", "it is empty"));
+        }
+        let command = self.expanded("command", command)?;
+        let args: Vec<String> = self.optional("args", "a list of strings")?.unwrap_or_default();
+        let args = args.into_iter().enumerate();
+        let args = args.map(|(index, arg)| self.expanded(&format!("args[{index}]"), arg));
+        let args = args.collect::<Result<_, _>>()?;
+        let cwd: Option<String> = self.optional("cwd", "a string")?;
+        let cwd = cwd.map(|cwd| self.path("cwd", cwd)).transpose()?;
+
+        let mut env = self.values("env")?;
+        let from_file = file_variables
+            .into_iter()
+            .filter(|(name, _)| env.iter().all(|(own, _)| own != name))
+            .map(|(name, value)| (name, Value::Known(Secret::new(value))))
+            .collect::<Vec<_>>();
+        env.extend(from_file);
+        for (name, value) in &env {
+            let has_zero = matches!(value, Value::Known(value) if value.expose().contains('\0'));
+            if name.is_empty() || name.contains(['=', '\0']) || has_zero {
+                let what = "the system cannot hold such a variable";
+                return Err(self.problem(format!("env.{name}"), what));
+            }
+        }
+        Ok(Kind::Stdio {
+            command: self.without_tilde(command.expanded()),
+            args,
+            env,
+            cwd,
+        })
+    }
+
+    fn endpoint(&mut self) -> Result<(Text, Vec<(String, Value)>), ConfigProblem> {
+        let url = self.required("url")?;
+        let url = self.expanded("url", url)?;
+        if let Err(what) = endpoint_url(url.expanded()) {
+            return Err(self.problem("url", what));
+        }
+        let headers = self.values("headers")?;
+        for (name, value) in &headers {
+            let known = match value {
+                Value::Known(value) => value.expose(),
+                Value::Fetched { prefix, .. } => prefix,
+            };
+            if let Err(what) = header(name, known) {
+                return Err(self.problem(format!("headers.{name}"), what));
+            }
+        }
+        Ok((url, headers))
+    }
+
+    fn environment_file(&mut self) -> Result<Vec<(String, String)>, ConfigProblem> {
+        const KEY: &str = "env_file";
+        let Some(file) = self.optional(KEY, "a string")? else {
+            return Ok(Vec::new());
+        };
+        let file = self.path(KEY, file)?;
+        let shown = file.display();
+        let text = (self.surroundings.read)(&file)
+            .map_err(|problem| self.problem(KEY, format!("{shown}: {}", problem.what)))?
+            .ok_or_else(|| self.problem(KEY, format!("{shown}: there is no such file")))?;
+        dotenv::parse(&text).map_err(|line| {
+            self.problem(KEY, format!("{shown}:{line}: this is not NAME=value"))
+        })
+    }
+
+    fn flag(&mut self, key: &str) -> Result<bool, ConfigProblem> {
+        Ok(self.optional(key, "true or false")?.unwrap_or_default())
+    }
+
+    fn timeout(&mut self) -> Result<Option<Duration>, ConfigProblem> {
+        const KEY: &str = "timeout_ms";
+        let millis: Option<u64> = self.optional(KEY, "a whole number of milliseconds")?;
+        match millis {
+            Some(0) => Err(self.problem(KEY, "it is 0").advice("remove it for the default")),
+            millis => Ok(millis.map(Duration::from_millis)),
+        }
+    }
+
+    fn era(&mut self) -> Result<Option<Era>, ConfigProblem> {
+        let written: Option<String> = self.optional("era", "a string")?;
+        match written.as_deref() {
+            None => Ok(None),
+            Some("legacy") => Ok(Some(Era::Handshake)),
+            Some("modern") => Ok(Some(Era::Stateless)),
+            Some(other) => Err(self
+                .problem("era", format!("{other:?} is unknown"))
+                .advice("use legacy or modern, or remove it to find out")),
+        }
+    }
+
+    fn tools(&mut self) -> Result<ToolFilter, ConfigProblem> {
+        let mut globs = |key: &str| -> Result<Vec<String>, ConfigProblem> {
+            let globs = self.optional(key, "a list of strings")?;
+            Ok(globs.unwrap_or_default())
+        };
+        let (allow, deny) = (globs("allow")?, globs("deny")?);
+        ToolFilter::new(allow.clone(), Vec::new())
+            .map_err(|error| self.problem("allow", error.to_string()))?;
+        ToolFilter::new(allow, deny).map_err(|error| self.problem("deny", error.to_string()))
+    }
+}
+
+/// A JSON type in words.
+pub(super) fn kind_name(kind: JsonKind) -> &'static str {
+    match kind {
+        JsonKind::Null => "null",
+        JsonKind::Bool => "true or false",
+        JsonKind::Number => "a number",
+        JsonKind::String => "a string",
+        JsonKind::Array => "a list",
+        JsonKind::Object => "an object",
+    }
+}

@@ -1,0 +1,79 @@
+//! Reading members one by one, and saying what is wrong with one.
+
+use std::path::PathBuf;
+
+use plexus_wire::{Kind, Raw};
+use serde::Deserialize;
+
+use super::{Reader, kind_name};
+use crate::config::problem::ConfigProblem;
+use crate::config::text::Text;
+
+impl Reader<'_> {
+    pub(super) fn path(&self, key: &str, written: String) -> Result<PathBuf, ConfigProblem> {
+        let text = self.expanded(key, written)?;
+        let path = self.without_tilde(text.expanded());
+        Ok(self.surroundings.base.join(path))
+    }
+
+    /// No shell reads the path, so nobody else knows what `~/` means.
+    pub(super) fn without_tilde(&self, path: &str) -> String {
+        let home = || (self.surroundings.environment)("HOME");
+        match path.strip_prefix("~/").zip(home()) {
+            Some((rest, home)) => format!("{}/{rest}", home.trim_end_matches('/')),
+            None => path.to_owned(),
+        }
+    }
+
+    pub(super) fn expanded(&self, key: &str, written: String) -> Result<Text, ConfigProblem> {
+        let lookup = |name: &str| match self.variables.get(name) {
+            Some(value) => Some(value.clone()),
+            None => (self.surroundings.environment)(name),
+        };
+        Text::expand(written, &lookup)
+            .map_err(|error| self.problem(key, error.to_string()).advice(error.advice()))
+    }
+
+    pub(super) fn required(&mut self, key: &str) -> Result<String, ConfigProblem> {
+        let value = self.optional(key, "a string")?;
+        value.ok_or_else(|| self.problem(key, "it is missing"))
+    }
+
+    pub(super) fn optional<T: for<'de> Deserialize<'de>>(
+        &mut self,
+        key: &str,
+        expected: &str,
+    ) -> Result<Option<T>, ConfigProblem> {
+        let raw = self.take(key);
+        raw.map(|raw| self.decoded(key, &raw, expected)).transpose()
+    }
+
+    /// `null` is as good as nothing.
+    pub(super) fn take(&mut self, key: &str) -> Option<Raw> {
+        let raw = self.fields.remove(key)?;
+        (raw.kind() != Kind::Null).then_some(raw)
+    }
+
+    pub(super) fn decoded<T: for<'de> Deserialize<'de>>(
+        &self,
+        key: &str,
+        raw: &Raw,
+        expected: &str,
+    ) -> Result<T, ConfigProblem> {
+        match raw.decode() {
+            Ok(value) => Ok(value),
+            Err(_) => Err(self.mismatch(key, expected, raw)),
+        }
+    }
+
+    pub(super) fn mismatch(&self, key: &str, expected: &str, raw: &Raw) -> ConfigProblem {
+        let found = kind_name(raw.kind());
+        self.problem(key, format!("{expected} is expected, not {found}"))
+    }
+
+    pub(super) fn problem(&self, key: impl Into<String>, what: impl Into<String>) -> ConfigProblem {
+        ConfigProblem::new(&self.surroundings.source.file, what)
+            .server(self.name)
+            .key(key)
+    }
+}
