@@ -21,8 +21,10 @@ const python1 = (name) => join(tools, "python-sdk1", "bin", name);
 const HANDSHAKE = "2025-11-25";
 const STATELESS = "2026-07-28";
 
-const legacy = (found) => ({ revision: HANDSHAKE, quirks: ["RefusesDiscover { code: -32601 }"], ...found });
-const legacyPython = (found) => ({ ...legacy(found), quirks: ["RefusesDiscover { code: -32602 }"] });
+const refusing = (code) => (found) => ({ revision: HANDSHAKE, quirks: [`RefusesDiscover { code: ${code} }`], ...found });
+const legacy = refusing(-32601);
+const legacyHttp = refusing(-32000);
+const legacyPython = refusing(-32602);
 
 const echo = { call: ["echo", { text: "hello" }], answer: { text: /^echo: hello$/ } };
 const everything = { call: ["echo", { message: "hello" }], answer: { text: /^Echo: hello$/ } };
@@ -50,7 +52,7 @@ export const servers = ({ folder, port, page }) => [
   {
     name: "everything http",
     http: { command: npm("mcp-server-everything"), args: ["streamableHttp"], env: { PORT: port }, path: "/mcp" },
-    finds: { ...legacy({ tools: 13, resources: 7, templates: 2, prompts: 4 }), quirks: ["RefusesDiscover { code: -32000 }"] },
+    finds: legacyHttp({ tools: 13, resources: 7, templates: 2, prompts: 4 }),
     ...everything,
   },
   {
@@ -188,7 +190,7 @@ export const servers = ({ folder, port, page }) => [
   {
     name: "typescript-1.32 http",
     http: { command: node, args: [join(echoes, "typescript1.mjs"), "http", port], path: "/mcp" },
-    finds: { ...legacy({ tools: 1 }), quirks: ["RefusesDiscover { code: -32000 }"] },
+    finds: legacyHttp({ tools: 1 }),
     ...echo,
   },
   {
@@ -252,7 +254,7 @@ export const servers = ({ folder, port, page }) => [
   {
     name: "python-1.30 http",
     http: { command: python1("python"), args: [join(echoes, "python_sdk1.py"), "http", port], path: "/mcp" },
-    finds: { ...legacyPython({ tools: 1 }), quirks: [] },
+    finds: { revision: HANDSHAKE, tools: 1 },
     ...echo,
   },
   {

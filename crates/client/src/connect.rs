@@ -1,12 +1,14 @@
 //! From a definition to a connection: which era does the server speak (TRANSLATION §3)?
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::HeaderMap;
 use plexus_mcp::messages::InitializeParams;
 use plexus_mcp::{Era, Revision, code, method};
 use plexus_wire::{Object, Raw, RpcError};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
@@ -17,6 +19,9 @@ use crate::link::{HttpLink, Incoming, Link, LinkError, QUEUE, SseLink, StdioLink
 use crate::rpc::{Rpc, RpcFailure, Traits, Update};
 use crate::server_facts::{Discovered, ServerFacts};
 use crate::stamp;
+
+/// How long the stream for what belongs to no request may take to open before we go on without it.
+const LISTEN: Duration = Duration::from_secs(2);
 
 /// Why a server is not connected.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -50,6 +55,11 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
+    /// Whether only a stateless server would say this.
+    fn is_of_a_stateless_server(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if is_modern(*code))
+    }
+
     /// Whether the greeting may have been of the wrong era.
     pub(crate) fn may_be_of_the_era(&self) -> bool {
         match self {
@@ -116,37 +126,93 @@ enum Probed {
 
 impl Connecting<'_> {
     async fn stdio(&self, program: &Program) -> Result<Connected, ConnectError> {
+        let session = self.start(program)?;
+        if self.definition.era == Some(Era::Handshake) {
+            let facts = self.initialize(&session.rpc).await;
+            return session.finish(facts, Vec::new()).await;
+        }
+        let rpc = session.rpc.clone();
+        let mut probe = pin!(discover(&rpc, self.definition));
         let mut quirks = Vec::new();
-        let mut session = self.start(program)?;
-        if self.definition.era != Some(Era::Handshake) {
-            let probe = discover(&session.rpc, self.definition);
-            match timeout(self.definition.timeouts.probe, probe).await {
-                Ok(Ok(discovered)) => match chosen(discovered)? {
-                    Probed::Stateless(facts) => return Ok(session.greeted(*facts, quirks)),
-                    Probed::Handshake => {}
-                },
-                Ok(Err(RpcFailure::Error(error))) => self.refused(error, &mut quirks)?,
+        match timeout(self.definition.timeouts.probe, &mut probe).await {
+            Ok(probed) => match self.conclude(probed, &mut quirks) {
+                Ok(Probed::Stateless(facts)) => Ok(session.greeted(*facts, quirks)),
+                Ok(Probed::Handshake) => {
+                    let facts = self.initialize(&rpc).await;
+                    session.finish(facts, quirks).await
+                }
                 // Some old servers end when they are sent what they do not know: they get another
                 // start, and the old greeting first.
-                Ok(Err(RpcFailure::Link(error))) => {
-                    if self.definition.era == Some(Era::Stateless) {
-                        return Err(error.into());
-                    }
+                Err(ConnectError::Link(_)) if self.definition.era.is_none() => {
                     quirks.push(Quirk::EndsOnDiscover);
                     session.rpc.close().await;
-                    session = self.start(program)?;
+                    let session = self.start(program)?;
+                    let facts = self.initialize(&session.rpc).await;
+                    session.finish(facts, quirks).await
                 }
-                Err(_elapsed) => {
-                    if self.definition.era == Some(Era::Stateless) {
-                        session.rpc.close().await;
-                        return Err(ConnectError::Timeout(method::DISCOVER));
-                    }
-                    quirks.push(Quirk::SilentToDiscover);
-                }
+                Err(error) => session.finish(Err(error), quirks).await,
+            },
+            Err(_elapsed) if self.definition.era == Some(Era::Stateless) => {
+                session
+                    .finish(Err(ConnectError::Timeout(method::DISCOVER)), quirks)
+                    .await
+            }
+            Err(_elapsed) => {
+                quirks.push(Quirk::SilentToDiscover);
+                let facts = self.both(&rpc, probe, &mut quirks).await;
+                session.finish(facts, quirks).await
             }
         }
-        let facts = self.initialize(&session.rpc).await;
-        session.finish(facts, quirks).await
+    }
+
+    /// Greets a server that has not answered the newer greeting in the older way as well: it may be
+    /// old, or only slow to start. Whichever it answers, it is.
+    async fn both(
+        &self,
+        rpc: &Rpc,
+        mut probe: Pin<&mut impl Future<Output = Result<Discovered, RpcFailure>>>,
+        quirks: &mut Vec<Quirk>,
+    ) -> Result<ServerFacts, ConnectError> {
+        let mut greeting = pin!(self.initialize(rpc));
+        let mut probing = true;
+        let refusal = loop {
+            tokio::select! {
+                probed = &mut probe, if probing => {
+                    if let Probed::Stateless(facts) = self.conclude(probed, quirks)? {
+                        quirks.retain(|quirk| *quirk != Quirk::SilentToDiscover);
+                        return Ok(*facts);
+                    }
+                    probing = false;
+                }
+                greeted = &mut greeting => match greeted {
+                    Err(error) if probing && error.is_of_a_stateless_server() => break error,
+                    greeted => return greeted,
+                },
+            }
+        };
+        match timeout(self.definition.timeouts.connect, probe).await {
+            Ok(probed) => match self.conclude(probed, quirks)? {
+                Probed::Stateless(facts) => Ok(*facts),
+                Probed::Handshake => Err(refusal),
+            },
+            Err(_elapsed) => Err(refusal),
+        }
+    }
+
+    /// What the answer to a probe says.
+    fn conclude(
+        &self,
+        probed: Result<Discovered, RpcFailure>,
+        quirks: &mut Vec<Quirk>,
+    ) -> Result<Probed, ConnectError> {
+        match probed {
+            Ok(discovered) => chosen(discovered),
+            Err(RpcFailure::Error(error)) => {
+                self.refused(error, quirks)?;
+                Ok(Probed::Handshake)
+            }
+            Err(RpcFailure::Link(error)) => Err(error.into()),
+        }
     }
 
     async fn http(&self, target: &HttpTarget) -> Result<Connected, ConnectError> {
@@ -157,15 +223,10 @@ impl Connecting<'_> {
             let probe = discover(&session.rpc, self.definition);
             let probed = timeout(self.definition.timeouts.connect, probe).await;
             let probed = match probed {
-                Ok(Ok(discovered)) => chosen(discovered)?,
-                Ok(Err(RpcFailure::Error(error))) => {
-                    self.refused(error, &mut quirks)?;
-                    Probed::Handshake
-                }
                 Ok(Err(RpcFailure::Link(LinkError::Http {
                     status: 400..=499, ..
                 }))) if self.definition.era.is_none() => Probed::Handshake,
-                Ok(Err(RpcFailure::Link(error))) => return Err(error.into()),
+                Ok(probed) => self.conclude(probed, &mut quirks)?,
                 Err(_elapsed) => return Err(ConnectError::Timeout(method::DISCOVER)),
             };
             if let Probed::Stateless(facts) = probed {
@@ -270,26 +331,23 @@ impl Connecting<'_> {
             }
         })
         .await;
-        rpc.notify(method::INITIALIZED, None).await;
+        // Posts overtake one another: what follows must find the server ready, and listened to.
+        rpc.notify_and_wait(method::INITIALIZED).await;
+        let (listening, listened) = oneshot::channel();
         rpc.with_link(|link| {
             if let Link::Http(link) = link {
-                link.listen();
+                link.listen(listening);
             }
         })
         .await;
+        drop(timeout(LISTEN, listened).await);
         Ok(facts)
     }
 
     /// An error in answer to `server/discover` means an old server, unless it is one that only a
     /// new one gives (VER26-16, VER26-17, VER26-19).
     fn refused(&self, error: RpcError, quirks: &mut Vec<Quirk>) -> Result<(), ConnectError> {
-        let modern = matches!(
-            error.code,
-            code::HEADER_MISMATCH
-                | code::MISSING_CLIENT_CAPABILITY
-                | code::UNSUPPORTED_PROTOCOL_VERSION
-        );
-        if modern {
+        if is_modern(error.code) {
             let supported = supported(error.data.as_ref());
             let handshake = |name: &String| {
                 name.parse::<Revision>()
@@ -422,4 +480,14 @@ fn supported(data: Option<&Raw>) -> Vec<String> {
     object
         .and_then(|object| object.get("supported")?.decode().ok())
         .unwrap_or_default()
+}
+
+/// Codes that only a server of the stateless era gives (VER26-16).
+fn is_modern(code: i64) -> bool {
+    matches!(
+        code,
+        code::HEADER_MISMATCH
+            | code::MISSING_CLIENT_CAPABILITY
+            | code::UNSUPPORTED_PROTOCOL_VERSION
+    )
 }

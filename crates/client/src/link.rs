@@ -6,7 +6,7 @@ mod stdio;
 
 use bytes::Bytes;
 use plexus_wire::{DecodeError, Limits, Message};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use http::{HttpLink, Style};
 pub(crate) use sse::SseLink;
@@ -29,6 +29,8 @@ pub(crate) struct Outgoing {
     pub(crate) request: Option<Number>,
     /// Headers that mirror the message, for stateless HTTP.
     pub(crate) headers: ::http::HeaderMap,
+    /// Dropped when the server has taken the message, or cannot.
+    pub(crate) taken: Option<oneshot::Sender<()>>,
 }
 
 impl Outgoing {
@@ -38,6 +40,7 @@ impl Outgoing {
             message,
             request: None,
             headers: ::http::HeaderMap::new(),
+            taken: None,
         }
     }
 }
@@ -115,15 +118,15 @@ pub(crate) enum Link {
 
 impl Link {
     /// Sends, if there is room; else gives the message back.
-    pub(crate) fn try_send(&self, outgoing: Outgoing) -> Result<(), Outgoing> {
+    pub(crate) fn try_send(&self, outgoing: Box<Outgoing>) -> Result<(), Box<Outgoing>> {
         match self {
             Self::Stdio(link) => link.try_send(outgoing),
             Self::Http(link) => {
-                link.send(outgoing);
+                link.send(*outgoing);
                 Ok(())
             }
             Self::Sse(link) => {
-                link.send(outgoing);
+                link.send(*outgoing);
                 Ok(())
             }
         }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use plexus_mcp::schema::Validator;
-use plexus_mcp::{Era, method};
+use plexus_mcp::{Era, code, method};
 use plexus_service::{Catalogue, Entry, List, Section};
 use plexus_wire::{Object, Raw};
 use serde_json::Value;
@@ -87,6 +87,12 @@ impl Listing {
         self.oddities.retain(|oddity| oddity.section() != section);
         let definitions = match self.pages(section, lister, max_entries).await {
             Ok(definitions) => definitions,
+            // Nothing says that a server with resources has templates, too.
+            Err(RpcFailure::Error(error))
+                if section == Section::Templates && error.code == code::METHOD_NOT_FOUND =>
+            {
+                Vec::new()
+            }
             Err(failure) => {
                 let reason = failure.to_string();
                 self.oddities.push(Oddity::Unlisted { section, reason });
@@ -186,6 +192,22 @@ impl Listing {
             name,
             reason,
         });
+    }
+}
+
+impl std::fmt::Display for Oddity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let list = match self.section() {
+            Section::Tools => "tools",
+            Section::Resources => "resources",
+            Section::Templates => "resource templates",
+            Section::Prompts => "prompts",
+        };
+        match self {
+            Self::Unlisted { reason, .. } => write!(f, "its {list} cannot be listed: {reason}"),
+            Self::Endless(_) => write!(f, "its list of {list} does not end"),
+            Self::Circular(_) => write!(f, "its list of {list} leads back to itself"),
+        }
     }
 }
 

@@ -3,8 +3,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use plexus_mcp::messages::{CancelledParams, ProgressParams};
 use plexus_mcp::{key, method};
@@ -20,6 +21,11 @@ const UPDATES: usize = 256;
 
 /// How many messages may wait for a server that does not read; requests stop being taken long before.
 const MAX_OUTBOX: usize = 4 * QUEUE;
+
+/// How long a server may take to take a notification that we wait for.
+const TAKEN: Duration = Duration::from_secs(10);
+/// How many requests that were given up are remembered, whose late answers are no surprise.
+const GIVEN_UP: usize = 1024;
 
 /// Why a request has no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -107,7 +113,7 @@ enum Command {
         traits: Traits,
         started: oneshot::Sender<InFlight>,
     },
-    Send(Message),
+    Send(Message, Option<oneshot::Sender<()>>),
     With(Box<dyn FnOnce(&Link) + Send>),
     Close(oneshot::Sender<()>),
 }
@@ -190,6 +196,7 @@ impl Rpc {
             stray,
             pending: HashMap::new(),
             outbox: VecDeque::new(),
+            given_up: VecDeque::new(),
             abandoned: Arc::clone(&rpc.abandoned),
             misdeeds: Arc::clone(&rpc.misdeeds),
             stop: rpc.stop.clone(),
@@ -243,13 +250,21 @@ impl Rpc {
         in_flight.await.map_err(|_gone| closed())
     }
 
-    /// Sends a notification.
-    pub(crate) async fn notify(&self, method: &str, params: Option<Raw>) {
+    /// Sends a notification, and waits until the server has it.
+    pub(crate) async fn notify_and_wait(&self, method: &str) {
         let message = Message::Notification(Notification {
             method: method.into(),
-            params,
+            params: None,
         });
-        self.send(message).await;
+        let (taken, waiting) = oneshot::channel();
+        if self
+            .commands
+            .send(Command::Send(message, Some(taken)))
+            .await
+            .is_ok()
+        {
+            drop(tokio::time::timeout(TAKEN, waiting).await);
+        }
     }
 
     /// Answers a question of the server.
@@ -290,7 +305,7 @@ impl Rpc {
 
     async fn send(&self, message: Message) {
         // A closed connection is noticed by whoever waits for an answer.
-        drop(self.commands.send(Command::Send(message)).await);
+        drop(self.commands.send(Command::Send(message, None)).await);
     }
 }
 
@@ -306,8 +321,10 @@ struct Driver {
     link: Link,
     stray: mpsc::Sender<Update>,
     pending: HashMap<Number, Pending>,
+    /// Answers to these may still come.
+    given_up: VecDeque<Number>,
     /// Waits for the server to read.
-    outbox: VecDeque<Outgoing>,
+    outbox: VecDeque<Box<Outgoing>>,
     abandoned: Arc<Abandoned>,
     misdeeds: Arc<Mutex<Misdeeds>>,
     stop: CancellationToken,
@@ -386,9 +403,16 @@ impl Driver {
                     message,
                     request: Some(number),
                     headers,
+                    taken: None,
                 });
             }
-            Command::Send(message) => self.send(&message),
+            Command::Send(message, taken) => {
+                let outgoing = Outgoing {
+                    taken,
+                    ..Outgoing::plain(encoded(&message))
+                };
+                self.post(outgoing);
+            }
             Command::With(action) => action(&self.link),
             Command::Close(_) => {}
         }
@@ -409,6 +433,8 @@ impl Driver {
                 let number = id.as_ref().and_then(Id::as_i64);
                 if let Some(number) = number.filter(|number| self.pending.contains_key(number)) {
                     self.finish(number, outcome.map_err(RpcFailure::Error));
+                } else if number.is_some_and(|number| self.given_up.contains(&number)) {
+                    tracing::debug!(?id, "an answer that nobody waits for any more");
                 } else {
                     tracing::debug!(?id, "an answer to nobody");
                     lock(&self.misdeeds).unknown_answers += 1;
@@ -519,6 +545,10 @@ impl Driver {
             let Some(pending) = self.pending.remove(&number) else {
                 continue;
             };
+            if self.given_up.len() >= GIVEN_UP {
+                self.given_up.pop_front();
+            }
+            self.given_up.push_back(number);
             if self.link.give_up(number) && !pending.traits.uncancellable {
                 let params = CancelledParams {
                     request_id: number.into(),
@@ -532,9 +562,7 @@ impl Driver {
     }
 
     fn send(&mut self, message: &Message) {
-        let mut bytes = BytesMut::new();
-        encode::message(&mut bytes, message);
-        self.post(Outgoing::plain(bytes.freeze()));
+        self.post(Outgoing::plain(encoded(message)));
     }
 
     /// Sends, in order, as soon as there is room.
@@ -544,7 +572,7 @@ impl Driver {
             lock(&self.misdeeds).dropped += 1;
             return;
         }
-        self.outbox.push_back(outgoing);
+        self.outbox.push_back(Box::new(outgoing));
         self.send_outbox();
     }
 
@@ -566,6 +594,12 @@ impl Driver {
         }
         self.link.close().await;
     }
+}
+
+fn encoded(message: &Message) -> Bytes {
+    let mut bytes = BytesMut::new();
+    encode::message(&mut bytes, message);
+    bytes.freeze()
 }
 
 /// Why a process ended is best said by its own last words.

@@ -107,7 +107,10 @@ impl Upstream {
         )
         .await;
         *lock(&self.inner.live) = Some(Arc::clone(&live));
-        self.set_status(State::Connected, None);
+        // C37: a server whose lists fail is connected, and says so.
+        let oddities: Vec<_> = live.oddities().iter().map(ToString::to_string).collect();
+        let reason = (!oddities.is_empty()).then(|| oddities.join("; "));
+        self.set_status(State::Connected, reason);
         let ending = live.rpc.ending();
         let watched = (Arc::downgrade(&self.inner), Arc::downgrade(&live));
         self.inner

@@ -2,13 +2,14 @@
 //!
 //! [`load`] reads the files that [`Locations`] names and never fails: whatever it cannot use is a
 //! [`ConfigProblem`] of one line, and the rest works. [`Watcher`] does so again whenever a file
-//! changes. [`edit`] changes a file, [`import`] understands the files of other clients.
+//! changes. [`edit`] changes a file.
 //!
 //! Nothing here starts a program or opens a connection. Secrets that a file only refers to are
 //! fetched by whoever connects the server, see [`ServerEntry::secret_sources`].
 
 mod disk;
 mod dotenv;
+pub mod edit;
 mod entry;
 mod filter;
 mod json;
@@ -20,6 +21,7 @@ mod secret;
 mod server;
 mod settings;
 mod text;
+mod watch;
 
 pub use self::entry::{Kind, Scope, ServerEntry, Source};
 pub use self::filter::ToolFilter;
@@ -29,3 +31,4 @@ pub use self::problem::{ConfigProblem, Position};
 pub use self::secret::{FetchedSecrets, MASK, Secret, SecretSource, Value};
 pub use self::settings::{Action, Hub, Mode, Policy, Rule, Serve, Settings, Start};
 pub use self::text::Text;
+pub use self::watch::{Environment, WatchError, Watcher};

@@ -1,1 +1,1 @@
-//! The tests are the package.
+//! The official Rust SDK as a client of the fixture server. All there is to it are the tests.

@@ -7,12 +7,7 @@ import sys
 
 from mcp.server.fastmcp import FastMCP
 
-TRANSPORTS = {"stdio": "stdio", "http": "streamable-http", "sse": "sse"}
-
-if len(sys.argv) < 2 or sys.argv[1] not in TRANSPORTS:
-    sys.exit(__doc__)
-transport, *port = sys.argv[1:]
-server = FastMCP("python1", port=int(*port or ["0"]))
+server = FastMCP("python1")
 
 
 @server.tool()
@@ -21,4 +16,14 @@ def echo(text: str) -> str:
     return f"echo: {text}"
 
 
-server.run(TRANSPORTS[transport])
+match sys.argv[1:]:
+    case ["stdio"]:
+        server.run("stdio")
+    case ["http", port]:
+        server.settings.port = int(port)
+        server.run("streamable-http")
+    case ["sse", port]:
+        server.settings.port = int(port)
+        server.run("sse")
+    case _:
+        sys.exit(__doc__)

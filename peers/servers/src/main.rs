@@ -7,7 +7,7 @@ mod findings;
 mod plan;
 mod questions;
 
-use std::future::{self, Future};
+use std::future;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -40,10 +40,9 @@ async fn main() -> anyhow::Result<ExitCode> {
         .init();
 
     let upstream = Upstream::new(plan.definition()?);
-    let interrupted = async { ctrl_c().await };
     let exit_code = tokio::select! {
         visited = visit(&upstream, &plan) => visited?,
-        interrupted = interrupted => {
+        interrupted = ctrl_c() => {
             interrupted?;
             ExitCode::from(INTERRUPTED)
         }
@@ -68,11 +67,7 @@ async fn visit(upstream: &Upstream, plan: &Plan) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn call(
-    upstream: &Upstream,
-    plan: &Plan,
-    params: &CallToolParams,
-) -> impl Future<Output = Outcome> {
+async fn call(upstream: &Upstream, plan: &Plan, params: &CallToolParams) -> Outcome {
     let peer = Peer::new(
         Revision::V2026_07_28,
         plan.capabilities.clone(),
@@ -86,8 +81,8 @@ fn call(
         events,
         CancellationToken::new(),
     );
-    let outcome = upstream.call(call);
-    async { tokio::join!(outcome, questions::answer_all(asked)).0 }
+    let (outcome, ()) = tokio::join!(upstream.call(call), questions::answer_all(asked));
+    outcome
 }
 
 fn report(findings: &impl serde::Serialize) -> anyhow::Result<()> {

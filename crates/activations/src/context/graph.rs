@@ -17,7 +17,7 @@ use super::sync::{self, Followed};
 use super::vector::Vector;
 
 /// How many texts are embedded in one go, when there are many.
-const BATCH: usize = 64;
+const BATCH: u32 = 64;
 
 /// A memory of texts, linked to each other. Cheap to clone: all clones are one.
 ///

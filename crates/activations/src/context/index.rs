@@ -182,8 +182,8 @@ impl Index {
 
     /// What part of the words of two nodes both have.
     pub(super) fn shared_words(&self, a: Place, b: Place) -> f32 {
-        let words = |place| Some(self.documents.get(place)?.as_ref()?.words.as_ref());
-        let (Some(a), Some(b)): (Option<&[usize]>, Option<&[usize]>) = (words(a), words(b)) else {
+        let words = |place: Place| Some(&self.documents.get(place)?.as_ref()?.words);
+        let (Some(a), Some(b)) = (words(a), words(b)) else {
             return 0.0;
         };
         let common = a.iter().filter(|word| b.binary_search(word).is_ok()).count();

@@ -292,7 +292,7 @@ pub(super) fn adjacent(
             ":relation": along.relation,
             ":limit": limit,
             // One more than is shown, so that it is seen that there is more.
-            ":excerpt": EXCERPT + 1,
+            ":excerpt": i64::try_from(EXCERPT + 1).unwrap_or(i64::MAX),
         },
         |row| {
             let outward = row.get("outward")?;

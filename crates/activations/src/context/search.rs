@@ -300,7 +300,7 @@ fn beginning(db: &Connection, id: &str) -> Result<Option<(Node, bool)>, GraphErr
         .prepare_cached(&format!(
             "SELECT {columns} FROM context_nodes WHERE id = ?1 AND state = 'live'"
         ))?
-        .query_row((id, EXCERPT + 1), Node::read)
+        .query_row((id, i64::try_from(EXCERPT + 1).unwrap_or(i64::MAX)), Node::read)
         .optional()?;
     Ok(node.map(|mut node| {
         let truncated = node.content.len() > EXCERPT;

@@ -147,7 +147,7 @@ pub(super) fn without_vector(
     db: &Connection,
     embedder: &str,
     after: &str,
-    limit: usize,
+    limit: u32,
 ) -> rusqlite::Result<Vec<WithoutVector>> {
     let mut statement = db.prepare_cached(
         "SELECT id, key, tags, content, revision FROM context_nodes

@@ -74,11 +74,12 @@ pub fn context(builder: Builder, names: Names, graph: &Graph) -> Builder {
                 .description("Follows links from a node, and tells how near what it reaches is"),
             async |graph: Graph, traverse: Traverse, _| graph.traverse(traverse).await,
         );
-    let Tools { builder, .. } = curation(tools, tool);
+    let Tools { builder, .. } = curation(tools, names);
     resources(builder, graph)
 }
 
-fn curation<'a>(tools: Tools<'a>, tool: impl Fn(&str) -> Tool) -> Tools<'a> {
+fn curation(tools: Tools<'_>, names: Names) -> Tools<'_> {
+    let tool = |method| names.tool("context", method);
     tools
         .json(
             removing(tool("forget").title("Forget a memory"))

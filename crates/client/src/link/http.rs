@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use plexus_mcp::Revision;
 use plexus_wire::{Limits, Message, Response, sse};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
@@ -92,12 +93,14 @@ impl HttpLink {
             message,
             request,
             headers,
+            taken,
         } = outgoing;
         let Some(number) = request else {
             self.tasks.spawn(async move {
                 if let Err(error) = shared.post_plain(message, headers).await {
                     tracing::debug!(%error, "the server did not take a message");
                 }
+                drop(taken);
             });
             return;
         };
@@ -134,12 +137,13 @@ impl HttpLink {
         self.shared.has_session()
     }
 
-    /// Opens the stream on which a legacy server says what belongs to no request.
-    pub(crate) fn listen(&self) {
+    /// Opens the stream on which a legacy server says what belongs to no request. `opened` is
+    /// dropped when it is open, or is known not to open.
+    pub(crate) fn listen(&self, opened: oneshot::Sender<()>) {
         let shared = Arc::clone(&self.shared);
         let closing = self.closing.clone();
         self.tasks.spawn(async move {
-            closing.run_until_cancelled(shared.listen()).await;
+            closing.run_until_cancelled(shared.listen(opened)).await;
         });
     }
 
@@ -293,15 +297,18 @@ impl Shared {
     }
 
     /// The stream for what belongs to no request: opened for as long as the server offers it.
-    async fn listen(&self) {
+    async fn listen(&self, opened: oneshot::Sender<()>) {
         let mut place = Place::default();
+        let mut opened = Some(opened);
         loop {
             let mut headers = HeaderMap::new();
             if let Some(Ok(last)) = place.last_event.as_deref().map(HeaderValue::from_str) {
                 headers.insert(LAST_EVENT, last);
             }
             let request = self.request(Method::GET, Bytes::new(), headers);
-            match self.client.send(request).await {
+            let response = self.client.send(request).await;
+            drop(opened.take());
+            match response {
                 Ok(response) if response.status == StatusCode::OK && response.is_event_stream() => {
                     let mut stream = response.events();
                     self.drain(&mut stream, &mut place, None).await;

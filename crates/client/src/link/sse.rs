@@ -79,6 +79,8 @@ impl SseLink {
     pub(crate) fn send(&self, outgoing: Outgoing) {
         let shared = Arc::clone(&self.shared);
         self.tasks.spawn(async move {
+            // Dropped when the server has answered the post.
+            let _taken = outgoing.taken;
             if let Err(error) = shared.post(outgoing.message).await
                 && let Some(request) = outgoing.request
             {

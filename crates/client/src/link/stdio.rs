@@ -57,7 +57,7 @@ impl StdioLink {
 
     /// Sends, if there is room. What cannot be sent any more counts as sent: the end of the
     /// process is told by its reader.
-    pub(crate) fn try_send(&self, outgoing: Outgoing) -> Result<(), Outgoing> {
+    pub(crate) fn try_send(&self, outgoing: Box<Outgoing>) -> Result<(), Box<Outgoing>> {
         match self.lines.try_reserve() {
             Ok(room) => {
                 room.send(outgoing.message);

@@ -15,7 +15,12 @@ pub(super) fn read(file: &Path) -> Result<Option<String>, ConfigProblem> {
     let metadata = match fs::metadata(file) {
         Ok(metadata) => metadata,
         // The directory of the file may itself be a file.
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
             return Ok(None);
         }
         Err(error) => return Err(unreadable(error)),
@@ -75,7 +80,10 @@ mod tests {
     #[test]
     fn what_is_no_text_is_placed() {
         let problem = text(Path::new("x"), b"{\n \"\xff".to_vec()).unwrap_err();
-        assert_eq!(problem.to_string(), "x:2:3: the file is not UTF-8; save it as UTF-8");
+        assert_eq!(
+            problem.to_string(),
+            "x:2:3: the file is not UTF-8; save it as UTF-8"
+        );
     }
 
     /// S001-59

@@ -137,7 +137,10 @@ mod tests {
     fn members_keep_order_and_repetitions() {
         let raw = parse(Path::new("x"), r#"{"b":1,"\u0061":2,"b":[3]}"#).unwrap();
         let members = members(&raw).unwrap();
-        let shown: Vec<_> = members.iter().map(|(key, raw)| (key.as_str(), raw.as_str())).collect();
+        let shown: Vec<_> = members
+            .iter()
+            .map(|(key, raw)| (key.as_str(), raw.as_str()))
+            .collect();
         assert_eq!(shown, [("b", "1"), ("a", "2"), ("b", "[3]")]);
         assert!(super::members(&Raw::null()).is_none());
     }

@@ -66,9 +66,7 @@ impl Locations {
             .into_iter()
             // In the home directory, the files are the user's.
             .filter(|_| !self.is_home())
-            .map(|(scope, name)| {
-                Place::new(scope, self.project_dir.join(name), &self.project_dir)
-            });
+            .map(|(scope, name)| Place::new(scope, self.project_dir.join(name), &self.project_dir));
         let of_user = self.home.iter().flat_map(|home| {
             [LOCAL, SHARED].map(|name| Place::new(Scope::User, home.join(name), home))
         });

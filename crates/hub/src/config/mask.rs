@@ -10,7 +10,11 @@ pub(super) fn arguments(args: &[Text]) -> Vec<String> {
         .map(|arg| {
             let written = arg.written();
             let shown = argument(flag, written);
-            flag = if written.starts_with('-') { written } else { "" };
+            flag = if written.starts_with('-') {
+                written
+            } else {
+                ""
+            };
             shown
         })
         .collect()
@@ -172,7 +176,10 @@ mod tests {
                 "https://example.com/mcp?key=x1&y",
                 "https://example.com/mcp?key=••••&••••",
             ),
-            ("https://x/s/NTk4M2FiMTIzNDU2Nzg5/mcp", "https://x/s/••••/mcp"),
+            (
+                "https://x/s/NTk4M2FiMTIzNDU2Nzg5/mcp",
+                "https://x/s/••••/mcp",
+            ),
             ("not an address", "not an address"),
         ];
         for (address, expected) in cases {

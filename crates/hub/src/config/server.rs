@@ -38,9 +38,7 @@ pub(super) fn read(
     definition: &Raw,
     surroundings: &Surroundings<'_>,
 ) -> Result<ServerEntry, ConfigProblem> {
-    let problem = |what: String| {
-        ConfigProblem::new(&surroundings.source.file, what).server(name)
-    };
+    let problem = |what: String| ConfigProblem::new(&surroundings.source.file, what).server(name);
     let fields = Object::parse(definition).map_err(|error| match error {
         ObjectError::NotAnObject => problem(format!(
             "an object is expected, not {}",
@@ -130,7 +128,9 @@ impl Reader<'_> {
             return Err(self.problem("command", "it is empty"));
         }
         let command = self.expanded("command", command)?;
-        let args: Vec<String> = self.optional("args", "a list of strings")?.unwrap_or_default();
+        let args: Vec<String> = self
+            .optional("args", "a list of strings")?
+            .unwrap_or_default();
         let args = args.into_iter().enumerate();
         let args = args.map(|(index, arg)| self.expanded(&format!("args[{index}]"), arg));
         let args = args.collect::<Result<_, _>>()?;
@@ -188,9 +188,8 @@ impl Reader<'_> {
         let text = (self.surroundings.read)(&file)
             .map_err(|problem| self.problem(KEY, format!("{shown}: {}", problem.what)))?
             .ok_or_else(|| self.problem(KEY, format!("{shown}: there is no such file")))?;
-        dotenv::parse(&text).map_err(|line| {
-            self.problem(KEY, format!("{shown}:{line}: this is not NAME=value"))
-        })
+        dotenv::parse(&text)
+            .map_err(|line| self.problem(KEY, format!("{shown}:{line}: this is not NAME=value")))
     }
 
     fn flag(&mut self, key: &str) -> Result<bool, ConfigProblem> {
@@ -201,7 +200,9 @@ impl Reader<'_> {
         const KEY: &str = "timeout_ms";
         let millis: Option<u64> = self.optional(KEY, "a whole number of milliseconds")?;
         match millis {
-            Some(0) => Err(self.problem(KEY, "it is 0").advice("remove it for the default")),
+            Some(0) => Err(self
+                .problem(KEY, "it is 0")
+                .advice("remove it for the default")),
             millis => Ok(millis.map(Duration::from_millis)),
         }
     }

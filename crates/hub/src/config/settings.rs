@@ -197,7 +197,10 @@ impl SettingsFile {
             }
         })?;
         for (index, rule) in parsed.policy.rules.iter().enumerate() {
-            let globs = [("tool", Some(&rule.tool)), ("pattern", rule.pattern.as_ref())];
+            let globs = [
+                ("tool", Some(&rule.tool)),
+                ("pattern", rule.pattern.as_ref()),
+            ];
             for (key, glob) in globs {
                 let Some(glob) = glob else { continue };
                 Glob::new(glob).map_err(|error| {
@@ -219,7 +222,9 @@ fn key_before(text: &str, offset: usize) -> Option<String> {
     let before = text.get(..offset)?;
     let line = before.rsplit('\n').next()?;
     let (assignment, _) = line.rsplit_once('=')?;
-    let key = assignment.rsplit([',', '{', ' ']).find(|word| !word.is_empty())?;
+    let key = assignment
+        .rsplit([',', '{', ' '])
+        .find(|word| !word.is_empty())?;
     Some(key.to_owned())
 }
 

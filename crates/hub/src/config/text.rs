@@ -165,7 +165,9 @@ mod tests {
 
     #[test]
     fn what_is_no_variable_stays() {
-        for text in ["$USER", "${", "a ${USER", "${x%y}", "${}", "${1}", "}", "$${"] {
+        for text in [
+            "$USER", "${", "a ${USER", "${x%y}", "${}", "${1}", "}", "$${",
+        ] {
             assert_eq!(expanded(text).unwrap(), text);
         }
         assert_eq!(expanded("${x%${USER}}").unwrap(), "${x%ada}");

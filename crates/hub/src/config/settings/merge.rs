@@ -44,7 +44,10 @@ impl SettingsFile {
         }
         match self.serve {
             Some(_) if of_project => {
-                refused("serve", "a project does not decide how Plexus can be reached");
+                refused(
+                    "serve",
+                    "a project does not decide how Plexus can be reached",
+                );
             }
             Some(serve) => settings.serve = serve,
             None => {}

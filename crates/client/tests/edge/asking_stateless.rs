@@ -1,0 +1,255 @@
+//! Questions of stateless servers, which are results.
+
+use std::sync::Mutex;
+
+use plexus_mcp::Fault;
+use plexus_service::AskError;
+use plexus_testkit::server::{HttpServer, Offer, Received, Reply, tool};
+use plexus_testkit::within;
+use serde_json::{Value, json};
+
+use crate::support::{Caller, STATELESS, asked, call, call_fails, connected, http, raw, value};
+
+/// A server that answers its calls with these results in turn, the last one for ever.
+async fn server(results: Vec<Value>) -> HttpServer {
+    let offer = Offer::tools(STATELESS, [tool("a")]);
+    let results = Mutex::new(results);
+    HttpServer::start(move |request: &Received| match request.mcp() {
+        "tools/call" | "prompts/get" | "resources/read" => {
+            let mut results = results.lock().unwrap();
+            let next = if results.len() > 1 {
+                results.remove(0)
+            } else {
+                results[0].clone()
+            };
+            Reply::json(&request.result(&next))
+        }
+        _ => request.plainly(&offer),
+    })
+    .await
+}
+
+fn elicit(message: &str) -> Value {
+    let schema = json!({"type": "object", "properties": {}});
+    json!({"method": "elicitation/create", "params": {"mode": "form", "message": message, "requestedSchema": schema}})
+}
+
+fn sample() -> Value {
+    json!({"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 5}})
+}
+
+fn input_required(requests: &Value, state: Option<&str>) -> Value {
+    let mut result = json!({"resultType": "input_required"});
+    if !requests.is_null() {
+        result["inputRequests"] = requests.clone();
+    }
+    if let Some(state) = state {
+        result["requestState"] = json!(state);
+    }
+    result
+}
+
+fn done() -> Value {
+    json!({"resultType": "complete", "content": [{"type": "text", "text": "done"}]})
+}
+
+fn calls(server: &HttpServer, method: &str) -> Vec<Received> {
+    let mut requests = server.all();
+    requests.retain(|request| request.mcp() == method);
+    requests
+}
+
+/// MRTR26-06, MRTR26-14, MRTR26-15, MRTR26-16: two rounds, the state as it was given, fresh ids, the
+/// same arguments.
+#[tokio::test]
+async fn questions_are_answered_by_asking_again() {
+    let state = "opaque \u{1f512} \"\\/\u{7f}\n=?base64? 0";
+    let server = server(vec![
+        input_required(&json!({"who": elicit("Who?")}), Some(state)),
+        input_required(&json!({"why": elicit("Why?")}), Some("second")),
+        done(),
+    ])
+    .await;
+    let upstream = connected(http(&server)).await;
+    let caller = Caller::able(json!({"elicitation": {"form": {}}}));
+    let params = json!({"name": "a", "arguments": {"x": 1}, "vendor": true});
+    let (mut calling, mut events) = caller.call(&upstream, "tools/call", &params);
+    for (key, message) in [("who", "Who?"), ("why", "Why?")] {
+        let ask = asked(&mut calling, &mut events).await;
+        assert_eq!(ask.key.as_deref(), Some(key));
+        let put = value(ask.question.params().unwrap());
+        assert_eq!(put["message"], message);
+        ask.answer(Ok(raw(&json!({"action": "accept", "content": {"key": key}}))));
+    }
+    let result = value(&within("the result", calling).await.unwrap());
+    assert_eq!(result["content"][0]["text"], "done");
+
+    let rounds = calls(&server, "tools/call");
+    assert_eq!(rounds.len(), 3);
+    let params: Vec<_> = rounds.iter().map(|round| &round.body["params"]).collect();
+    assert_eq!(params[0].get("requestState"), None);
+    assert_eq!(params[0].get("inputResponses"), None);
+    assert_eq!(params[1]["requestState"], state);
+    assert_eq!(params[1]["inputResponses"]["who"]["content"]["key"], "who");
+    assert_eq!(params[2]["requestState"], "second");
+    let answers = json!({"why": {"action": "accept", "content": {"key": "why"}}});
+    assert_eq!(params[2]["inputResponses"], answers);
+    for params in params {
+        assert_eq!(params["arguments"], json!({"x": 1}));
+        assert_eq!(params["vendor"], true);
+        let declared = &params["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+        assert_eq!(*declared, json!({"elicitation": {"form": {}}}), "the caller's own");
+    }
+    assert_ne!(rounds[0].body["id"], rounds[1].body["id"]);
+    assert_ne!(rounds[1].body["id"], rounds[2].body["id"]);
+}
+
+/// MRTR26-08: several questions are put together, and answered with one request.
+#[tokio::test]
+async fn questions_of_one_round_are_put_together() {
+    let roots = json!({"method": "roots/list"});
+    let questions = json!({"a": elicit("?"), "b": sample(), "c": roots});
+    let server = server(vec![input_required(&questions, Some("s")), done()]).await;
+    let upstream = connected(http(&server)).await;
+    let caller = Caller::able(json!({"elicitation": {}, "sampling": {}, "roots": {}}));
+    let (mut calling, mut events) = caller.call(&upstream, "tools/call", &json!({"name": "a"}));
+    let mut asks = Vec::new();
+    for _ in 0..3 {
+        asks.push(asked(&mut calling, &mut events).await);
+    }
+    for ask in asks.into_iter().rev() {
+        let answer = json!({"answers": ask.key});
+        ask.answer(Ok(raw(&answer)));
+    }
+    within("the result", calling).await.unwrap();
+    let rounds = calls(&server, "tools/call");
+    assert_eq!(rounds.len(), 2);
+    let expected = json!({"a": {"answers": "a"}, "b": {"answers": "b"}, "c": {"answers": "c"}});
+    assert_eq!(rounds[1].body["params"]["inputResponses"], expected);
+}
+
+/// MRTR26-10: state without a question asks for patience.
+#[tokio::test]
+async fn a_result_with_state_only_is_asked_for_again() {
+    let wait = |state| input_required(&Value::Null, Some(state));
+    let server = server(vec![wait("1"), wait("2"), done()]).await;
+    let upstream = connected(http(&server)).await;
+    let result = within("the result", call(&upstream, "tools/call", &json!({"name": "a"})));
+    assert_eq!(value(&result.await.unwrap())["content"][0]["text"], "done");
+    let rounds = calls(&server, "tools/call");
+    let states: Vec<_> = rounds.iter().map(|r| r.body["params"]["requestState"].clone()).collect();
+    assert_eq!(states, [Value::Null, json!("1"), json!("2")]);
+    assert!(rounds.iter().all(|r| r.body["params"].get("inputResponses").is_none()));
+}
+
+#[tokio::test]
+async fn a_question_without_state_is_answered_without_state() {
+    let server = server(vec![input_required(&json!({"q": elicit("?")}), None), done()]).await;
+    let upstream = connected(http(&server)).await;
+    let caller = Caller::able(json!({"elicitation": {}}));
+    let (mut calling, mut events) = caller.call(&upstream, "tools/call", &json!({"name": "a"}));
+    let ask = asked(&mut calling, &mut events).await;
+    ask.answer(Ok(raw(&json!({"action": "decline"}))));
+    within("the result", calling).await.unwrap();
+    let rounds = calls(&server, "tools/call");
+    assert_eq!(rounds[1].body["params"].get("requestState"), None);
+    assert_eq!(rounds[1].body["params"]["inputResponses"]["q"]["action"], "decline");
+}
+
+/// TRANSLATION §6.4: there is an end to it.
+#[tokio::test]
+async fn a_server_cannot_ask_for_ever() {
+    let server = server(vec![input_required(&json!({"r": {"method": "roots/list"}}), Some("s"))]).await;
+    let upstream = connected(http(&server)).await;
+    let failure = call_fails(&upstream, "a").await;
+    assert!(failure.contains("asked more than"), "{failure}");
+    assert!((10..=12).contains(&calls(&server, "tools/call").len()));
+}
+
+/// Prompts and resources can ask, too.
+#[tokio::test]
+async fn prompts_and_resources_may_ask() {
+    for (method, params) in [
+        ("prompts/get", json!({"name": "p"})),
+        ("resources/read", json!({"uri": "a://b"})),
+    ] {
+        let server = server(vec![input_required(&json!({"q": elicit("?")}), Some("s")), done()]).await;
+        let upstream = connected(http(&server)).await;
+        let caller = Caller::able(json!({"elicitation": {}}));
+        let (mut calling, mut events) = caller.call(&upstream, method, &params);
+        let ask = asked(&mut calling, &mut events).await;
+        ask.answer(Ok(raw(&json!({"action": "accept", "content": {}}))));
+        within("the result", calling).await.unwrap();
+        assert_eq!(calls(&server, method).len(), 2);
+    }
+}
+
+/// TRANSLATION §6.4: a refusal that the protocol can put is put; a refused sampling ends the call.
+#[tokio::test]
+async fn refusals_are_put_in_the_servers_terms() {
+    let server_that = |question: Value| server(vec![input_required(&json!({"q": question}), None), done()]);
+    let caller = Caller::able(json!({"elicitation": {}, "sampling": {}, "roots": {}}));
+    let cases = [
+        (elicit("?"), Some(json!({"action": "cancel"}))),
+        (json!({"method": "roots/list"}), Some(json!({"roots": []}))),
+        (sample(), None),
+    ];
+    for (question, substitute) in cases {
+        let server = server_that(question).await;
+        let upstream = connected(http(&server)).await;
+        let (mut calling, mut events) = caller.call(&upstream, "tools/call", &json!({"name": "a"}));
+        let ask = asked(&mut calling, &mut events).await;
+        ask.answer(Err(AskError::Malformed("odd".to_owned())));
+        let outcome = within("the outcome", calling).await;
+        let rounds = calls(&server, "tools/call");
+        if let Some(substitute) = substitute {
+            outcome.unwrap();
+            assert_eq!(rounds[1].body["params"]["inputResponses"]["q"], substitute);
+        } else {
+            outcome.unwrap_err();
+            assert_eq!(rounds.len(), 1);
+        }
+    }
+}
+
+/// MRTR26-03: a server that asks what was not declared is wrong, and its caller is not bothered.
+#[tokio::test]
+async fn a_caller_is_not_asked_what_it_did_not_declare() {
+    let server = server(vec![input_required(&json!({"q": sample()}), None), done()]).await;
+    let upstream = connected(http(&server)).await;
+    let caller = Caller::able(json!({"elicitation": {}}));
+    let (calling, mut events) = caller.call(&upstream, "tools/call", &json!({"name": "a"}));
+    let fault = within("the failure", calling).await.unwrap_err();
+    assert!(matches!(fault, Fault::MissingCapability(_)), "{fault}");
+    assert!(events.try_recv().is_err());
+}
+
+/// TRANSLATION §12.11, §12.12: results of kinds that we did not ask for are no results.
+#[tokio::test]
+async fn a_result_of_an_unknown_kind_is_an_error() {
+    for kind in ["task", "vendor/odd", ""] {
+        let server = server(vec![json!({"resultType": kind, "content": []})]).await;
+        let upstream = connected(http(&server)).await;
+        let failure = call_fails(&upstream, "a").await;
+        assert!(failure.contains("result type"), "{failure}");
+    }
+}
+
+/// Questions that are none, or are put where none may be.
+#[tokio::test]
+async fn malformed_questions_are_errors() {
+    let odd = [
+        json!([]),
+        json!("who?"),
+        json!({"q": {}}),
+        json!({"q": {"method": 7}}),
+        json!({"q": {"method": "tools/call", "params": {}}}),
+        json!({"q": "elicitation/create"}),
+    ];
+    for requests in odd {
+        let server = server(vec![input_required(&requests, None), done()]).await;
+        let upstream = connected(http(&server)).await;
+        call_fails(&upstream, "a").await;
+        assert_eq!(calls(&server, "tools/call").len(), 1, "{requests}");
+    }
+}

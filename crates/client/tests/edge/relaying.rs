@@ -1,0 +1,194 @@
+//! What passes through, and what belongs to one hop only.
+
+use plexus_mcp::Fault;
+use plexus_mcp::messages::LogLevel;
+use plexus_service::Event;
+use plexus_testkit::server::{HttpServer, Offer, Reply, Step, StdioServer, tool};
+use plexus_testkit::within;
+use serde_json::{Value, json};
+
+use crate::support::{Caller, LEGACY, STATELESS, call, connected, during, http, stdio, value};
+
+fn notification(method: &str, params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "method": method, "params": params})
+}
+
+/// PROG-01: the token is ours on this hop, and the caller's never leaves its own.
+#[tokio::test]
+async fn progress_reaches_the_caller_under_a_token_of_ours() {
+    for revision in [LEGACY, STATELESS] {
+        let server = StdioServer::new(&Offer::tools(revision, [tool("a")])).await;
+        let upstream = connected(stdio(&server)).await;
+        let process = server.process().await;
+        let caller = Caller {
+            progress: true,
+            ..Caller::default()
+        };
+        let params = json!({"name": "a", "_meta": {"progressToken": "theirs"}});
+        let (mut calling, mut events) = caller.call(&upstream, "tools/call", &params);
+        let request = during(&mut calling, process.received("tools/call")).await;
+        let token = &request["params"]["_meta"]["progressToken"];
+        assert!(!token.is_null() && *token != "theirs", "{token}");
+        let reports = [
+            json!({"progressToken": "theirs", "progress": 0.5}),
+            json!({"progressToken": token, "progress": 1, "total": 4, "message": "one"}),
+            json!({"progressToken": "nobody's", "progress": 2}),
+            json!({"progressToken": token, "progress": "wrong"}),
+            json!({"progressToken": token, "progress": 2.5}),
+        ];
+        for report in &reports {
+            process.say(notification("notifications/progress", report)).await;
+        }
+        process.reply(&request, json!({})).await;
+        within("the result", calling).await.unwrap();
+        // A report without a value shows how far it got; one of a stranger is nobody's.
+        process.say(notification("notifications/progress", &reports[1])).await;
+        let mut seen = Vec::new();
+        while let Ok(Event::Progress(progress)) = events.try_recv() {
+            seen.push((progress.progress, progress.total, progress.message));
+        }
+        let expected = [(1.0, Some(4.0), Some("one".to_owned())), (2.5, None, None)];
+        assert_eq!(seen, expected);
+    }
+}
+
+#[tokio::test]
+async fn log_messages_reach_callers_that_want_them() {
+    for revision in [LEGACY, STATELESS] {
+        let server = StdioServer::new(&Offer::tools(revision, [tool("a")])).await;
+        let upstream = connected(stdio(&server)).await;
+        let process = server.process().await;
+        let caller = Caller {
+            log_level: Some(LogLevel::Warning),
+            ..Caller::default()
+        };
+        let (mut calling, mut events) = caller.call(&upstream, "tools/call", &json!({"name": "a"}));
+        let request = during(&mut calling, process.received("tools/call")).await;
+        let level = &request["params"]["_meta"]["io.modelcontextprotocol/logLevel"];
+        let expected = if revision == STATELESS { json!("warning") } else { Value::Null };
+        assert_eq!(*level, expected);
+        for (level, data) in [("info", json!("quiet")), ("error", json!({"what": [1, "x"]}))] {
+            let params = json!({"level": level, "logger": "l", "data": data});
+            process.say(notification("notifications/message", &params)).await;
+        }
+        process.reply(&request, json!({})).await;
+        within("the result", calling).await.unwrap();
+        let Ok(Event::Log(log)) = events.try_recv() else {
+            panic!("the grave message is missing");
+        };
+        assert_eq!((log.level, log.logger.as_deref()), (LogLevel::Error, Some("l")));
+        assert_eq!(value(&log.data), json!({"what": [1, "x"]}));
+        assert!(events.try_recv().is_err());
+    }
+}
+
+/// Unknown members of results survive, to the byte.
+#[tokio::test]
+async fn results_are_kept_as_they_are() {
+    let result = r#"{ "content":[ {"type":"text","text":"\u00e9\/" , "odd":1e2} ],"structuredContent":{"big":12345678901234567890,"float":1.10},"vendor/x":null,"_meta":{"a/b":[ ]}}"#;
+    let offer = Offer::tools(LEGACY, [tool("a")]);
+    let server = StdioServer::new(&offer).await;
+    let upstream = connected(stdio(&server)).await;
+    let process = server.process().await;
+    let mut calling = call(&upstream, "tools/call", &json!({"name": "a"}));
+    let request = during(&mut calling, process.received("tools/call")).await;
+    let id = &request["id"];
+    let line = format!(r#"{{"result": {result} ,"id":{id},"jsonrpc":"2.0"}}"#);
+    process.perform(Step::Print(line)).await;
+    let got = within("the result", calling).await.unwrap();
+    assert_eq!(got.as_str(), result);
+}
+
+/// What belongs to the hop is gone, all else is as it was.
+#[tokio::test]
+async fn results_of_stateless_servers_lose_only_what_belongs_to_the_hop() {
+    let result = r#"{"resultType":"complete","content":[ {"type":"text","text":"\u00e9"}],"vendor/x":12345678901234567890,"_meta":{"a/b":[ 1 ],"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}"#;
+    let offer = Offer::tools(STATELESS, [tool("a")]);
+    let server = HttpServer::start(move |request| match request.mcp() {
+        "tools/call" => {
+            let id = &request.body["id"];
+            Reply::status(200).with_json(&format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
+            ))
+        }
+        _ => request.plainly(&offer),
+    })
+    .await;
+    let upstream = connected(http(&server)).await;
+    let calling = call(&upstream, "tools/call", &json!({"name": "a"}));
+    let got = within("the result", calling).await.unwrap();
+    let text = got.as_str();
+    assert!(text.contains(r#""content":[ {"type":"text","text":"\u00e9"}]"#), "{text}");
+    assert!(text.contains(r#""vendor/x":12345678901234567890"#), "{text}");
+    assert!(text.contains(r#""a/b":[ 1 ]"#), "{text}");
+    assert!(!text.contains("resultType"), "{text}");
+    assert!(!text.contains("serverInfo"), "{text}");
+}
+
+/// PEERS §6: reserved keys are stripped per hop; everything else goes on.
+#[tokio::test]
+async fn parameters_lose_only_what_belongs_to_the_hop() {
+    let params = json!({"name": "a", "arguments": {"big": 12_345_678_901_234_567_890_u64}, "unknown": [1],
+        "requestState": "s", "inputResponses": {},
+        "_meta": {"traceparent": "00-a", "vendor/x": 1, "progressToken": 5,
+            "io.modelcontextprotocol/protocolVersion": "1999-01-01",
+            "io.modelcontextprotocol/clientInfo": {"name": "them"},
+            "io.modelcontextprotocol/clientCapabilities": {"sampling": {}}}});
+    for revision in [LEGACY, STATELESS] {
+        let server = StdioServer::new(&Offer::tools(revision, [tool("a")])).await;
+        let upstream = connected(stdio(&server)).await;
+        let process = server.process().await;
+        let mut calling = call(&upstream, "tools/call", &params);
+        let request = during(&mut calling, process.received("tools/call")).await;
+        let sent = &request["params"];
+        assert_eq!(sent["arguments"], params["arguments"]);
+        assert_eq!(sent["unknown"], json!([1]));
+        let meta = sent["_meta"].as_object().unwrap();
+        assert_eq!(meta["traceparent"], "00-a");
+        assert_eq!(meta["vendor/x"], 1);
+        assert_eq!(meta["progressToken"], request["id"]);
+        let reserved: Vec<_> = meta.iter().filter(|(key, _)| key.starts_with("io.")).collect();
+        if revision == LEGACY {
+            assert!(reserved.is_empty(), "{reserved:?}");
+            assert!(sent.get("requestState").is_none());
+        } else {
+            assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+            assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "plexus");
+            assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}));
+        }
+        process.reply(&request, json!({})).await;
+        within("the result", calling).await.unwrap();
+    }
+}
+
+/// S001-64: an error of the server is the caller's, with all that it says.
+#[tokio::test]
+async fn errors_are_relayed_as_they_are() {
+    for revision in [LEGACY, STATELESS] {
+        let server = StdioServer::new(&Offer::tools(revision, [tool("a")])).await;
+        let upstream = connected(stdio(&server)).await;
+        let process = server.process().await;
+        let mut calling = call(&upstream, "tools/call", &json!({"name": "a"}));
+        let request = during(&mut calling, process.received("tools/call")).await;
+        let error = json!({"code": 4711, "message": "no", "data": {"why": [1]}});
+        process.refuse(&request, error).await;
+        let fault = within("the failure", calling).await.unwrap_err();
+        let Fault::Upstream(error) = fault else {
+            panic!("{fault}");
+        };
+        assert_eq!((error.code, error.message.as_str()), (4711, "no"));
+        assert_eq!(value(&error.data.unwrap()), json!({"why": [1]}));
+    }
+}
+
+/// A tool that fails is a result.
+#[tokio::test]
+async fn a_failing_tool_is_a_result() {
+    let failed = json!({"content": [{"type": "text", "text": "disk full"}], "isError": true});
+    let script = plexus_testkit::server::Script::from(&Offer::tools(LEGACY, [tool("a")]));
+    let script = script.on("tools/call", [Step::Result(failed.clone())]);
+    let server = StdioServer::new(script).await;
+    let upstream = connected(stdio(&server)).await;
+    let outcome = within("the result", call(&upstream, "tools/call", &json!({"name": "a"})));
+    assert_eq!(value(&outcome.await.unwrap()), failed);
+}

@@ -1,0 +1,219 @@
+//! Changing a configuration file, without touching what else is in it.
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use plexus_hub::config::edit;
+//! use plexus_wire::Raw;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let definition = Raw::encode(&std::collections::BTreeMap::from([("command", "mcp-server-time")]))?;
+//! edit::add(Path::new(".mcp.json"), "time", &definition)?;
+//! edit::remove(Path::new(".mcp.json"), "time")?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod write;
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use plexus_wire::{Kind, Object, ObjectError, Raw};
+
+use super::problem::ConfigProblem;
+use super::{disk, json};
+
+pub use self::write::write;
+
+/// Why a file was not changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EditError {
+    /// What is there cannot be understood, and so not be kept.
+    #[error(transparent)]
+    Unusable(#[from] ConfigProblem),
+    /// There is a server of that name.
+    #[error("{}: there is a server {name:?} already", .file.display())]
+    Taken {
+        /// The file.
+        file: PathBuf,
+        /// The name as the file has it.
+        name: String,
+    },
+    /// There is no server of that name.
+    #[error("{}: there is no server {name:?}", .file.display())]
+    Unknown {
+        /// The file.
+        file: PathBuf,
+        /// The name.
+        name: String,
+    },
+    /// A server's definition must be an object.
+    #[error("the definition of {name:?} is not an object")]
+    NotAnObject {
+        /// The server.
+        name: String,
+    },
+    /// The system did not permit it.
+    #[error("{}: the file cannot be written", .file.display())]
+    Write {
+        /// The file.
+        file: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// What a file was before and is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Change {
+    /// The file.
+    pub file: PathBuf,
+    /// What it said; `None` if there was none.
+    pub before: Option<String>,
+    /// What it says.
+    pub after: String,
+}
+
+/// Adds a server (C25, S000-29, S000-30).
+pub fn add(file: &Path, name: &str, definition: &Raw) -> Result<Change, EditError> {
+    change(file, |document| document.add(name, definition))
+}
+
+/// Removes a server (S000-32).
+pub fn remove(file: &Path, name: &str) -> Result<Change, EditError> {
+    change(file, |document| document.remove(name))
+}
+
+/// Changes a file in any way. Nobody sees it half-written, and changes by other Plexus processes
+/// wait for their turn.
+pub fn change(
+    file: &Path,
+    edit: impl FnOnce(&mut Document) -> Result<(), EditError>,
+) -> Result<Change, EditError> {
+    let unwritten = |source| EditError::Write {
+        file: file.to_owned(),
+        source,
+    };
+    let directory = write::directory(file).map_err(unwritten)?;
+    // Some file systems know no locks; there, the last one wins.
+    let lock = File::open(directory).and_then(|directory| {
+        directory.lock()?;
+        Ok(directory)
+    });
+    let mut document = Document::open(file)?;
+    edit(&mut document)?;
+    let after = document.text();
+    write(file, &after).map_err(unwritten)?;
+    drop(lock);
+    Ok(Change {
+        file: file.to_owned(),
+        before: document.before,
+        after,
+    })
+}
+
+/// A configuration file in memory, for showing what a change would make of it.
+#[derive(Debug, Clone)]
+pub struct Document {
+    file: PathBuf,
+    before: Option<String>,
+    root: Object,
+    servers: Object,
+}
+
+const SERVERS: &str = "mcpServers";
+
+impl Document {
+    /// Reads a file; one that is missing or empty has no servers.
+    ///
+    /// # Errors
+    /// The file cannot be understood, and so could not be kept as it is.
+    pub fn open(file: &Path) -> Result<Self, ConfigProblem> {
+        let before = disk::read(file)?;
+        let root = match &before {
+            Some(text) if !text.trim().is_empty() => object(file, &json::parse(file, text)?)?,
+            _ => Object::new(),
+        };
+        let servers = match root.get(SERVERS) {
+            Some(raw) if raw.kind() != Kind::Null => {
+                object(file, raw).map_err(|problem| problem.key(SERVERS))?
+            }
+            _ => Object::new(),
+        };
+        Ok(Self {
+            file: file.to_owned(),
+            before,
+            root,
+            servers,
+        })
+    }
+
+    /// What the file says; `None` if there is none.
+    pub fn before(&self) -> Option<&str> {
+        self.before.as_deref()
+    }
+
+    /// The servers, as they are written.
+    pub fn servers(&self) -> impl Iterator<Item = (&str, &Raw)> {
+        self.servers.iter()
+    }
+
+    /// Adds a server.
+    pub fn add(&mut self, name: &str, definition: &Raw) -> Result<(), EditError> {
+        let folded = name.to_lowercase();
+        let taken = self
+            .servers
+            .iter()
+            .find(|(other, _)| other.to_lowercase() == folded);
+        if let Some((taken, _)) = taken {
+            return Err(EditError::Taken {
+                file: self.file.clone(),
+                name: taken.to_owned(),
+            });
+        }
+        self.set(name, definition)
+    }
+
+    /// Adds a server, or replaces it where it stands.
+    pub fn set(&mut self, name: &str, definition: &Raw) -> Result<(), EditError> {
+        if definition.kind() != Kind::Object {
+            return Err(EditError::NotAnObject {
+                name: name.to_owned(),
+            });
+        }
+        self.servers.set(name, definition.clone());
+        Ok(())
+    }
+
+    /// Removes a server.
+    pub fn remove(&mut self, name: &str) -> Result<(), EditError> {
+        match self.servers.remove(name) {
+            Some(_) => Ok(()),
+            None => Err(EditError::Unknown {
+                file: self.file.clone(),
+                name: name.to_owned(),
+            }),
+        }
+    }
+
+    /// What the file would say: all other members as they are and in their order, with two spaces
+    /// per level.
+    pub fn text(&self) -> String {
+        let mut root = self.root.clone();
+        root.set(SERVERS, self.servers.clone().into_raw());
+        json::indented(&root.into_raw())
+    }
+}
+
+fn object(file: &Path, raw: &Raw) -> Result<Object, ConfigProblem> {
+    Object::parse(raw).map_err(|error| match error {
+        ObjectError::NotAnObject => ConfigProblem::new(file, "an object is expected"),
+        other => ConfigProblem::new(file, other.to_string()),
+    })
+}
+
+#[cfg(test)]
+mod tests;
