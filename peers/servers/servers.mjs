@@ -21,7 +21,10 @@ const python1 = (name) => join(tools, "python-sdk1", "bin", name);
 const HANDSHAKE = "2025-11-25";
 const STATELESS = "2026-07-28";
 
-const refusing = (code) => (found) => ({ revision: HANDSHAKE, quirks: [`RefusesDiscover { code: ${code} }`], ...found });
+const refusing = (code) => {
+  const quirks = [`RefusesDiscover { code: ${code} }`];
+  return (found) => ({ revision: HANDSHAKE, quirks, ...found });
+};
 const legacy = refusing(-32601);
 const legacyHttp = refusing(-32000);
 const legacyPython = refusing(-32602);
@@ -30,8 +33,6 @@ const echo = { call: ["echo", { text: "hello" }], answer: { text: /^echo: hello$
 const everything = { call: ["echo", { message: "hello" }], answer: { text: /^Echo: hello$/ } };
 const time = { call: ["get_current_time", { timezone: "Europe/Berlin" }], answer: { text: /Europe\/Berlin/ } };
 const memory = { call: ["read_graph", {}], answer: { text: /"entities": \[\]/ } };
-
-const noTemplates = 'Unlisted { section: Templates, reason: "Method not found (code -32601)" }';
 
 /** Everything, given the folder that a visit may write to, a port for it, and the URL of a page. */
 export const servers = ({ folder, port, page }) => [
@@ -117,11 +118,9 @@ export const servers = ({ folder, port, page }) => [
     stdio: { command: npm("mcp-server-postgres"), args: ["postgres://127.0.0.1:1/none"] },
     finds: legacy({
       revision: "2024-11-05",
+      reason: /resources cannot be listed: connect ECONNREFUSED/,
       tools: 1,
-      oddities: [
-        'Unlisted { section: Resources, reason: "connect ECONNREFUSED 127.0.0.1:1 (code -32603)" }',
-        noTemplates,
-      ],
+      oddities: ['Unlisted { section: Resources, reason: "connect ECONNREFUSED 127.0.0.1:1 (code -32603)" }'],
     }),
     call: ["query", { sql: "select 1" }],
     answer: { fault: /ECONNREFUSED/ },
@@ -143,7 +142,7 @@ export const servers = ({ folder, port, page }) => [
     stdio: { command: npm("mcp-server-supabase"), args: ["--access-token=x", "--api-url=http://127.0.0.1:1"] },
     finds: {
       revision: STATELESS,
-      reason: /fetch failed/,
+      reason: /tools cannot be listed: fetch failed/,
       oddities: ['Unlisted { section: Tools, reason: "fetch failed (code -32603)" }'],
     },
   },
@@ -177,7 +176,7 @@ export const servers = ({ folder, port, page }) => [
   {
     name: "sqlite",
     stdio: { command: python1("mcp-server-sqlite"), args: ["--db-path", join(folder, "visit.db")] },
-    finds: legacyPython({ tools: 6, resources: 1, prompts: 1, oddities: [noTemplates] }),
+    finds: legacyPython({ tools: 6, resources: 1, prompts: 1 }),
     call: ["read_query", { query: "select 6 * 7 as answer" }],
     answer: { text: /42/ },
   },

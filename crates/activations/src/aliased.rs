@@ -22,7 +22,7 @@ use crate::names::Names;
 pub struct Aliased {
     service: LocalService,
     names: Names,
-    /// The shown name of every tool, by its folded name.
+    /// The shown name of every tool, by its folded names.
     shown: HashMap<String, String>,
 }
 
@@ -41,6 +41,13 @@ impl Aliased {
             names,
             shown,
         }
+    }
+
+    /// Lets a tool answer to one more name, unless another tool has it already.
+    pub(crate) fn alias(mut self, alias: &str, namespace: &str, method: &str) -> Self {
+        let shown = self.names.tool(namespace, method).name;
+        self.shown.entry(folded(alias)).or_insert(shown);
+        self
     }
 
     /// The parameters of `tools/call` with the name under which the service knows the tool.
@@ -124,6 +131,19 @@ mod tests {
                     "hi",
                     "{name} where {names:?} names are shown"
                 );
+            }
+        }
+    }
+
+    /// C11, S002-20: the founding documents' names need no namespace.
+    #[tokio::test]
+    async fn flat_names_are_understood() {
+        for names in [Names::Dotted, Names::Underscored] {
+            let caller = Caller::of(names);
+            for name in ["create_task", "task_create_task", "task.create_task"] {
+                let arguments = r#"{"description":"Mow the lawn"}"#;
+                let result = caller.call(name, arguments).await.unwrap();
+                assert_eq!(result["structuredContent"]["status"], "pending", "{name}");
             }
         }
     }

@@ -1,25 +1,33 @@
-//! The services built into Plexus, called activations: [`health`] and [`echo`].
+//! The services built into Plexus, called activations: [`health`], [`echo`], [`task`](task::task)
+//! and [`context`](context::context).
 //!
-//! An activation is a function that adds its tools to a [`Builder`](plexus_service::Builder).
-//! [`service`] puts all of them together.
+//! An activation is a function that adds its tools and resources to a
+//! [`Builder`](plexus_service::Builder). [`service`] puts all of them together, on the [`Data`]
+//! that they share.
 //!
 //! A tool has a namespace and a method, `health` and `check`. How the two are shown as one name is
 //! a choice, [`Names`]; a call may use either spelling, whatever is shown (C11).
 //!
 //! ```
-//! use plexus_activations::Names;
+//! use plexus_activations::{Data, Names, Places};
 //! use plexus_service::{Section, Service};
 //!
-//! let service = plexus_activations::service(Names::Dotted, "1.0.0")?;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path();
+//! let data = Data::open(&Places::in_directory(folder))?;
+//! let service = plexus_activations::service(Names::Dotted, "1.0.0", &data)?;
 //! let catalogue = service.catalogue();
 //! assert!(catalogue.borrow().list(Section::Tools).get("echo.once").is_some());
-//! # Ok::<(), plexus_service::BuildError>(())
+//! # Ok(())
+//! # }
 //! ```
 //!
 //! What is deliberately absent: revisions, transports, and whatever joins other servers.
 
 mod aliased;
 pub mod context;
+mod data;
 mod echo;
 mod health;
 mod names;
@@ -27,6 +35,7 @@ mod service;
 pub mod task;
 
 pub use aliased::Aliased;
+pub use data::{Data, Places};
 pub use echo::echo;
 pub use health::health;
 pub use names::Names;

@@ -3,36 +3,56 @@
 use plexus_service::{BuildError, LocalService};
 
 use crate::aliased::Aliased;
+use crate::context::context;
+use crate::data::Data;
 use crate::echo::echo;
 use crate::health::health;
 use crate::names::Names;
+use crate::task::{self, task};
 
 const INSTRUCTIONS: &str = "Plexus serves these tools itself: health tells whether it works, \
-    echo says back what it is told.";
+    echo says back what it is told, task keeps a list of what is to be done, which several agents \
+    can share, context remembers texts and finds them again.";
 
-/// Everything that is built in, as the service `plexus` of this version.
+/// Everything that is built in, as the service `plexus` of this version, on this data.
 ///
 /// # Errors
 /// An activation is not well made.
-pub fn service(names: Names, version: &str) -> Result<Aliased, BuildError> {
+pub fn service(names: Names, version: &str, data: &Data) -> Result<Aliased, BuildError> {
     let builder = LocalService::builder("plexus", version)
         .instructions(INSTRUCTIONS)
         .unchanging();
     let builder = health(builder, names);
     let builder = echo(builder, names);
-    Ok(Aliased::new(builder.build()?, names))
+    let builder = task(builder, names, &data.tasks);
+    let builder = context(builder, names, &data.context);
+    let mut service = Aliased::new(builder.build()?, names);
+    // What the founding systems called them (S000-20, S002-20).
+    for method in task::METHODS {
+        service = service.alias(method, "task", method);
+    }
+    Ok(service.alias("query_context", "context", "query"))
 }
 
 #[cfg(test)]
 mod tests {
-    use plexus_service::{Section, Service};
+    use std::sync::Arc;
+
+    use plexus_service::{Catalogue, Section, Service};
     use serde_json::Value;
 
     use super::*;
+    use crate::Places;
+
+    fn built_in(names: Names) -> Arc<Catalogue> {
+        let folder = tempfile::tempdir().unwrap();
+        let data = Data::open(&Places::in_directory(folder.path())).unwrap();
+        let catalogue = service(names, "1.2.3", &data).unwrap().catalogue();
+        Arc::clone(&catalogue.borrow())
+    }
 
     fn tools(names: Names) -> Vec<Value> {
-        let catalogue = service(names, "1.2.3").unwrap().catalogue();
-        let catalogue = catalogue.borrow();
+        let catalogue = built_in(names);
         let tools = catalogue.list(Section::Tools).entries().iter();
         tools
             .map(|tool| tool.definition.decode().unwrap())
@@ -43,7 +63,8 @@ mod tests {
         Value::from(list.to_vec())
     }
 
-    /// S003-04, S003-16, C11: every method of every activation, named as the profile wants.
+    /// S003-04, S003-16, C11: every method of every activation, named as the profile wants, and
+    /// always in the same order.
     #[test]
     fn every_method_is_a_tool() {
         let names = |names| -> Vec<String> {
@@ -53,12 +74,15 @@ mod tests {
                 .map(|tool| tool["name"].as_str().unwrap().to_owned())
                 .collect()
         };
-        let dotted = ["health.check", "echo.echo", "echo.once", "echo.ping"];
+        let dotted = names(Names::Dotted);
+        let expected = ["health.check", "echo.echo", "echo.once", "echo.ping"];
+        assert!(dotted.starts_with(&expected.map(str::to_owned)));
+        for name in ["task.create_task", "context.query"] {
+            assert!(dotted.contains(&name.to_owned()), "{name}");
+        }
+        let underscored: Vec<_> = dotted.iter().map(|name| name.replace('.', "_")).collect();
+        assert_eq!(names(Names::Underscored), underscored);
         assert_eq!(names(Names::Dotted), dotted);
-        assert_eq!(
-            names(Names::Underscored),
-            dotted.map(|name| name.replace('.', "_"))
-        );
     }
 
     /// S002-28, S002-29, S002-30, S002-31: what people and models are told about each tool.
@@ -71,14 +95,12 @@ mod tests {
                     continue;
                 }
                 assert_eq!(schema["type"], "object", "{tool}");
-                assert_eq!(schema["additionalProperties"], false, "{tool}");
-                let properties = schema["properties"].as_object();
-                for (name, property) in properties.into_iter().flatten() {
-                    assert!(property["description"].is_string(), "{name} of {tool}");
-                }
+                assert_closed_and_described(schema, &tool["name"]);
             }
         }
-        let [health, echo, once, ping] = tools(Names::default()).try_into().unwrap();
+        let [health, echo, once, ping, ..] = &tools(Names::default())[..] else {
+            panic!("there are tools");
+        };
         assert_eq!(echo["inputSchema"]["required"], strings(&["message"]));
         assert_eq!(once["inputSchema"]["required"], strings(&["message"]));
         assert_eq!(ping["inputSchema"]["required"], Value::Null);
@@ -98,15 +120,34 @@ mod tests {
         );
     }
 
-    /// C43, S003-51: activations bring tools, and there is nothing else to declare.
+    /// Looks at the schemas of all objects, however deep.
+    fn assert_closed_and_described(schema: &Value, of: &Value) {
+        if let Some(properties) = schema["properties"].as_object() {
+            assert_eq!(schema["additionalProperties"], false, "{of}: {schema}");
+            for (name, property) in properties {
+                assert!(property["description"].is_string(), "{name} of {of}");
+            }
+        }
+        let members = schema
+            .as_object()
+            .into_iter()
+            .flat_map(|members| members.values());
+        let items = schema.as_array().into_iter().flatten();
+        for part in members.chain(items) {
+            assert_closed_and_described(part, of);
+        }
+    }
+
+    /// C43, S003-51: exactly what the activations bring is declared.
     #[test]
     fn exactly_what_is_there_is_declared() {
-        let catalogue = service(Names::default(), "1.2.3").unwrap().catalogue();
-        let catalogue = catalogue.borrow();
+        let catalogue = built_in(Names::default());
         let declared = &catalogue.capabilities;
-        // C44: the lists never change.
+        // C44: the lists never change. What a resource says does.
         assert!(declared.tools.is_some_and(|tools| !tools.list_changed));
-        assert!(declared.resources.is_none() && declared.prompts.is_none());
+        let resources = declared.resources.unwrap();
+        assert!(resources.subscribe && !resources.list_changed);
+        assert!(declared.prompts.is_none());
         assert!(!declared.completions);
         assert_eq!(catalogue.identity.name, "plexus");
         assert_eq!(catalogue.identity.version, "1.2.3");

@@ -7,13 +7,16 @@ use plexus_mcp::messages::ClientCapabilities;
 use plexus_service::{Call, EventReceiver, EventSender, Fault, Peer, Principal, Raw, Service};
 use plexus_wire::Limits;
 use serde_json::Value;
+use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Aliased, Names};
+use crate::{Aliased, Data, Names, Places};
 
 /// Calls tools, and wants progress.
 pub(crate) struct Caller {
     service: Aliased,
+    /// Has the data, until the caller is dropped.
+    _folder: TempDir,
     sender: EventSender,
     pub(crate) events: EventReceiver,
 }
@@ -28,9 +31,12 @@ impl Caller {
             Principal::anonymous(),
         );
         let (sender, events) = EventSender::channel(Arc::new(peer), true, None);
-        let service = crate::service(names, "1.2.3").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let data = Data::open(&Places::in_directory(folder.path())).unwrap();
+        let service = crate::service(names, "1.2.3", &data).unwrap();
         Self {
             service,
+            _folder: folder,
             sender,
             events,
         }

@@ -2,7 +2,8 @@
 //!
 //! [`load`] reads the files that [`Locations`] names and never fails: whatever it cannot use is a
 //! [`ConfigProblem`] of one line, and the rest works. [`Watcher`] does so again whenever a file
-//! changes. [`edit`] changes a file.
+//! changes. [`edit`] changes a file, [`import`] understands the files of other
+//! clients.
 //!
 //! Nothing here starts a program or opens a connection. Secrets that a file only refers to are
 //! fetched by whoever connects the server, see [`ServerEntry::secret_sources`].
@@ -12,6 +13,7 @@ mod dotenv;
 pub mod edit;
 mod entry;
 mod filter;
+pub mod import;
 mod json;
 mod load;
 mod locations;

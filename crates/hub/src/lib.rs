@@ -1,3 +1,19 @@
-//! Many MCP servers as one `Service`.
+//! Many MCP servers as one [`Service`](plexus_service::Service).
+//!
+//! A [`Hub`] has members: servers that it connects through the client edge, and services in this
+//! process. It merges what they offer, gives every tool and prompt a name that no other has and
+//! that every model takes, and passes each call on to the one it is for. One member that fails
+//! costs the others nothing.
+//!
+//! Which servers people have configured is read by [`config`].
+//!
+//! What is deliberately absent: revisions, eras and transports, which only the edges know.
 
 pub mod config;
+mod hub;
+mod member;
+pub mod names;
+mod routes;
+
+pub use hub::{Hub, MemberStatus, SetMembers};
+pub use member::{MemberKind, MemberSpec};

@@ -3,6 +3,7 @@
 mod announce;
 mod bridge;
 mod cli;
+mod data;
 mod logs;
 mod serve;
 mod signals;

@@ -13,13 +13,14 @@ use tokio::runtime::Runtime;
 
 use crate::cli::{DownstreamArgs, ServeArgs};
 use crate::signals::Signals;
-use crate::{VERSION, announce};
+use crate::{VERSION, announce, data};
 
 /// Serves the built-in tools until the client on standard input has gone, or a signal comes.
 pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     on_runtime(async {
         let signals = Signals::take().context("cannot wait for signals")?;
-        let service = plexus_activations::service(arguments.profile.names(), VERSION)?;
+        let data = data::open()?;
+        let service = plexus_activations::service(arguments.profile.names(), VERSION, &data)?;
         let mut options = Options::default();
         options.profile = arguments.profile.into();
         serve(Arc::new(service), options, &arguments.downstream, signals).await

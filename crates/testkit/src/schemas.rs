@@ -4,7 +4,7 @@ mod allowances;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use jsonschema::Validator;
 use plexus_mcp::Revision;
@@ -20,13 +20,14 @@ pub struct Invalid {
     pub reason: String,
 }
 
-/// The schemas of all revisions. Validators are compiled when they are first needed.
+/// The schemas of all revisions, read and compiled when they are first needed.
+#[derive(Default)]
 pub struct Schemas {
-    documents: HashMap<Revision, Value>,
+    documents: Mutex<HashMap<Revision, Arc<Value>>>,
     validators: Mutex<HashMap<(Revision, String), Arc<Validator>>>,
 }
 
-static SCHEMAS: LazyLock<Schemas> = LazyLock::new(Schemas::load);
+static SCHEMAS: LazyLock<Schemas> = LazyLock::new(Schemas::default);
 
 impl Schemas {
     /// The schemas that `./check setup` has put into `.tools/schemas`.
@@ -48,6 +49,7 @@ impl Schemas {
         let check = Check {
             schemas: self,
             revision,
+            document: self.document(revision),
         };
         let message: Value = serde_json::from_slice(raw)
             .map_err(|error| check.invalid(format!("no JSON: {error}")))?;
@@ -60,38 +62,20 @@ impl Schemas {
         }
     }
 
-    fn load() -> Self {
-        let read = |revision: Revision| {
-            let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-                .join("../../.tools/schemas")
-                .join(revision.as_str())
-                .join("schema.json");
-            let text = std::fs::read(&path)
-                .unwrap_or_else(|error| panic!("{}: {error}; run ./check setup", path.display()));
-            let mut document: Value = serde_json::from_slice(&text)
-                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            allowances::apply(revision, &mut document);
-            (revision, document)
-        };
-        Self {
-            documents: Revision::ALL.into_iter().map(read).collect(),
-            validators: Mutex::default(),
-        }
-    }
-
-    fn document(&self, revision: Revision) -> &Value {
-        self.documents.get(&revision).unwrap_or(&Value::Null)
+    fn document(&self, revision: Revision) -> Arc<Value> {
+        let mut documents = lock(&self.documents);
+        let document = documents
+            .entry(revision)
+            .or_insert_with(|| Arc::new(load(revision)));
+        Arc::clone(document)
     }
 
     fn validator(&self, revision: Revision, definition: &str) -> Arc<Validator> {
         let key = (revision, definition.to_owned());
-        let mut validators = self
-            .validators
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut validators = lock(&self.validators);
         let compile = || {
             let document = self.document(revision);
-            let place = definitions_member(document);
+            let place = definitions_member(&document);
             let mut schema = json!({ "$ref": format!("#/{place}/{definition}") });
             for member in ["$schema", place] {
                 schema[member] = document[member].clone();
@@ -109,6 +93,23 @@ impl std::fmt::Debug for Schemas {
     }
 }
 
+fn load(revision: Revision) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../.tools/schemas")
+        .join(revision.as_str())
+        .join("schema.json");
+    let text = std::fs::read(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}; run ./check setup", path.display()));
+    let mut document =
+        serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    allowances::apply(revision, &mut document);
+    document
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Draft 7 and 2020-12 keep their definitions in different places.
 fn definitions_member(document: &Value) -> &'static str {
     if document.get("$defs").is_some() {
@@ -122,6 +123,7 @@ fn definitions_member(document: &Value) -> &'static str {
 struct Check<'a> {
     schemas: &'a Schemas,
     revision: Revision,
+    document: Arc<Value>,
 }
 
 impl Check<'_> {
@@ -206,7 +208,7 @@ impl Check<'_> {
 
     /// The definition for `method` among those that `union` lists.
     fn member_of(&self, union: &str, method: &str) -> Result<String, Invalid> {
-        let document = self.schemas.document(self.revision);
+        let document = &*self.document;
         let place = definitions_member(document);
         let members = document[place][union]["anyOf"].as_array();
         let members = members.into_iter().flatten();
@@ -230,7 +232,7 @@ impl Check<'_> {
     }
 
     fn definitions(&self) -> impl Iterator<Item = (&String, &Value)> {
-        let document = self.schemas.document(self.revision);
+        let document = &*self.document;
         let definitions = document[definitions_member(document)].as_object();
         definitions.into_iter().flatten()
     }

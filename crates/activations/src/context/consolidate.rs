@@ -21,7 +21,10 @@ const OCCASION: u64 = 3_600_000;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-#[expect(clippy::exhaustive_enums, reason = "these are the strategies that the documents name")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "these are the strategies that the documents name"
+)]
 pub enum ConsolidationStrategy {
     /// If they have most of their words in common.
     #[default]

@@ -8,6 +8,9 @@ use plexus_service::Boxed;
 
 use super::text::for_each_word;
 
+/// More bytes than this take long enough to get in the way of other tasks.
+const LARGE: usize = 64 * 1024;
+
 /// Turns texts into vectors that point in similar directions for similar texts.
 ///
 /// [`Trigrams`] needs nothing and is the default. A provider of learned embeddings implements this
@@ -95,8 +98,16 @@ impl Embedder for Trigrams {
     }
 
     fn embed(&self, texts: Vec<String>) -> Boxed<Result<Vec<Vec<f32>>, EmbedError>> {
-        let vectors = texts.iter().map(|text| Self::vector(text)).collect();
-        Box::pin(ready(Ok(vectors)))
+        let is_large = texts.iter().map(String::len).sum::<usize>() > LARGE;
+        let vectors = move || texts.iter().map(|text| Self::vector(text)).collect();
+        if is_large {
+            Box::pin(async {
+                let vectors = tokio::task::spawn_blocking(vectors).await;
+                vectors.map_err(|error| EmbedError::new(error.to_string()))
+            })
+        } else {
+            Box::pin(ready(Ok(vectors())))
+        }
     }
 }
 

@@ -105,7 +105,10 @@ impl Graph {
         &self,
         work: impl FnOnce(&Connection, &Index) -> Result<T, GraphError> + Send + 'static,
     ) -> Result<T, GraphError> {
-        self.inner.embedded.get_or_init(|| self.embed_missing()).await;
+        self.inner
+            .embedded
+            .get_or_init(|| self.embed_missing())
+            .await;
         let inner = Arc::clone(&self.inner);
         let read = move |db: &Connection| {
             let index = sync::follow(&inner.index, db, inner.embedder.as_ref())?;

@@ -1,9 +1,9 @@
 //! What searches look at, in memory.
 //!
-//! An inverted index for BM25 and all vectors side by side: a search over 100,000 nodes takes a few
-//! milliseconds. `SQLite`'s full-text search was measured for the same: it reads the matching rows
-//! of common words from the file one by one, several times slower, and leaves the vectors to us
-//! anyway.
+//! An inverted index for BM25, and all vectors by component. Over 100,000 nodes of 60 words, with
+//! queries of 2 to 6 words that are as common as words are in a language, ranking by words takes 1
+//! ms and by vectors 3 ms at the median. The full-text search of `SQLite` was measured on the same:
+//! 77 ms for the words alone, since it reads a row for every match, and no vectors.
 //!
 //! The index is made from the store and follows it: see [`super::sync`]. A place, once given, is
 //! never given again; a node that changes moves to a new one. What the old places cost is got back
@@ -52,7 +52,9 @@ impl Filter {
             modality,
             updated_since,
         } = self;
-        namespace.as_ref().is_none_or(|it| *it == document.namespace)
+        namespace
+            .as_ref()
+            .is_none_or(|it| *it == document.namespace)
             && modality.is_none_or(|it| it == document.modality)
             && updated_since.is_none_or(|it| it <= document.updated_at)
             && tags.iter().all(|tag| document.tags.contains(tag))
@@ -72,15 +74,18 @@ pub(super) struct Index {
     words: HashMap<Box<str>, usize>,
     postings: Vec<Postings>,
     vectors: Vectors,
-    /// Of all live documents, in words.
+    /// Whether there is a document at each place. Like `lengths`, apart from the documents because
+    /// searches look at all of them.
+    live: Vec<bool>,
+    /// In words.
+    lengths: Vec<u32>,
+    /// Of all live documents.
     total_length: u64,
 }
 
 #[derive(Debug)]
 struct Indexed {
     document: Document,
-    /// In words.
-    length: u32,
     /// The numbers of its words, sorted.
     words: Box<[usize]>,
 }
@@ -101,6 +106,8 @@ impl Index {
             words: HashMap::new(),
             postings: Vec::new(),
             vectors: Vectors::new(dimensions),
+            live: Vec::new(),
+            lengths: Vec::new(),
             total_length: 0,
         }
     }
@@ -122,27 +129,28 @@ impl Index {
             // Four thousand million changes without making the index anew: see `is_wasteful`.
             return;
         };
-        let mut counts: HashMap<usize, u32> = HashMap::new();
-        let mut length = 0_u32;
-        for_each_word(text, |word| {
-            *counts.entry(self.number(word)).or_default() += 1;
-            length = length.saturating_add(1);
-        });
-        for (&word, &count) in &counts {
-            if let Some(postings) = self.postings.get_mut(word) {
+        let mut words = Vec::new();
+        for_each_word(text, |word| words.push(self.number(word)));
+        let length = u32::try_from(words.len()).unwrap_or(u32::MAX);
+        words.sort_unstable();
+        for same in words.chunk_by(usize::eq) {
+            let postings = same.first().and_then(|&word| self.postings.get_mut(word));
+            if let Some(postings) = postings {
+                let count = u32::try_from(same.len()).unwrap_or(u32::MAX);
                 postings.live += 1;
                 postings.occurrences.push((place, count));
             }
         }
+        words.dedup();
         self.total_length += u64::from(length);
-        self.places.insert(document.id.clone(), self.documents.len());
+        self.places
+            .insert(document.id.clone(), self.documents.len());
         self.vectors.push(vector);
-        let mut words: Box<[usize]> = counts.into_keys().collect();
-        words.sort_unstable();
+        self.live.push(true);
+        self.lengths.push(length);
         self.documents.push(Some(Indexed {
             document,
-            length,
-            words,
+            words: words.into(),
         }));
     }
 
@@ -154,7 +162,11 @@ impl Index {
         let Some(indexed) = self.documents.get_mut(place).and_then(Option::take) else {
             return;
         };
-        self.total_length -= u64::from(indexed.length);
+        if let Some(live) = self.live.get_mut(place) {
+            *live = false;
+        }
+        let length = self.lengths.get(place).copied().unwrap_or_default();
+        self.total_length -= u64::from(length);
         for word in indexed.words {
             if let Some(postings) = self.postings.get_mut(word) {
                 postings.live -= 1;
@@ -186,7 +198,10 @@ impl Index {
         let (Some(a), Some(b)) = (words(a), words(b)) else {
             return 0.0;
         };
-        let common = a.iter().filter(|word| b.binary_search(word).is_ok()).count();
+        let common = a
+            .iter()
+            .filter(|word| b.binary_search(word).is_ok())
+            .count();
         let all = a.len() + b.len() - common;
         float(common) / float(all.max(1))
     }
@@ -198,6 +213,9 @@ impl Index {
 
     /// For each place, whether a search with this filter is about it.
     pub(super) fn eligible(&self, filter: &Filter) -> Vec<bool> {
+        if *filter == Filter::default() {
+            return self.live.clone();
+        }
         let takes = |indexed: &Indexed| filter.takes(&indexed.document);
         let documents = self.documents.iter();
         documents
@@ -210,27 +228,25 @@ impl Index {
         let mut scores = vec![0.0_f32; self.documents.len()];
         let live = float(self.len());
         let average = (float_u64(self.total_length) / live.max(1.0)).max(1.0);
+        let length_penalty = SATURATION * LENGTH_PENALTY / average;
         for postings in words.iter().filter_map(|word| self.postings_of(word)) {
             let with = float(postings.live);
-            let rarity = (1.0 + (live - with + 0.5) / (with + 0.5)).ln();
+            let rarity = (1.0 + (live - with + 0.5) / (with + 0.5)).ln() * (SATURATION + 1.0);
             for &(place, count) in &postings.occurrences {
                 let place = place as usize;
-                if !eligible.get(place).is_some_and(|&eligible| eligible) {
-                    continue;
+                if let Some(score) = scores.get_mut(place)
+                    && let Some(&length) = self.lengths.get(place)
+                    && eligible.get(place) == Some(&true)
+                {
+                    let count = float_u32(count);
+                    let discount =
+                        SATURATION * (1.0 - LENGTH_PENALTY) + length_penalty * float_u32(length);
+                    *score += rarity * count / (count + discount);
                 }
-                let (Some(score), Some(Some(indexed))) =
-                    (scores.get_mut(place), self.documents.get(place))
-                else {
-                    continue;
-                };
-                let count = float_u32(count);
-                let length = float_u32(indexed.length) / average;
-                let discount = SATURATION * (1.0 - LENGTH_PENALTY + LENGTH_PENALTY * length);
-                *score += rarity * count * (SATURATION + 1.0) / (count + discount);
             }
         }
         let scored = scores.into_iter().enumerate();
-        self.best(scored.filter(|&(_, score)| score > 0.0).collect(), limit)
+        self.best(scored.filter(|&(_, score)| score > 0.0), limit)
     }
 
     /// Those whose vectors are similar to this one, by cosine.
@@ -241,23 +257,39 @@ impl Index {
         eligible: &[bool],
         limit: usize,
     ) -> Ranking {
-        let cosines = self.vectors.cosines(vector).enumerate().zip(eligible);
+        let cosines = self.vectors.cosines(vector).into_iter().enumerate();
         let similar = cosines
+            .zip(eligible)
             .filter(|&((_, cosine), &eligible)| eligible && cosine >= threshold)
             .map(|(scored, _)| scored);
-        self.best(similar.collect(), limit)
+        self.best(similar, limit)
     }
 
     /// The best of these, best first. Ties are broken by id, so that the order never depends on
     /// how the index came about.
-    pub(super) fn best(&self, mut scored: Ranking, limit: usize) -> Ranking {
+    pub(super) fn best(
+        &self,
+        scored: impl IntoIterator<Item = (Place, f32)>,
+        limit: usize,
+    ) -> Ranking {
         let order = |a: &(Place, f32), b: &(Place, f32)| self.by_score(a, b);
-        if scored.len() > limit && limit > 0 {
-            scored.select_nth_unstable_by(limit - 1, order);
+        let room = 4 * limit.max(1);
+        let mut best = Ranking::with_capacity(room);
+        let mut least = f32::NEG_INFINITY;
+        for candidate in scored {
+            if candidate.1 < least {
+                continue;
+            }
+            best.push(candidate);
+            if best.len() == room {
+                let (_, &mut (_, last), _) = best.select_nth_unstable_by(limit, order);
+                best.truncate(limit);
+                least = last;
+            }
         }
-        scored.truncate(limit);
-        scored.sort_unstable_by(order);
-        scored
+        best.sort_unstable_by(order);
+        best.truncate(limit);
+        best
     }
 
     fn by_score(&self, a: &(Place, f32), b: &(Place, f32)) -> Ordering {

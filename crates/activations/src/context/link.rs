@@ -171,7 +171,9 @@ impl Graph {
                     "SELECT weight FROM context_links
                      WHERE source = ?1 AND relation = ?2 AND target = ?3",
                 )?
-                .query_row((&link.source, &link.relation, &link.target), |row| row.get(0))
+                .query_row((&link.source, &link.relation, &link.target), |row| {
+                    row.get(0)
+                })
                 .optional()?;
             transaction
                 .prepare_cached(
@@ -299,7 +301,11 @@ pub(super) fn adjacent(
             Ok(Neighbour {
                 id: row.get("other")?,
                 relation: row.get("relation")?,
-                direction: if outward { Direction::Out } else { Direction::In },
+                direction: if outward {
+                    Direction::Out
+                } else {
+                    Direction::In
+                },
                 weight: row.get("weight")?,
                 excerpt: excerpt(row.get_ref("content")?.as_str()?, EXCERPT),
             })

@@ -17,7 +17,10 @@ use super::remember::{is_live, live, put};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-#[expect(clippy::exhaustive_enums, reason = "these are the strategies that the documents name")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "these are the strategies that the documents name"
+)]
 pub enum MergeStrategy {
     /// All lines and tags, in the order of the sources; as important as the most important.
     #[default]
@@ -85,7 +88,11 @@ impl Graph {
         let planned = plan.await?;
         planned.check()?;
         let vector = self
-            .embed(searchable(planned.key.as_deref(), &planned.tags, &planned.content))
+            .embed(searchable(
+                planned.key.as_deref(),
+                &planned.tags,
+                &planned.content,
+            ))
             .await;
         let embedder = self.embedder().name().to_owned();
         let now = self.now();
@@ -201,24 +208,37 @@ fn planned(sources: &[Node], request: &Merge) -> Result<NewNode, GraphError> {
     if request.strategy == MergeStrategy::WeightedAverage {
         ordered.sort_by(|a, b| b.importance.total_cmp(&a.importance));
     }
-    let lines: Vec<Vec<&str>> = ordered.iter().map(|node| node.content.lines().collect()).collect();
+    let lines: Vec<Vec<&str>> = ordered
+        .iter()
+        .map(|node| node.content.lines().collect())
+        .collect();
     let tags: Vec<Vec<&str>> = ordered
         .iter()
         .map(|node| node.tags.iter().map(String::as_str).collect())
         .collect();
     let importances = || sources.iter().map(|node| node.importance);
     let (lines, tags, importance) = match request.strategy {
-        MergeStrategy::Union => (union(&lines), union(&tags), importances().fold(0.0, f64::max)),
+        MergeStrategy::Union => (
+            union(&lines),
+            union(&tags),
+            importances().fold(0.0, f64::max),
+        ),
         MergeStrategy::Intersection => {
             let common = intersection(&lines);
             if common.is_empty() {
                 return Err(GraphError::NothingInCommon);
             }
-            (common, intersection(&tags), importances().fold(1.0, f64::min))
+            (
+                common,
+                intersection(&tags),
+                importances().fold(1.0, f64::min),
+            )
         }
         MergeStrategy::WeightedAverage => {
             let total: f64 = importances().sum();
-            let squares: f64 = importances().map(|importance| importance * importance).sum();
+            let squares: f64 = importances()
+                .map(|importance| importance * importance)
+                .sum();
             let average = if total > 0.0 { squares / total } else { 0.0 };
             (union(&lines), union(&tags), average)
         }
@@ -239,7 +259,8 @@ fn planned(sources: &[Node], request: &Merge) -> Result<NewNode, GraphError> {
 fn union<'a>(lists: &[Vec<&'a str>]) -> Vec<&'a str> {
     let mut seen = HashSet::new();
     let all = lists.iter().flatten().copied();
-    all.filter(|item| item.is_empty() || seen.insert(*item)).collect()
+    all.filter(|item| item.is_empty() || seen.insert(*item))
+        .collect()
 }
 
 /// What is in every list, in the order of the first.

@@ -19,7 +19,10 @@ const MAX_CONTENT: usize = 10 * 1024 * 1024;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-#[expect(clippy::exhaustive_enums, reason = "these are the modalities that the documents name")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "these are the modalities that the documents name"
+)]
 pub enum Modality {
     /// Prose.
     #[default]
@@ -147,11 +150,27 @@ impl NewNode {
         let short = |text: &str, max| (1..=max).contains(&text.chars().count());
         let optional = |text: &Option<String>, max| text.as_deref().is_none_or(|it| short(it, max));
         let checks = [
-            ("content", self.content.len() <= MAX_CONTENT, "at most 10 MiB"),
-            ("namespace", short(&self.namespace, 256), "1 to 256 characters"),
+            (
+                "content",
+                self.content.len() <= MAX_CONTENT,
+                "at most 10 MiB",
+            ),
+            (
+                "namespace",
+                short(&self.namespace, 256),
+                "1 to 256 characters",
+            ),
             ("key", optional(&self.key, 256), "1 to 256 characters"),
-            ("rationale", optional(&self.rationale, 1024), "1 to 1024 characters"),
-            ("importance", (0.0..=1.0).contains(&self.importance), "from 0 to 1"),
+            (
+                "rationale",
+                optional(&self.rationale, 1024),
+                "1 to 1024 characters",
+            ),
+            (
+                "importance",
+                (0.0..=1.0).contains(&self.importance),
+                "from 0 to 1",
+            ),
             (
                 "tags",
                 self.tags.len() <= 32 && self.tags.iter().all(|tag| short(tag, 64)),
@@ -270,7 +289,11 @@ pub(super) fn hash(parts: &[&str]) -> String {
         sha.update(part);
     }
     let digest = sha.finalize();
-    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    digest
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn default_namespace() -> String {

@@ -105,7 +105,10 @@ impl Graph {
         let namespace = query.namespace.as_deref();
         match (&query.id, &query.key) {
             (Some(id), None) if namespace.is_none() => self.get(id).await,
-            (None, Some(key)) => self.retrieve(namespace.unwrap_or(DEFAULT_NAMESPACE), key).await,
+            (None, Some(key)) => {
+                self.retrieve(namespace.unwrap_or(DEFAULT_NAMESPACE), key)
+                    .await
+            }
             _ => Err(GraphError::Invalid {
                 member: "a node",
                 rule: "named by its id, or by its key and namespace",

@@ -209,15 +209,11 @@ struct Scored {
 }
 
 impl Scored {
-    fn by_all(
-        db: &Connection,
-        index: &Index,
-        question: &Question<'_>,
-    ) -> Result<Self, GraphError> {
+    fn by_all(db: &Connection, index: &Index, question: &Question<'_>) -> Result<Self, GraphError> {
         let eligible = question.eligible;
-        let vector = question.vector.map(|(vector, threshold)| {
-            index.by_vector(vector, threshold, eligible, DEPTH)
-        });
+        let vector = question
+            .vector
+            .map(|(vector, threshold)| index.by_vector(vector, threshold, eligible, DEPTH));
         let mut scored = Self {
             words: index.by_words(question.words, eligible, DEPTH),
             vector: vector.unwrap_or_default(),
@@ -269,7 +265,9 @@ fn found(
 ) -> Result<Found, GraphError> {
     let mut fused = scored.fused();
     for (place, score) in &mut fused {
-        let importance = index.document(*place).map_or(0.5, |document| document.importance);
+        let importance = index
+            .document(*place)
+            .map_or(0.5, |document| document.importance);
         *score *= 1.0 + IMPORTANCE_WEIGHT * (2.0 * importance - 1.0);
     }
     let limit = usize::try_from(search.limit.clamp(1, 100)).unwrap_or(1);
@@ -300,7 +298,10 @@ fn beginning(db: &Connection, id: &str) -> Result<Option<(Node, bool)>, GraphErr
         .prepare_cached(&format!(
             "SELECT {columns} FROM context_nodes WHERE id = ?1 AND state = 'live'"
         ))?
-        .query_row((id, i64::try_from(EXCERPT + 1).unwrap_or(i64::MAX)), Node::read)
+        .query_row(
+            (id, i64::try_from(EXCERPT + 1).unwrap_or(i64::MAX)),
+            Node::read,
+        )
         .optional()?;
     Ok(node.map(|mut node| {
         let truncated = node.content.len() > EXCERPT;

@@ -64,7 +64,10 @@ impl Graph {
                 })
             })?;
             Ok(Status {
-                nodes: count("SELECT count(*) FROM context_nodes WHERE state = 'live'", &[])?,
+                nodes: count(
+                    "SELECT count(*) FROM context_nodes WHERE state = 'live'",
+                    &[],
+                )?,
                 forgotten: count(
                     "SELECT count(*) FROM context_nodes
                      WHERE state = 'forgotten' AND purge_at > ?1",

@@ -178,7 +178,10 @@ pub(super) fn set_vector(
             "UPDATE context_nodes SET vector = ?3, embedder = ?4
              WHERE id = ?1 AND revision = ?2 RETURNING id",
         )?
-        .query_row((&node.id, node.revision, vector.to_bytes(), embedder), |_| Ok(()))
+        .query_row(
+            (&node.id, node.revision, vector.to_bytes(), embedder),
+            |_| Ok(()),
+        )
         .optional()?;
     match set {
         Some(()) => touch(transaction, &node.id),

@@ -82,8 +82,9 @@ fn curation(tools: Tools<'_>, names: Names) -> Tools<'_> {
     let tool = |method| names.tool("context", method);
     tools
         .json(
-            removing(tool("forget").title("Forget a memory"))
-                .description("Forgets a node; unless asked otherwise, it can be restored for 30 days"),
+            removing(tool("forget").title("Forget a memory")).description(
+                "Forgets a node; unless asked otherwise, it can be restored for 30 days",
+            ),
             async |graph: Graph, forget: Forget, caller| graph.forget(forget, &caller).await,
         )
         .json(
@@ -94,7 +95,12 @@ fn curation(tools: Tools<'_>, names: Names) -> Tools<'_> {
         .json(
             tool("boost")
                 .title("Change importance")
-                .annotations(local().read_only(false).destructive(false).idempotent(false))
+                .annotations(
+                    local()
+                        .read_only(false)
+                        .destructive(false)
+                        .idempotent(false),
+                )
                 .description("Makes a node more important, or less"),
             async |graph: Graph, boost: Boost, caller| graph.boost(boost, &caller).await,
         )
@@ -189,11 +195,13 @@ impl Tools<'_> {
         R: Serialize + JsonSchema + Send + 'static,
     {
         let graph = self.graph.clone();
-        let builder = self.builder.tool(tool, move |arguments: Args, ctx: Context| {
-            attended(graph.clone(), ctx, move |graph, caller| async move {
-                Ok(Json(handler(graph, arguments, caller).await?))
-            })
-        });
+        let builder = self
+            .builder
+            .tool(tool, move |arguments: Args, ctx: Context| {
+                attended(graph.clone(), ctx, move |graph, caller| async move {
+                    Ok(Json(handler(graph, arguments, caller).await?))
+                })
+            });
         Self { builder, ..self }
     }
 
@@ -205,11 +213,13 @@ impl Tools<'_> {
         Fut: Future<Output = ToolResult> + Send + 'static,
     {
         let graph = self.graph.clone();
-        let builder = self.builder.tool(tool, move |arguments: Args, ctx: Context| {
-            attended(graph.clone(), ctx, move |graph, caller| {
-                handler(graph, arguments, caller)
-            })
-        });
+        let builder = self
+            .builder
+            .tool(tool, move |arguments: Args, ctx: Context| {
+                attended(graph.clone(), ctx, move |graph, caller| {
+                    handler(graph, arguments, caller)
+                })
+            });
         Self { builder, ..self }
     }
 }

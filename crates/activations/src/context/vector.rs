@@ -15,7 +15,13 @@ impl Vector {
         reason = "the quotient is between -127 and 127"
     )]
     pub(super) fn of(components: &[f32]) -> Self {
-        let finite = |&component: &f32| if component.is_finite() { component } else { 0.0 };
+        let finite = |&component: &f32| {
+            if component.is_finite() {
+                component
+            } else {
+                0.0
+            }
+        };
         let largest = components
             .iter()
             .map(finite)
@@ -33,7 +39,9 @@ impl Vector {
     /// For the store.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let components = self.components.iter();
-        components.map(|component| component.cast_unsigned()).collect()
+        components
+            .map(|component| component.cast_unsigned())
+            .collect()
     }
 
     /// The cosine of the angle between both; 0 if one of them has no direction.
@@ -50,66 +58,85 @@ impl Vector {
     }
 }
 
-/// Many vectors side by side, for comparing one with all of them.
-#[derive(Debug, Default)]
+/// Many vectors, for comparing one with all of them.
+///
+/// They are kept by component: all first components side by side, then all second ones, and so on.
+/// The vector of a query has few components that are not zero, and only these are looked at.
+#[derive(Debug)]
 pub(super) struct Vectors {
-    dimensions: usize,
-    components: Vec<i8>,
+    components: Vec<Vec<i8>>,
     lengths: Vec<f32>,
 }
 
 impl Vectors {
     pub(super) fn new(dimensions: usize) -> Self {
         Self {
-            dimensions,
-            ..Self::default()
+            components: vec![Vec::new(); dimensions],
+            lengths: Vec::new(),
         }
     }
 
     /// Appends a vector; none, or one of other dimensions, is similar to nothing.
     pub(super) fn push(&mut self, vector: Option<&Vector>) {
-        let vector = vector.filter(|vector| vector.components.len() == self.dimensions);
-        if let Some(vector) = vector {
-            self.components.extend_from_slice(&vector.components);
+        let vector = vector.filter(|vector| vector.components.len() == self.components.len());
+        let components = vector.map_or(&[][..], |vector| &vector.components);
+        let padded = components.iter().copied().chain(std::iter::repeat(0));
+        for (column, component) in self.components.iter_mut().zip(padded) {
+            column.push(component);
         }
-        self.components
-            .resize((self.lengths.len() + 1) * self.dimensions, 0);
-        self.lengths.push(vector.map_or(0.0, |vector| vector.length));
+        self.lengths
+            .push(vector.map_or(0.0, |vector| vector.length));
     }
 
     /// The cosine of each vector with `other`, in the order in which they were pushed.
-    pub(super) fn cosines<'a>(&'a self, other: &'a Vector) -> impl Iterator<Item = f32> + 'a {
-        let rows = self.components.chunks_exact(self.dimensions.max(1));
-        rows.zip(&self.lengths).map(|(row, &length)| {
-            if length == 0.0 {
-                return 0.0;
+    pub(super) fn cosines(&self, other: &Vector) -> Vec<f32> {
+        let factors: Vec<(&[i8], i16)> = self
+            .components
+            .iter()
+            .zip(&other.components)
+            .filter(|&(_, &factor)| factor != 0)
+            .map(|(column, &factor)| (column.as_slice(), i16::from(factor)))
+            .collect();
+        let mut cosines = Vec::with_capacity(self.lengths.len());
+        let mut dots = [0; BLOCK];
+        for (block, lengths) in self.lengths.chunks(BLOCK).enumerate() {
+            dots.fill(0);
+            for &(column, factor) in &factors {
+                let column = column.get(block * BLOCK..).unwrap_or_default();
+                add_products(&mut dots, column, factor);
             }
-            quotient(dot(row, &other.components), length * other.length)
-        })
+            let pairs = dots.iter().zip(lengths);
+            cosines.extend(pairs.map(|(&dot, length)| quotient(dot, length * other.length)));
+        }
+        cosines
     }
 
     /// The vector that was pushed as number `place`.
     pub(super) fn get(&self, place: usize) -> Option<Vector> {
-        let row = self
+        let components = self
             .components
-            .chunks_exact(self.dimensions.max(1))
-            .nth(place)?;
-        Some(Vector::new(row.to_vec()))
+            .iter()
+            .map(|column| column.get(place).copied());
+        Some(Vector::new(components.collect::<Option<_>>()?))
     }
 }
 
-/// In blocks, which the compiler turns into vector instructions. A product fits an `i16`, the sum
-/// over any vector that fits memory an `i32`, up to 133,000 components.
+/// How many sums are made at once: so few that they stay in the nearest cache.
+const BLOCK: usize = 4_096;
+
+/// Adds a multiple of a part of a column, in a form that becomes vector instructions.
+fn add_products(sums: &mut [i32; BLOCK], column: &[i8], factor: i16) {
+    for (sum, &component) in sums.iter_mut().zip(column) {
+        *sum += i32::from(i16::from(component) * factor);
+    }
+}
+
+/// A product fits an `i16`; the sum fits an `i32` up to 133,000 components.
 fn dot(a: &[i8], b: &[i8]) -> i32 {
-    const BLOCK: usize = 64;
-    let product = |(&a, &b): (&i8, &i8)| i32::from(i16::from(a) * i16::from(b));
-    let (blocks_of_a, rest_of_a) = a.as_chunks::<BLOCK>();
-    let (blocks_of_b, rest_of_b) = b.as_chunks::<BLOCK>();
-    let blocks = blocks_of_a.iter().zip(blocks_of_b);
-    let sum: i32 = blocks
-        .map(|(a, b)| a.iter().zip(b).map(product).sum::<i32>())
-        .sum();
-    sum + rest_of_a.iter().zip(rest_of_b).map(product).sum::<i32>()
+    let pairs = a.iter().zip(b);
+    pairs
+        .map(|(&a, &b)| i32::from(i16::from(a) * i16::from(b)))
+        .sum()
 }
 
 fn quotient(dot: i32, lengths: f32) -> f32 {
@@ -160,16 +187,24 @@ mod tests {
         vectors.push(None);
         vectors.push(Some(&Vector::of(&[1.0, 2.0, 3.0])));
         vectors.push(Some(&east));
-        let cosines: Vec<f32> = vectors.cosines(&east).collect();
-        assert_eq!(cosines, [0.0, 0.0, 1.0]);
+        assert_eq!(vectors.cosines(&east), [0.0, 0.0, 1.0]);
         assert_eq!(vectors.get(2), Some(east));
         assert_eq!(vectors.get(3), None);
     }
 
     #[test]
-    fn blocks_and_rest_add_up() {
-        let a: Vec<i8> = (0..200).map(|n| i8::try_from(n % 127).unwrap()).collect();
-        let expected: i32 = a.iter().map(|&n| i32::from(n) * i32::from(n)).sum();
-        assert_eq!(dot(&a, &a), expected);
+    fn all_at_once_is_the_same_as_one_by_one() {
+        let vector = |n: usize| {
+            let component = |at: usize| f32::from(u8::try_from((n * 31 + at * 17) % 251).unwrap());
+            Vector::of(&[0, 1, 2, 3, 4].map(|at| component(at) - 125.0))
+        };
+        let all: Vec<Vector> = (0..2 * BLOCK + 7).map(vector).collect();
+        let mut vectors = Vectors::new(5);
+        for vector in &all {
+            vectors.push(Some(vector));
+        }
+        let one = vector(3);
+        let expected: Vec<f32> = all.iter().map(|vector| vector.cosine(&one)).collect();
+        assert_eq!(vectors.cosines(&one), expected);
     }
 }

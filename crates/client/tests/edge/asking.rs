@@ -17,9 +17,21 @@ fn questions() -> [(&'static str, Value, Value); 3] {
     let form = json!({"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}, "odd": 1});
     let sample = json!({"messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}], "maxTokens": 5});
     [
-        ("elicitation/create", form, json!({"action": "accept", "content": {"name": "Kim"}})),
-        ("sampling/createMessage", sample, json!({"role": "assistant", "content": {"type": "text", "text": "ho"}, "model": "m"})),
-        ("roots/list", Value::Null, json!({"roots": [{"uri": "file:///r"}]})),
+        (
+            "elicitation/create",
+            form,
+            json!({"action": "accept", "content": {"name": "Kim"}}),
+        ),
+        (
+            "sampling/createMessage",
+            sample,
+            json!({"role": "assistant", "content": {"type": "text", "text": "ho"}, "model": "m"}),
+        ),
+        (
+            "roots/list",
+            Value::Null,
+            json!({"roots": [{"uri": "file:///r"}]}),
+        ),
     ]
 }
 
@@ -137,7 +149,10 @@ async fn questions_during_the_greeting_and_the_listing_are_answered() {
     let _upstream = connected(stdio(&server)).await;
     let process = server.process().await;
     assert_eq!(process.answer(&json!("p")).await["result"], json!({}));
-    assert_eq!(process.answer(&json!("r")).await["result"], json!({"roots": []}));
+    assert_eq!(
+        process.answer(&json!("r")).await["result"],
+        json!({"roots": []})
+    );
 }
 
 /// A caller that refuses, or goes away, is put in the server's terms.

@@ -79,7 +79,9 @@ async fn questions_are_answered_by_asking_again() {
         assert_eq!(ask.key.as_deref(), Some(key));
         let put = value(ask.question.params().unwrap());
         assert_eq!(put["message"], message);
-        ask.answer(Ok(raw(&json!({"action": "accept", "content": {"key": key}}))));
+        ask.answer(Ok(raw(
+            &json!({"action": "accept", "content": {"key": key}}),
+        )));
     }
     let result = value(&within("the result", calling).await.unwrap());
     assert_eq!(result["content"][0]["text"], "done");
@@ -98,7 +100,11 @@ async fn questions_are_answered_by_asking_again() {
         assert_eq!(params["arguments"], json!({"x": 1}));
         assert_eq!(params["vendor"], true);
         let declared = &params["_meta"]["io.modelcontextprotocol/clientCapabilities"];
-        assert_eq!(*declared, json!({"elicitation": {"form": {}}}), "the caller's own");
+        assert_eq!(
+            *declared,
+            json!({"elicitation": {"form": {}}}),
+            "the caller's own"
+        );
     }
     assert_ne!(rounds[0].body["id"], rounds[1].body["id"]);
     assert_ne!(rounds[1].body["id"], rounds[2].body["id"]);
@@ -134,17 +140,31 @@ async fn a_result_with_state_only_is_asked_for_again() {
     let wait = |state| input_required(&Value::Null, Some(state));
     let server = server(vec![wait("1"), wait("2"), done()]).await;
     let upstream = connected(http(&server)).await;
-    let result = within("the result", call(&upstream, "tools/call", &json!({"name": "a"})));
+    let result = within(
+        "the result",
+        call(&upstream, "tools/call", &json!({"name": "a"})),
+    );
     assert_eq!(value(&result.await.unwrap())["content"][0]["text"], "done");
     let rounds = calls(&server, "tools/call");
-    let states: Vec<_> = rounds.iter().map(|r| r.body["params"]["requestState"].clone()).collect();
+    let states: Vec<_> = rounds
+        .iter()
+        .map(|r| r.body["params"]["requestState"].clone())
+        .collect();
     assert_eq!(states, [Value::Null, json!("1"), json!("2")]);
-    assert!(rounds.iter().all(|r| r.body["params"].get("inputResponses").is_none()));
+    assert!(
+        rounds
+            .iter()
+            .all(|r| r.body["params"].get("inputResponses").is_none())
+    );
 }
 
 #[tokio::test]
 async fn a_question_without_state_is_answered_without_state() {
-    let server = server(vec![input_required(&json!({"q": elicit("?")}), None), done()]).await;
+    let server = server(vec![
+        input_required(&json!({"q": elicit("?")}), None),
+        done(),
+    ])
+    .await;
     let upstream = connected(http(&server)).await;
     let caller = Caller::able(json!({"elicitation": {}}));
     let (mut calling, mut events) = caller.call(&upstream, "tools/call", &json!({"name": "a"}));
@@ -153,13 +173,20 @@ async fn a_question_without_state_is_answered_without_state() {
     within("the result", calling).await.unwrap();
     let rounds = calls(&server, "tools/call");
     assert_eq!(rounds[1].body["params"].get("requestState"), None);
-    assert_eq!(rounds[1].body["params"]["inputResponses"]["q"]["action"], "decline");
+    assert_eq!(
+        rounds[1].body["params"]["inputResponses"]["q"]["action"],
+        "decline"
+    );
 }
 
 /// TRANSLATION §6.4: there is an end to it.
 #[tokio::test]
 async fn a_server_cannot_ask_for_ever() {
-    let server = server(vec![input_required(&json!({"r": {"method": "roots/list"}}), Some("s"))]).await;
+    let server = server(vec![input_required(
+        &json!({"r": {"method": "roots/list"}}),
+        Some("s"),
+    )])
+    .await;
     let upstream = connected(http(&server)).await;
     let failure = call_fails(&upstream, "a").await;
     assert!(failure.contains("asked more than"), "{failure}");
@@ -173,7 +200,11 @@ async fn prompts_and_resources_may_ask() {
         ("prompts/get", json!({"name": "p"})),
         ("resources/read", json!({"uri": "a://b"})),
     ] {
-        let server = server(vec![input_required(&json!({"q": elicit("?")}), Some("s")), done()]).await;
+        let server = server(vec![
+            input_required(&json!({"q": elicit("?")}), Some("s")),
+            done(),
+        ])
+        .await;
         let upstream = connected(http(&server)).await;
         let caller = Caller::able(json!({"elicitation": {}}));
         let (mut calling, mut events) = caller.call(&upstream, method, &params);
@@ -187,7 +218,8 @@ async fn prompts_and_resources_may_ask() {
 /// TRANSLATION §6.4: a refusal that the protocol can put is put; a refused sampling ends the call.
 #[tokio::test]
 async fn refusals_are_put_in_the_servers_terms() {
-    let server_that = |question: Value| server(vec![input_required(&json!({"q": question}), None), done()]);
+    let server_that =
+        |question: Value| server(vec![input_required(&json!({"q": question}), None), done()]);
     let caller = Caller::able(json!({"elicitation": {}, "sampling": {}, "roots": {}}));
     let cases = [
         (elicit("?"), Some(json!({"action": "cancel"}))),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plexus_client::State;
 use plexus_service::Service;
-use plexus_testkit::server::{HttpServer, Offer, Reply, Script, Step, StdioServer, tool};
+use plexus_testkit::server::{HttpServer, Offer, Reply, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -106,7 +106,10 @@ async fn every_list_is_fetched_anew_when_it_changes() {
     let _upstream = connected(stdio(&server)).await;
     let process = server.process().await;
     let lists = [
-        ("resources", &["resources/list", "resources/templates/list"][..]),
+        (
+            "resources",
+            &["resources/list", "resources/templates/list"][..],
+        ),
         ("prompts", &["prompts/list"]),
     ];
     for (list, methods) in lists {

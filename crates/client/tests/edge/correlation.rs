@@ -1,7 +1,7 @@
 //! Which answer belongs to which request.
 
 use futures_util::future::join_all;
-use plexus_testkit::server::{Offer, Script, Step, StdioServer, tool};
+use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
 
@@ -79,7 +79,12 @@ async fn answers_to_nobody_are_counted() {
     let mut calling = call(&upstream, "tools/call", &numbered(1));
     let request = during(&mut calling, process.received("tools/call")).await;
     let id = request["id"].as_i64().unwrap();
-    for stray in [json!(id.to_string()), json!(id + 1000), json!(null), json!(0.5)] {
+    for stray in [
+        json!(id.to_string()),
+        json!(id + 1000),
+        json!(null),
+        json!(0.5),
+    ] {
         let answer = json!({"jsonrpc": "2.0", "id": stray, "result": {"number": "wrong"}});
         process.say(answer).await;
     }
@@ -206,7 +211,10 @@ async fn a_serialised_call_can_be_given_up_before_its_turn() {
 #[tokio::test]
 async fn each_connection_counts_for_itself() {
     let script = script().on("tools/call", [Step::Echo]);
-    let (one, other) = (StdioServer::new(script.clone()).await, StdioServer::new(script).await);
+    let (one, other) = (
+        StdioServer::new(script.clone()).await,
+        StdioServer::new(script).await,
+    );
     let (one, other) = (connected(stdio(&one)).await, connected(stdio(&other)).await);
     let (first, second) = tokio::join!(call_tool(&one, "b"), call_tool(&other, "c"));
     assert_eq!(first["echo"]["name"], "b");

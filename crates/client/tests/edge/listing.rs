@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plexus_client::Oddity;
 use plexus_service::Section;
-use plexus_testkit::server::{HttpServer, Offer, Reply, Script, Step, StdioServer, tool};
+use plexus_testkit::server::{HttpServer, Offer, Reply, Script, StdioServer, Step, tool};
 use serde_json::{Value, json};
 
 use crate::support::{

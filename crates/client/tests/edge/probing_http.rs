@@ -102,9 +102,10 @@ async fn a_server_that_wants_credentials_needs_auth() {
     for code in [401, 403] {
         for body in bodies {
             let server = HttpServer::start(move |_| {
-                Reply::status(code)
-                    .with_json(body)
-                    .with_header("www-authenticate", r#"Bearer resource_metadata="https://a""#)
+                Reply::status(code).with_json(body).with_header(
+                    "www-authenticate",
+                    r#"Bearer resource_metadata="https://a""#,
+                )
             })
             .await;
             for era in [None, Some(Era::Handshake), Some(Era::Stateless)] {
@@ -130,12 +131,18 @@ async fn a_server_that_fails_is_of_no_era() {
         let (upstream, error) = refused(http(&server)).await;
         assert_eq!(status(&upstream).state, State::Failed);
         let error = error.to_string();
-        assert!(error.contains(&code.to_string()) && error.contains("oops"), "{error}");
+        assert!(
+            error.contains(&code.to_string()) && error.contains("oops"),
+            "{error}"
+        );
         assert!(!server.methods().contains(&"initialize".to_owned()));
     }
     let server = legacy(|_| Reply::hang_up()).await;
     let (_, error) = refused(http(&server)).await;
-    assert!(matches!(error, ConnectError::Link(LinkError::Broken(_))), "{error}");
+    assert!(
+        matches!(error, ConnectError::Link(LinkError::Broken(_))),
+        "{error}"
+    );
     assert!(!server.methods().contains(&"initialize".to_owned()));
 }
 
@@ -161,8 +168,7 @@ async fn an_endpoint_without_post_is_tried_with_sse() {
     for code in [400, 404, 405] {
         let offer = Offer::tools(LEGACY, [tool("a")]);
         let server = crate::sse::server(offer, move |request| {
-            (request.path == "/mcp" && request.method == Method::POST)
-                .then(|| Reply::status(code))
+            (request.path == "/mcp" && request.method == Method::POST).then(|| Reply::status(code))
         })
         .await;
         let upstream = connected(http(&server.http)).await;

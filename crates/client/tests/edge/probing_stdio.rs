@@ -1,7 +1,7 @@
 //! Which era does a program speak? The stdio half of the table in TRANSLATION §3.
 
 use plexus_client::{ConnectError, Era, Quirk, State};
-use plexus_testkit::server::{Offer, Script, Step, StdioServer, tool};
+use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
 use serde_json::json;
 
 use crate::support::{
@@ -119,15 +119,16 @@ async fn a_server_that_does_not_answer_is_greeted_in_the_old_way_in_the_same_pro
     let mut definition = stdio(&server);
     definition.timeouts.probe = SHORT;
     let upstream = connected(definition).await;
-    assert_eq!(
-        upstream.report().unwrap().quirks,
-        [Quirk::SilentToDiscover]
-    );
+    assert_eq!(upstream.report().unwrap().quirks, [Quirk::SilentToDiscover]);
     let process = server.process().await;
     process.received("initialize").await;
     server.assert_not_started_again().await;
     // CAN-02 speaks of initialize only, but a server that is silent would not understand either.
-    assert!(!process.methods().contains(&"notifications/cancelled".to_owned()));
+    assert!(
+        !process
+            .methods()
+            .contains(&"notifications/cancelled".to_owned())
+    );
 }
 
 #[tokio::test]

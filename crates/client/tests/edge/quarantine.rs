@@ -21,8 +21,14 @@ fn annotated(name: &str, kind: &str, header: &Value) -> Value {
 async fn one_bad_tool_does_not_cost_the_others() {
     let bad = [
         with_schema("no_type", &json!({"type": "nonsense"})),
-        with_schema("bad_range", &json!({"type": "object", "properties": {"x": {"minimum": "a"}}})),
-        with_schema("bad_reference", &json!({"type": "object", "$ref": "#/nowhere"})),
+        with_schema(
+            "bad_range",
+            &json!({"type": "object", "properties": {"x": {"minimum": "a"}}}),
+        ),
+        with_schema(
+            "bad_reference",
+            &json!({"type": "object", "$ref": "#/nowhere"}),
+        ),
         with_schema("no_object", &json!("anything")),
         json!({"name": "no_schema"}),
         json!({"description": "nameless", "inputSchema": {"type": "object"}}),
@@ -55,7 +61,10 @@ async fn the_first_of_two_with_one_name_is_kept() {
     let mut offer = Offer::tools(LEGACY, [tool("a"), second, tool("b")])
         .declaring("resources", json!({}))
         .declaring("prompts", json!({}));
-    offer.resources = vec![json!({"uri": "a://b", "name": "1"}), json!({"uri": "a://b", "name": "2"})];
+    offer.resources = vec![
+        json!({"uri": "a://b", "name": "1"}),
+        json!({"uri": "a://b", "name": "2"}),
+    ];
     offer.prompts = vec![json!({"name": "p"}), json!({"name": "p"}), json!({})];
     let server = StdioServer::new(&offer).await;
     let upstream = connected(stdio(&server)).await;
@@ -106,8 +115,14 @@ async fn a_stateless_tool_with_a_bad_header_annotation_is_set_apart() {
     let upstream = connected(http(&server)).await;
     assert_eq!(tools(&upstream), ["good"]);
     let quarantined = upstream.report().unwrap().quarantined;
-    let apart: Vec<_> = quarantined.iter().map(|entry| entry.name.as_str()).collect();
-    let expected: Vec<_> = bad.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let apart: Vec<_> = quarantined
+        .iter()
+        .map(|entry| entry.name.as_str())
+        .collect();
+    let expected: Vec<_> = bad
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
     assert_eq!(apart, expected);
 }
 

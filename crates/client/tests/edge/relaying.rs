@@ -3,7 +3,7 @@
 use plexus_mcp::Fault;
 use plexus_mcp::messages::LogLevel;
 use plexus_service::Event;
-use plexus_testkit::server::{HttpServer, Offer, Reply, Step, StdioServer, tool};
+use plexus_testkit::server::{HttpServer, Offer, Reply, StdioServer, Step, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
 
@@ -37,12 +37,16 @@ async fn progress_reaches_the_caller_under_a_token_of_ours() {
             json!({"progressToken": token, "progress": 2.5}),
         ];
         for report in &reports {
-            process.say(notification("notifications/progress", report)).await;
+            process
+                .say(notification("notifications/progress", report))
+                .await;
         }
         process.reply(&request, json!({})).await;
         within("the result", calling).await.unwrap();
         // A report without a value shows how far it got; one of a stranger is nobody's.
-        process.say(notification("notifications/progress", &reports[1])).await;
+        process
+            .say(notification("notifications/progress", &reports[1]))
+            .await;
         let mut seen = Vec::new();
         while let Ok(Event::Progress(progress)) = events.try_recv() {
             seen.push((progress.progress, progress.total, progress.message));
@@ -65,18 +69,30 @@ async fn log_messages_reach_callers_that_want_them() {
         let (mut calling, mut events) = caller.call(&upstream, "tools/call", &json!({"name": "a"}));
         let request = during(&mut calling, process.received("tools/call")).await;
         let level = &request["params"]["_meta"]["io.modelcontextprotocol/logLevel"];
-        let expected = if revision == STATELESS { json!("warning") } else { Value::Null };
+        let expected = if revision == STATELESS {
+            json!("warning")
+        } else {
+            Value::Null
+        };
         assert_eq!(*level, expected);
-        for (level, data) in [("info", json!("quiet")), ("error", json!({"what": [1, "x"]}))] {
+        for (level, data) in [
+            ("info", json!("quiet")),
+            ("error", json!({"what": [1, "x"]})),
+        ] {
             let params = json!({"level": level, "logger": "l", "data": data});
-            process.say(notification("notifications/message", &params)).await;
+            process
+                .say(notification("notifications/message", &params))
+                .await;
         }
         process.reply(&request, json!({})).await;
         within("the result", calling).await.unwrap();
         let Ok(Event::Log(log)) = events.try_recv() else {
             panic!("the grave message is missing");
         };
-        assert_eq!((log.level, log.logger.as_deref()), (LogLevel::Error, Some("l")));
+        assert_eq!(
+            (log.level, log.logger.as_deref()),
+            (LogLevel::Error, Some("l"))
+        );
         assert_eq!(value(&log.data), json!({"what": [1, "x"]}));
         assert!(events.try_recv().is_err());
     }
@@ -118,8 +134,14 @@ async fn results_of_stateless_servers_lose_only_what_belongs_to_the_hop() {
     let calling = call(&upstream, "tools/call", &json!({"name": "a"}));
     let got = within("the result", calling).await.unwrap();
     let text = got.as_str();
-    assert!(text.contains(r#""content":[ {"type":"text","text":"\u00e9"}]"#), "{text}");
-    assert!(text.contains(r#""vendor/x":12345678901234567890"#), "{text}");
+    assert!(
+        text.contains(r#""content":[ {"type":"text","text":"\u00e9"}]"#),
+        "{text}"
+    );
+    assert!(
+        text.contains(r#""vendor/x":12345678901234567890"#),
+        "{text}"
+    );
     assert!(text.contains(r#""a/b":[ 1 ]"#), "{text}");
     assert!(!text.contains("resultType"), "{text}");
     assert!(!text.contains("serverInfo"), "{text}");
@@ -147,14 +169,23 @@ async fn parameters_lose_only_what_belongs_to_the_hop() {
         assert_eq!(meta["traceparent"], "00-a");
         assert_eq!(meta["vendor/x"], 1);
         assert_eq!(meta["progressToken"], request["id"]);
-        let reserved: Vec<_> = meta.iter().filter(|(key, _)| key.starts_with("io.")).collect();
+        let reserved: Vec<_> = meta
+            .iter()
+            .filter(|(key, _)| key.starts_with("io."))
+            .collect();
         if revision == LEGACY {
             assert!(reserved.is_empty(), "{reserved:?}");
             assert!(sent.get("requestState").is_none());
         } else {
-            assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+            assert_eq!(
+                meta["io.modelcontextprotocol/protocolVersion"],
+                "2026-07-28"
+            );
             assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "plexus");
-            assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}));
+            assert_eq!(
+                meta["io.modelcontextprotocol/clientCapabilities"],
+                json!({})
+            );
         }
         process.reply(&request, json!({})).await;
         within("the result", calling).await.unwrap();
@@ -189,6 +220,9 @@ async fn a_failing_tool_is_a_result() {
     let script = script.on("tools/call", [Step::Result(failed.clone())]);
     let server = StdioServer::new(script).await;
     let upstream = connected(stdio(&server)).await;
-    let outcome = within("the result", call(&upstream, "tools/call", &json!({"name": "a"})));
+    let outcome = within(
+        "the result",
+        call(&upstream, "tools/call", &json!({"name": "a"})),
+    );
     assert_eq!(value(&outcome.await.unwrap()), failed);
 }

@@ -111,10 +111,9 @@ async fn credentials_go_with_every_request() {
 async fn an_endpoint_elsewhere_is_refused() {
     let elsewhere = HttpServer::start(|_| Reply::status(202)).await;
     let endpoint = format!("event: endpoint\ndata: {}\n\n", elsewhere.url());
-    let server = HttpServer::start(move |_| {
-        Reply::status(200).with_body("text/event-stream", &endpoint)
-    })
-    .await;
+    let server =
+        HttpServer::start(move |_| Reply::status(200).with_body("text/event-stream", &endpoint))
+            .await;
     let (upstream, error) = refused(Definition::new(Target::Sse(target(&server.url())))).await;
     assert!(error.to_string().contains("another origin"), "{error}");
     assert_eq!(status(&upstream).state, State::Failed);

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plexus_client::{ConnectError, Definition, HttpTarget, Program, State, Status, Target, Upstream};
+use plexus_client::{
+    ConnectError, Definition, HttpTarget, Program, State, Status, Target, Upstream,
+};
 use plexus_mcp::Revision;
 use plexus_mcp::messages::{ClientCapabilities, LogLevel};
 use plexus_service::{
@@ -61,7 +63,11 @@ pub(crate) fn status(upstream: &Upstream) -> Status {
 
 pub(crate) async fn status_becomes(upstream: &Upstream, state: State) -> Status {
     let mut statuses = upstream.status();
-    let became = within("the status to change", statuses.wait_for(|s| s.state == state)).await;
+    let became = within(
+        "the status to change",
+        statuses.wait_for(|s| s.state == state),
+    )
+    .await;
     became.unwrap().clone()
 }
 
@@ -87,7 +93,11 @@ pub(crate) fn tools(upstream: &Upstream) -> Vec<String> {
 pub(crate) async fn tools_become(upstream: &Upstream, wanted: &[&str]) {
     let mut catalogues = upstream.catalogue();
     let became = catalogues.wait_for(|catalogue| names(catalogue, Section::Tools) == wanted);
-    drop(within(&format!("the tools {wanted:?}"), became).await.unwrap());
+    drop(
+        within(&format!("the tools {wanted:?}"), became)
+            .await
+            .unwrap(),
+    );
 }
 
 pub(crate) fn raw(value: &Value) -> Raw {

@@ -44,7 +44,10 @@ async fn a_request_that_is_not_answered_is_cancelled() {
         call(&upstream, "resources/read", &json!({"uri": "a://b"})),
     );
     let fault = outcome.await.unwrap_err().to_string();
-    assert!(fault.contains("resources/read") && fault.contains("in time"), "{fault}");
+    assert!(
+        fault.contains("resources/read") && fault.contains("in time"),
+        "{fault}"
+    );
     let request = process.received("resources/read").await;
     cancelled(&process, &request).await;
     assert_eq!(status(&upstream).state, State::Connected);
@@ -141,7 +144,10 @@ async fn a_server_that_does_not_answer_the_greeting_fails_in_time() {
     definition.timeouts.probe = SHORT;
     definition.timeouts.connect = SHORT;
     let (upstream, error) = refused(definition).await;
-    assert!(matches!(error, ConnectError::Timeout("initialize")), "{error}");
+    assert!(
+        matches!(error, ConnectError::Timeout("initialize")),
+        "{error}"
+    );
     assert_eq!(status(&upstream).state, State::Failed);
     server.process().await.ended().await;
 
@@ -168,7 +174,11 @@ async fn a_list_that_does_not_come_does_not_hold_up_the_connection() {
     definition.timeouts.connect = Duration::from_secs(2);
     let started = Instant::now();
     let upstream = connected(definition).await;
-    assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
+    assert!(
+        started.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        started.elapsed()
+    );
     assert!(tools(&upstream).is_empty());
     let oddities = upstream.report().unwrap().oddities;
     assert!(

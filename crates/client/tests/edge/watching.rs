@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use plexus_client::Upstream;
 use plexus_mcp::Fault;
 use plexus_service::{Service, Updates};
-use plexus_testkit::server::{HttpServer, Offer, Reply, Script, Step, StdioServer, Stream};
+use plexus_testkit::server::{HttpServer, Offer, Reply, Script, StdioServer, Step, Stream};
 use plexus_testkit::within;
 use serde_json::{Value, json};
 
@@ -34,7 +34,9 @@ fn updated(uri: &str) -> Value {
 }
 
 async fn hears(updates: &mut Updates) {
-    within("an update", updates.next()).await.expect("an update");
+    within("an update", updates.next())
+        .await
+        .expect("an update");
 }
 
 /// RES-07, §3.2 (8): one subscription for all who watch, ended with the last of them.
@@ -111,7 +113,10 @@ async fn a_refused_subscription_says_why() {
     let Err(Fault::Upstream(error)) = watch(&upstream, URI).await else {
         panic!("the server refused it");
     };
-    assert_eq!((error.code, error.message.as_str()), (-32002, "no such resource"));
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (-32002, "no such resource")
+    );
 }
 
 /// RES-06: who does not offer subscriptions is not asked.
@@ -197,7 +202,11 @@ async fn a_subscription_that_is_not_honoured_is_refused() {
     let (server, _stream) = stateless(&[]).await;
     let upstream = connected(http(&server)).await;
     watch(&upstream, URI).await.unwrap_err();
-    server.received("subscriptions/listen").await.given_up().await;
+    server
+        .received("subscriptions/listen")
+        .await
+        .given_up()
+        .await;
 }
 
 /// TRANSLATION §6.6: a stream that is lost is taken up again, and what may have been missed counts as

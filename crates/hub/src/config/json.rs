@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::problem::{ConfigProblem, Position};
 
-pub(super) use self::layout::{compact, indented};
+pub(super) use self::layout::{compact, indented, map_strings};
 
 /// What a file may be like.
 pub(super) const LIMITS: Limits = Limits {

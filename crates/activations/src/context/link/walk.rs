@@ -107,16 +107,16 @@ pub(in crate::context) fn proximity(
     eligible: &[bool],
     limit: usize,
 ) -> rusqlite::Result<Ranking> {
-    let starts = hits.iter().filter_map(|&(place, score)| {
-        Some((index.document(place)?.id.clone(), f64::from(score)))
-    });
+    let starts = hits
+        .iter()
+        .filter_map(|&(place, score)| Some((index.document(place)?.id.clone(), f64::from(score))));
     let reached = walk(db, &starts.collect(), &Along::default(), 2)?;
     let places = reached.into_iter().filter_map(|node| {
         let place = index.place(&node.id)?;
         let eligible = eligible.get(place).is_some_and(|&eligible| eligible);
         (eligible && node.score > 0.0).then_some((place, single(node.score)))
     });
-    Ok(index.best(places.collect(), limit))
+    Ok(index.best(places, limit))
 }
 
 /// What can be reached from `starts` by one to `hops` links, the best scores first. A start counts
@@ -172,7 +172,10 @@ fn best_first(nodes: &mut [Reached]) {
     nodes.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.id.cmp(&b.id)));
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the index compares in single precision")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the index compares in single precision"
+)]
 fn single(score: f64) -> f32 {
     score as f32
 }

@@ -2,6 +2,8 @@
 
 use plexus_wire::Raw;
 
+use super::LIMITS;
+
 const INDENT: &str = "  ";
 
 /// Every member on a line of its own, with two spaces per level and a line break at the end.
@@ -40,6 +42,24 @@ pub(in crate::config) fn indented(raw: &Raw) -> String {
 /// No white space at all.
 pub(in crate::config) fn compact(raw: &Raw) -> String {
     Tokens(raw.as_str()).collect()
+}
+
+/// Changes the strings of a value; keys stay.
+pub(in crate::config) fn map_strings(raw: &Raw, map: &mut dyn FnMut(&str) -> String) -> Raw {
+    let mut tokens = Tokens(raw.as_str()).peekable();
+    let mut out = String::with_capacity(raw.len());
+    while let Some(token) = tokens.next() {
+        let is_key = tokens.peek() == Some(&":");
+        match serde_json::from_str::<String>(token) {
+            Ok(text) if !is_key => {
+                let mapped = map(&text);
+                let literal = (mapped != text).then(|| serde_json::to_string(&mapped).ok());
+                out.push_str(literal.flatten().as_deref().unwrap_or(token));
+            }
+            _ => out.push_str(token),
+        }
+    }
+    Raw::parse(out.into(), &LIMITS).unwrap_or_else(|_| raw.clone())
 }
 
 fn break_line(out: &mut String, depth: usize) {
@@ -87,6 +107,15 @@ mod tests {
 
     fn raw(text: &str) -> Raw {
         Raw::parse(text.to_owned().into(), &Limits::default()).unwrap()
+    }
+
+    #[test]
+    fn strings_change_and_keys_do_not() {
+        let mapped = map_strings(
+            &raw(r#"{"a": ["a", 1, "\u0062", {"a": "a"}]}"#),
+            &mut |text| text.replace('a', "\"x"),
+        );
+        assert_eq!(mapped.as_str(), r#"{"a":["\"x",1,"\u0062",{"a":"\"x"}]}"#);
     }
 
     #[test]

@@ -1,0 +1,139 @@
+//! What the activations remember, and where.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use plexus_store::{FILE_NAME, OpenError, Store};
+
+use crate::context::{self, Graph};
+use crate::task::{self, Tasks};
+
+/// Where the activations keep their data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Places {
+    /// The folder of the database that all share.
+    pub directory: PathBuf,
+    /// A database for the tasks alone.
+    pub tasks: Option<PathBuf>,
+    /// A database for the context graph alone.
+    pub context: Option<PathBuf>,
+}
+
+impl Places {
+    /// Everything in one database in this folder.
+    pub fn in_directory(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+            tasks: None,
+            context: None,
+        }
+    }
+
+    /// What the environment asks for: `PLEXUS_DATA_DIR`, or the place that the system has for such
+    /// things, with the founding systems' `BOSSMAN_DB_PATH` and `CONTEXTGRAPH_DB` for files of
+    /// their own. `None` if it does not even name a home.
+    ///
+    /// `variable` looks up a variable of the environment.
+    pub fn from_environment(variable: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
+        let file = |name| {
+            let value = variable(name).filter(|value| !value.is_empty())?;
+            Some(PathBuf::from(value))
+        };
+        Some(Self {
+            directory: plexus_store::data_dir(&variable)?,
+            tasks: file("BOSSMAN_DB_PATH"),
+            context: file("CONTEXTGRAPH_DB"),
+        })
+    }
+}
+
+/// What the activations remember. Cheap to clone.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Data {
+    /// The task list.
+    pub tasks: Tasks,
+    /// The context graph.
+    pub context: Graph,
+}
+
+impl Data {
+    /// Opens the databases, creating them as needed. This blocks: it is meant for the start of a
+    /// program.
+    ///
+    /// # Errors
+    /// A database cannot be used. The error says what to do.
+    pub fn open(places: &Places) -> Result<Self, OpenError> {
+        let shared = places.directory.join(FILE_NAME);
+        let shared = Store::open(&shared, &[task::MIGRATIONS, context::MIGRATIONS])?;
+        let own = |path: &Option<PathBuf>, migrations| match path {
+            Some(path) => Store::open(path, &[migrations]),
+            None => Ok(shared.clone()),
+        };
+        Ok(Self {
+            tasks: Tasks::new(own(&places.tasks, task::MIGRATIONS)?),
+            context: Graph::new(own(&places.context, context::MIGRATIONS)?),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::{Filter, NewTask};
+
+    fn environment(variables: &[(&str, &str)]) -> Option<Places> {
+        Places::from_environment(|name| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| value.into())
+        })
+    }
+
+    #[test]
+    fn the_environment_says_where() {
+        let mut expected = Places::in_directory("here");
+        assert_eq!(
+            environment(&[("PLEXUS_DATA_DIR", "here"), ("BOSSMAN_DB_PATH", "")]),
+            Some(expected.clone())
+        );
+        expected.tasks = Some("tasks.db".into());
+        expected.context = Some("graph.db".into());
+        let variables = [
+            ("PLEXUS_DATA_DIR", "here"),
+            ("BOSSMAN_DB_PATH", "tasks.db"),
+            ("CONTEXTGRAPH_DB", "graph.db"),
+        ];
+        assert_eq!(environment(&variables), Some(expected));
+        assert_eq!(environment(&[]), None);
+    }
+
+    async fn total(tasks: &Tasks) -> u64 {
+        let all = Filter {
+            status: None,
+            parent_id: None,
+            limit: 1,
+        };
+        tasks.list(all).await.unwrap().total
+    }
+
+    /// Bossman's own file has its tasks, and the shared one does not.
+    #[tokio::test]
+    async fn tasks_may_have_a_file_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let shared = Places::in_directory(folder.path().join("data"));
+        let own = Places {
+            tasks: Some(folder.path().join("bossman/bossman.db")),
+            ..shared.clone()
+        };
+        let new = NewTask {
+            description: "Mow the lawn".to_owned(),
+            parent_id: None,
+            priority: 3,
+            context: None,
+        };
+        Data::open(&own).unwrap().tasks.create(new).await.unwrap();
+        assert_eq!(total(&Data::open(&own).unwrap().tasks).await, 1);
+        assert_eq!(total(&Data::open(&shared).unwrap().tasks).await, 0);
+    }
+}

@@ -1,0 +1,425 @@
+//! Streamable HTTP of the old era.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use ::http::{HeaderValue, Method};
+use plexus_client::{Definition, State, Target};
+use plexus_mcp::Revision;
+use plexus_testkit::server::{HttpServer, Offer, Received, Reply, tool};
+use plexus_testkit::within;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::support::{
+    LEGACY, call, call_fails, call_tool, connected, during, http, refused, revision, status,
+    status_becomes, target, tools, tools_become, value,
+};
+
+/// A server that opens session after session, and answers otherwise where `otherwise` does.
+async fn with_sessions(
+    otherwise: impl Fn(&Received) -> Option<Reply> + Send + Sync + 'static,
+) -> HttpServer {
+    let offer = Offer::tools(LEGACY, [tool("a")]);
+    let sessions = AtomicUsize::new(0);
+    HttpServer::start(move |request| {
+        if let Some(reply) = otherwise(request) {
+            return reply;
+        }
+        match request.mcp() {
+            "initialize" => {
+                let number = sessions.fetch_add(1, Ordering::Relaxed) + 1;
+                let session = format!("session-{number}");
+                request
+                    .plainly(&offer)
+                    .with_header("mcp-session-id", &session)
+            }
+            "tools/call" => Reply::json(&request.result(&json!({"content": []}))),
+            _ => request.plainly(&offer),
+        }
+    })
+    .await
+}
+
+fn count(server: &HttpServer, method: &str) -> usize {
+    let methods = server.methods();
+    methods.iter().filter(|named| *named == method).count()
+}
+
+/// S004-40, S004-43, S004-44, HTTPL-16, and §3.5 "no MCP-Protocol-Version header", "no DELETE of the
+/// session".
+#[tokio::test]
+async fn every_request_carries_what_it_must() {
+    let server = with_sessions(|_| None).await;
+    let mut target = target(&server.url());
+    let key = HeaderValue::from_static("secret");
+    target.headers.insert("x-api-key", key);
+    let mut definition = Definition::new(Target::Http(target));
+    definition.era = Some(plexus_client::Era::Handshake);
+    let upstream = connected(definition).await;
+    call_tool(&upstream, "a").await;
+    server.requested(Method::GET).await;
+    within("the end", upstream.disconnect()).await;
+    let deleted = server.requested(Method::DELETE).await;
+    assert_eq!(deleted.header("mcp-session-id"), Some("session-1"));
+
+    for request in server.all() {
+        assert_eq!(request.header("x-api-key"), Some("secret"));
+        let is_first = request.mcp() == "initialize";
+        let session = (!is_first).then_some("session-1");
+        assert_eq!(request.header("mcp-session-id"), session, "{request:?}");
+        let version = (!is_first).then_some("2025-11-25");
+        assert_eq!(
+            request.header("mcp-protocol-version"),
+            version,
+            "{request:?}"
+        );
+        if request.method == Method::POST {
+            assert_eq!(request.header("content-type"), Some("application/json"));
+            let accept = request.header("accept").unwrap();
+            assert!(accept.contains("application/json") && accept.contains("text/event-stream"));
+        }
+        if request.method == Method::GET {
+            assert_eq!(request.header("accept"), Some("text/event-stream"));
+        }
+    }
+}
+
+/// LIFE-03, LIFE-05: whatever old revision a server answers with is spoken; the header is named from
+/// 2025-06-18 on.
+#[tokio::test]
+async fn the_server_chooses_among_the_old_revisions() {
+    for older in Revision::ALL
+        .into_iter()
+        .filter(|r| r.era() == LEGACY.era())
+    {
+        let offer = Offer::tools(older, [tool("a")]);
+        let server = HttpServer::start(move |request| request.plainly(&offer)).await;
+        let upstream = connected(http(&server)).await;
+        assert_eq!(revision(&upstream), older);
+        let greeting = server.received("initialize").await;
+        assert_eq!(greeting.body["params"]["protocolVersion"], "2025-11-25");
+        let list = server.received("tools/list").await;
+        let header = older.features().version_header.then_some(older.as_str());
+        assert_eq!(list.header("mcp-protocol-version"), header);
+    }
+}
+
+#[tokio::test]
+async fn a_version_that_nobody_knows_is_refused() {
+    for version in ["1999-01-01", "2026-07-28", "", "latest"] {
+        let offer = Offer::new(LEGACY);
+        let server = HttpServer::start(move |request| match request.mcp() {
+            "initialize" => {
+                let mut result = offer.initialized();
+                result["protocolVersion"] = json!(version);
+                Reply::json(&request.result(&result)).with_header("mcp-session-id", "s")
+            }
+            _ => request.plainly(&offer),
+        })
+        .await;
+        let (upstream, error) = refused(http(&server)).await;
+        assert!(error.to_string().contains(version), "{error}");
+        assert_eq!(status(&upstream).state, State::Failed);
+        server.requested(Method::DELETE).await;
+        assert_eq!(count(&server, "notifications/initialized"), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_sessions_is_not_asked_to_end_one() {
+    let offer = Offer::tools(LEGACY, [tool("a")]);
+    let server = HttpServer::start(move |request| request.plainly(&offer)).await;
+    let upstream = connected(http(&server)).await;
+    within("the end", upstream.disconnect()).await;
+    assert!(
+        !server
+            .all()
+            .iter()
+            .any(|request| request.method == Method::DELETE)
+    );
+}
+
+/// §3.2 (3) and (8): the stream of no request is listened to, and taken up again where it broke off.
+#[tokio::test]
+async fn notifications_on_the_stream_of_no_request_are_heeded() {
+    let offer = Offer::tools(LEGACY, []);
+    let (streams, mut opened) = tokio::sync::mpsc::channel(4);
+    let lists = AtomicUsize::new(0);
+    let server = HttpServer::start(move |request| {
+        if request.method == Method::GET {
+            let (reply, stream) = Reply::stream();
+            streams.try_send(stream).unwrap();
+            return reply;
+        }
+        if request.mcp() == "tools/list" {
+            let number = lists.fetch_add(1, Ordering::Relaxed);
+            let tools = [tool(&format!("t{number}"))];
+            return Reply::json(&request.result(&json!({"tools": tools})));
+        }
+        request.plainly(&offer)
+    })
+    .await;
+    let upstream = connected(http(&server)).await;
+    let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+    let stream = within("the stream", opened.recv()).await.unwrap();
+    stream.write(&format!("id: e1\ndata: {changed}\n\n")).await;
+    tools_become(&upstream, &["t1"]).await;
+    server.requested(Method::GET).await;
+    stream.break_off().await;
+    let again = server.requested(Method::GET).await;
+    assert_eq!(again.header("last-event-id"), Some("e1"));
+    let stream = within("the next stream", opened.recv()).await.unwrap();
+    stream.say(&changed).await;
+    tools_become(&upstream, &["t2"]).await;
+    within("the end", upstream.disconnect()).await;
+    stream.closed().await;
+}
+
+/// §3.5 "notifications in SSE responses ignored"
+#[tokio::test]
+async fn notifications_on_the_stream_of_a_call_are_heeded() {
+    let lists = Arc::new(AtomicUsize::new(0));
+    let server = with_sessions(move |request| match request.mcp() {
+        "tools/call" => {
+            let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+            let result = request.result(&json!({"content": []}));
+            Some(Reply::events(&[changed, result]))
+        }
+        "tools/list" => {
+            let number = lists.fetch_add(1, Ordering::Relaxed);
+            let tools = [tool(&format!("t{number}"))];
+            Some(Reply::json(&request.result(&json!({"tools": tools}))))
+        }
+        _ => None,
+    })
+    .await;
+    let upstream = connected(http(&server)).await;
+    assert_eq!(tools(&upstream), ["t0"]);
+    call_tool(&upstream, "a").await;
+    tools_become(&upstream, &["t1"]).await;
+}
+
+/// HTTPLC-06, HTTPLC-07: an answer whose stream breaks off is waited for where it broke off, and not
+/// before the server wants it; the call is not made again.
+#[tokio::test]
+async fn a_broken_answer_is_resumed() {
+    const RETRY: Duration = Duration::from_millis(300);
+    let called = Arc::new(std::sync::Mutex::new(None::<Received>));
+    let resumes = AtomicUsize::new(0);
+    let server = with_sessions(move |request| {
+        let mut called = called.lock().unwrap();
+        if request.mcp() == "tools/call" {
+            *called = Some(request.clone());
+            let events = "id: one\nretry: 300\ndata:\n\n";
+            return Some(Reply::status(200).with_body("text/event-stream", events));
+        }
+        request.header("last-event-id")?;
+        if resumes.fetch_add(1, Ordering::Relaxed) == 0 {
+            let events = "id: two\ndata:\n\n";
+            return Some(Reply::status(200).with_body("text/event-stream", events));
+        }
+        let answer = called
+            .as_ref()
+            .unwrap()
+            .result(&json!({"content": [], "n": 7}));
+        Some(Reply::events(&[answer]))
+    })
+    .await;
+    let upstream = connected(http(&server)).await;
+    let started = Instant::now();
+    assert_eq!(call_tool(&upstream, "a").await["n"], 7);
+    assert!(started.elapsed() >= 2 * RETRY);
+    let resumed = server.all();
+    let resumed: Vec<_> = resumed
+        .iter()
+        .filter_map(|request| request.header("last-event-id"))
+        .collect();
+    assert_eq!(resumed, ["one", "two"]);
+    assert_eq!(count(&server, "tools/call"), 1);
+}
+
+/// A stream that cannot be resumed ends the call, and nothing else; the call may have run, so it is
+/// never made again (S004-47, PEERS §6).
+#[tokio::test]
+async fn a_broken_call_is_never_made_again() {
+    type Broken = fn() -> Reply;
+    let ways: [(&str, Broken); 5] = [
+        ("no answer at all", Reply::hang_up),
+        ("a stream that ends at once", || Reply::events(&[])),
+        ("a stream that says nothing of use", || {
+            Reply::status(200).with_body("text/event-stream", "data: garbage\n\n: hm\n\n")
+        }),
+        ("a stream that breaks off in mid-event", || {
+            let (reply, stream) = Reply::stream();
+            stream.write_now("data: {\"jsonrpc\":");
+            drop(stream);
+            reply
+        }),
+        ("an answer to another request", || {
+            Reply::status(200).with_json(r#"{"jsonrpc":"2.0","id":"x","result":{}}"#)
+        }),
+    ];
+    for (what, broken) in ways {
+        let server =
+            with_sessions(move |request| (request.body["params"]["name"] == "broken").then(broken))
+                .await;
+        let upstream = connected(http(&server)).await;
+        let failure = call_fails(&upstream, "broken").await;
+        assert!(!failure.is_empty(), "{what}");
+        assert_eq!(count(&server, "tools/call"), 1, "{what}");
+        call_tool(&upstream, "a").await;
+        assert_eq!(status(&upstream).state, State::Connected, "{what}");
+    }
+}
+
+/// HTTPL-19, PEERS §6: who forgot the session has carried out nothing, whatever the body says.
+#[tokio::test]
+async fn a_forgotten_session_is_opened_anew_and_the_call_made_again() {
+    let bodies = [
+        "",
+        "Session not found",
+        r#"{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}"#,
+    ];
+    for body in bodies {
+        let server = with_sessions(move |request| {
+            let forgotten = request.header("mcp-session-id") == Some("session-1");
+            (request.mcp() == "tools/call" && forgotten).then(|| Reply::status(404).with_json(body))
+        })
+        .await;
+        let upstream = connected(http(&server)).await;
+        call_tool(&upstream, "a").await;
+        let calls = server.all();
+        let calls: Vec<_> = calls
+            .iter()
+            .filter(|request| request.mcp() == "tools/call")
+            .map(|request| request.header("mcp-session-id").unwrap())
+            .collect();
+        assert_eq!(calls, ["session-1", "session-2"], "{body}");
+        assert_eq!(count(&server, "initialize"), 2, "{body}");
+        assert_eq!(status(&upstream).state, State::Connected);
+    }
+}
+
+/// Once, and not for ever.
+#[tokio::test]
+async fn a_server_that_forgets_every_session_fails_the_call() {
+    let server =
+        with_sessions(|request| (request.mcp() == "tools/call").then(|| Reply::status(404))).await;
+    let upstream = connected(http(&server)).await;
+    let failure = call_fails(&upstream, "a").await;
+    assert!(failure.contains("forgets"), "{failure}");
+    assert_eq!(count(&server, "tools/call"), 2);
+    assert_eq!(count(&server, "initialize"), 2);
+}
+
+/// Many calls that find the session forgotten at once open one new session between them.
+#[tokio::test]
+async fn calls_that_lose_their_session_together_share_the_next_one() {
+    let server = with_sessions(move |request| {
+        let forgotten = request.header("mcp-session-id") == Some("session-1");
+        (request.mcp() == "tools/call" && forgotten).then(|| Reply::status(404))
+    })
+    .await;
+    let upstream = connected(http(&server)).await;
+    let calls = (0..20).map(|_| call_tool(&upstream, "a"));
+    within("all results", futures_util::future::join_all(calls)).await;
+    assert_eq!(count(&server, "initialize"), 2);
+    assert_eq!(count(&server, "tools/call"), 40);
+}
+
+/// Credentials that run out during a session.
+#[tokio::test]
+async fn a_call_that_needs_auth_says_so() {
+    let server =
+        with_sessions(|request| (request.mcp() == "tools/call").then(|| Reply::status(401))).await;
+    let upstream = connected(http(&server)).await;
+    let failure = call_fails(&upstream, "a").await;
+    assert!(failure.contains("authorization"), "{failure}");
+    let status = status_becomes(&upstream, State::NeedsAuth).await;
+    assert!(status.reason.is_some());
+}
+
+/// S004-45: answers in both forms, and errors of HTTP.
+#[tokio::test]
+async fn answers_come_as_json_and_as_streams() {
+    let server = with_sessions(|request| {
+        let name = request.body["params"]["name"].as_str()?;
+        let answer = request.result(&json!({"content": [], "name": name}));
+        match name {
+            "stream" => Some(Reply::events(&[answer])),
+            "late" => {
+                let log = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": 1}});
+                Some(Reply::events(&[log.clone(), log, answer]))
+            }
+            "split" => {
+                let (reply, stream) = Reply::stream();
+                for letter in format!(": x\r\nevent: message\r\ndata: {answer}\r\n\r\n").chars() {
+                    // More letters than may wait.
+                    if letter == 'd' { stream.write_now(": \n"); }
+                }
+                stream.write_now(&format!("data: {answer}\r\n\r\n"));
+                Some(reply)
+            }
+            "refused" => Some(Reply::status(500).with_body("text/plain", "out of order")),
+            "page" => Some(Reply::status(200).with_body("text/html", "<p>Welcome</p>")),
+            "accepted" => Some(Reply::status(202)),
+            _ => None,
+        }
+    })
+    .await;
+    let upstream = connected(http(&server)).await;
+    for name in ["stream", "late", "split"] {
+        assert_eq!(call_tool(&upstream, name).await["name"], name);
+    }
+    let failure = call_fails(&upstream, "refused").await;
+    assert!(
+        failure.contains("500") && failure.contains("out of order"),
+        "{failure}"
+    );
+    call_fails(&upstream, "page").await;
+    call_fails(&upstream, "accepted").await;
+    call_tool(&upstream, "a").await;
+    assert_eq!(status(&upstream).state, State::Connected);
+}
+
+/// C09: an answer beyond the limit fails its own call.
+#[tokio::test]
+async fn an_answer_beyond_the_limit_fails_its_call() {
+    let server = with_sessions(|request| {
+        let name = request.body["params"]["name"].as_str()?;
+        let large = request.result(&json!({"content": [], "x": "y".repeat(100_000)}));
+        match name {
+            "json" => Some(Reply::json(&large)),
+            "stream" => Some(Reply::events(&[large])),
+            _ => None,
+        }
+    })
+    .await;
+    let mut definition = http(&server);
+    definition.limits.max_bytes = 50_000;
+    let upstream = connected(definition).await;
+    for name in ["json", "stream"] {
+        call_fails(&upstream, name).await;
+        call_tool(&upstream, "a").await;
+    }
+}
+
+/// A question of the server may be answered while the call it belongs to goes on for long.
+#[tokio::test]
+async fn long_calls_do_not_hold_up_short_ones() {
+    let server =
+        with_sessions(|request| (request.body["params"]["name"] == "long").then(Reply::never))
+            .await;
+    let upstream = connected(http(&server)).await;
+    let mut long: Vec<_> = (0..50)
+        .map(|_| call(&upstream, "tools/call", &json!({"name": "long"})))
+        .collect();
+    for long in &mut long {
+        during(long, server.received("tools/call")).await;
+    }
+    let short = call(&upstream, "tools/call", &json!({"name": "a"}));
+    let result = within("the short one", short).await.unwrap();
+    assert_eq!(value(&result)["content"], json!([]));
+}

@@ -1,0 +1,146 @@
+//! Names that every model takes: `server__tool`, of legal characters, at most 64 long.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+/// The longest name that all model APIs take.
+pub const MAX_NAME: usize = 64;
+const SEPARATOR: &str = "__";
+/// Hexadecimal digits of the hash that tells names apart which would otherwise be the same.
+const HASH: usize = 8;
+
+/// Names of many servers' entries, unique among all, and the way back.
+///
+/// A name is never taken apart to find out what it stands for: servers may have `__` in their
+/// names (C11).
+#[derive(Debug, Clone)]
+pub struct Names<T> {
+    shown: HashMap<Arc<str>, T>,
+    aliases: HashMap<String, T>,
+}
+
+impl<T> Default for Names<T> {
+    fn default() -> Self {
+        Self {
+            shown: HashMap::new(),
+            aliases: HashMap::new(),
+        }
+    }
+}
+
+impl<T: Clone> Names<T> {
+    /// Names `entry` of `server`, and remembers what the name stands for. Who comes first gets the
+    /// plain name; a later one that would get the same, or a name that is too long, gets a hash.
+    pub fn add(&mut self, server: &str, entry: &str, stands_for: T) -> Arc<str> {
+        let plain = format!("{}{SEPARATOR}{}", legal(server), legal(entry));
+        let fits = plain.len() <= MAX_NAME && !self.shown.contains_key(plain.as_str());
+        let name: Arc<str> = if fits {
+            plain.into()
+        } else {
+            hashed(&plain, server, entry).into()
+        };
+        for alias in [
+            format!("{server}.{entry}"),
+            format!("mcp{SEPARATOR}{server}{SEPARATOR}{entry}"),
+            format!("mcp{SEPARATOR}{name}"),
+        ] {
+            self.aliases
+                .entry(alias)
+                .or_insert_with(|| stands_for.clone());
+        }
+        self.shown.insert(Arc::clone(&name), stands_for);
+        name
+    }
+
+    /// Keeps a name as it is, unless it is taken.
+    pub fn add_plain(&mut self, entry: &str, stands_for: T) -> Option<Arc<str>> {
+        if self.shown.contains_key(entry) {
+            return None;
+        }
+        let name: Arc<str> = entry.into();
+        self.shown.insert(Arc::clone(&name), stands_for);
+        Some(name)
+    }
+
+    /// What a name stands for: as it is shown, as `server.tool`, or as `mcp__server__tool`.
+    pub fn find(&self, name: &str) -> Option<&T> {
+        self.shown.get(name).or_else(|| self.aliases.get(name))
+    }
+}
+
+fn legal(text: &str) -> String {
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    text.chars()
+        .map(|c| if is_legal(c) { c } else { '_' })
+        .collect()
+}
+
+/// A name cut to leave room for a hash of what it stands for.
+fn hashed(plain: &str, server: &str, entry: &str) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(
+        u64::try_from(server.len())
+            .unwrap_or(u64::MAX)
+            .to_le_bytes(),
+    );
+    hasher.update(server);
+    hasher.update(entry);
+    let digest = hasher.finalize();
+    let hash: String = digest
+        .iter()
+        .take(HASH / 2)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    // The plain name is ASCII, so any cut is between characters.
+    let kept: String = plain.chars().take(MAX_NAME - HASH - 1).collect();
+    format!("{kept}_{hash}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// C11, S001-15, DESIGN "Model-safe names".
+    #[test]
+    fn names_are_legal_short_and_found_again() {
+        let mut names = Names::default();
+        assert_eq!(&*names.add("git", "status", 1), "git__status");
+        assert_eq!(&*names.add("my server", "a.b/c", 2), "my_server__a_b_c");
+        let long = names.add("server", &"x".repeat(200), 3);
+        assert_eq!(long.len(), MAX_NAME);
+        for (name, stands_for) in [
+            ("git__status", 1),
+            ("git.status", 1),
+            ("mcp__git__status", 1),
+            ("my server.a.b/c", 2),
+            ("mcp__my_server__a_b_c", 2),
+            (&*long, 3),
+        ] {
+            assert_eq!(names.find(name), Some(&stands_for), "{name}");
+        }
+        assert_eq!(names.find("status"), None);
+        assert_eq!(names.find("git__stat"), None);
+    }
+
+    /// C11: names that would be the same are told apart, the same way every time.
+    #[test]
+    fn collisions_are_told_apart() {
+        let build = || {
+            let mut names = Names::default();
+            let first = names.add("a", "b__c", 1);
+            let second = names.add("a__b", "c", 2);
+            (first, second, names)
+        };
+        let (first, second, names) = build();
+        assert_eq!(&*first, "a__b__c");
+        assert!(second.starts_with("a__b__c_") && second.len() == "a__b__c_".len() + HASH);
+        assert_eq!(
+            (names.find(&first), names.find(&second)),
+            (Some(&1), Some(&2))
+        );
+        let (again_first, again_second, _) = build();
+        assert_eq!((first, second), (again_first, again_second));
+    }
+}

@@ -1,0 +1,232 @@
+//! Many catalogues made one, and the way from each of its entries to its owner.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use plexus_mcp::messages::{
+    Implementation, ListCapability, ResourcesCapability, ServerCapabilities,
+};
+use plexus_service::{Catalogue, Entry, List, Section, UriTemplate};
+use plexus_wire::{Object, Raw};
+
+use crate::names::Names;
+
+/// Which member owns an entry, and under which name it knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) member: Arc<str>,
+    pub(crate) key: Arc<str>,
+}
+
+/// What one member offers, in the order of the members.
+pub(crate) struct Offer {
+    pub(crate) member: Arc<str>,
+    pub(crate) catalogue: Arc<Catalogue>,
+    /// Which of its tools are shown.
+    pub(crate) shows_tool: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    /// Its names are shown as they are where they can be.
+    pub(crate) plain_names: bool,
+}
+
+/// The way from names to owners.
+#[derive(Debug, Default)]
+pub(crate) struct Routes {
+    tools: Names<Owner>,
+    prompts: Names<Owner>,
+    resources: HashMap<Arc<str>, Owner>,
+    templates: Vec<(Owner, Option<UriTemplate>)>,
+}
+
+impl Routes {
+    pub(crate) fn tool(&self, name: &str) -> Option<&Owner> {
+        self.tools.find(name)
+    }
+
+    pub(crate) fn prompt(&self, name: &str) -> Option<&Owner> {
+        self.prompts.find(name)
+    }
+
+    /// The owner of a resource: of the listed one, else of the first template that fits.
+    pub(crate) fn resource(&self, uri: &str) -> Option<Owner> {
+        if let Some(owner) = self.resources.get(uri) {
+            return Some(owner.clone());
+        }
+        let fits = |template: &Option<UriTemplate>, pattern: &str| match template {
+            Some(template) => template.matches(uri).is_some(),
+            // A template beyond what we understand still says how its resources begin.
+            None => {
+                let literal = pattern.split('{').next().unwrap_or_default();
+                !literal.is_empty() && uri.starts_with(literal)
+            }
+        };
+        let owner = self
+            .templates
+            .iter()
+            .find(|(owner, template)| fits(template, &owner.key));
+        owner.map(|(owner, _)| Owner {
+            member: Arc::clone(&owner.member),
+            key: uri.into(),
+        })
+    }
+
+    /// The owner of a template, or of the resource that fits one.
+    pub(crate) fn template(&self, uri_template: &str) -> Option<Owner> {
+        let listed = self
+            .templates
+            .iter()
+            .find(|(owner, _)| &*owner.key == uri_template);
+        listed
+            .map(|(owner, _)| owner.clone())
+            .or_else(|| self.resource(uri_template))
+    }
+}
+
+/// Merges what the members offer. Order is theirs; of two resources with one URI the first is
+/// reached by it, the second by a URI that names its owner.
+pub(crate) fn merge(identity: Implementation, offers: &[Offer]) -> (Catalogue, Routes) {
+    let mut routes = Routes::default();
+    let mut tools = Vec::new();
+    let mut prompts = Vec::new();
+    let mut resources = Vec::new();
+    let mut templates = Vec::new();
+    for Offer {
+        member,
+        catalogue,
+        shows_tool,
+        plain_names,
+    } in offers
+    {
+        let owner = |key: &Arc<str>| Owner {
+            member: Arc::clone(member),
+            key: Arc::clone(key),
+        };
+        let named = |names: &mut Names<Owner>, key: &Arc<str>| {
+            let plain = plain_names
+                .then(|| names.add_plain(key, owner(key)))
+                .flatten();
+            plain.unwrap_or_else(|| names.add(member, key, owner(key)))
+        };
+        for entry in catalogue.list(Section::Tools).entries() {
+            if shows_tool(&entry.key) {
+                let name = named(&mut routes.tools, &entry.key);
+                tools.extend(renamed(Section::Tools, entry, &name));
+            }
+        }
+        for entry in catalogue.list(Section::Prompts).entries() {
+            let name = named(&mut routes.prompts, &entry.key);
+            prompts.extend(renamed(Section::Prompts, entry, &name));
+        }
+        for entry in catalogue.list(Section::Resources).entries() {
+            let uri = if routes.resources.contains_key(&entry.key) {
+                qualified(member, &entry.key)
+            } else {
+                Arc::clone(&entry.key)
+            };
+            if routes
+                .resources
+                .insert(Arc::clone(&uri), owner(&entry.key))
+                .is_none()
+            {
+                resources.extend(renamed(Section::Resources, entry, &uri));
+            }
+        }
+        for entry in catalogue.list(Section::Templates).entries() {
+            let taken = routes
+                .templates
+                .iter()
+                .any(|(owner, _)| owner.key == entry.key);
+            if !taken {
+                let pattern = UriTemplate::parse(&entry.key).ok();
+                routes.templates.push((owner(&entry.key), pattern));
+                templates.push(entry.clone());
+            }
+        }
+    }
+    let mut merged = Catalogue::new(identity, capabilities(offers));
+    merged.instructions = instructions(offers);
+    for (section, entries) in [
+        (Section::Tools, tools),
+        (Section::Prompts, prompts),
+        (Section::Resources, resources),
+        (Section::Templates, templates),
+    ] {
+        // Names and URIs were made unique.
+        merged.set_list(section, List::new(entries).unwrap_or_default());
+    }
+    (merged, routes)
+}
+
+fn renamed(section: Section, entry: &Entry, name: &str) -> Option<Entry> {
+    if &*entry.key == name {
+        return Some(entry.clone());
+    }
+    let mut definition = Object::parse(&entry.definition).ok()?;
+    definition.set(section.key(), Raw::encode(name).ok()?);
+    Entry::new(section, definition.into_raw()).ok()
+}
+
+/// A URI that also says whose resource it is.
+fn qualified(member: &str, uri: &str) -> Arc<str> {
+    let mut name = String::new();
+    for byte in member.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.') {
+            name.push(char::from(byte));
+        } else {
+            name.extend(["%", &format!("{byte:02X}")]);
+        }
+    }
+    format!("plexus://{name}/{uri}").into()
+}
+
+fn capabilities(offers: &[Offer]) -> ServerCapabilities {
+    let of = |has: fn(&ServerCapabilities) -> bool| {
+        offers
+            .iter()
+            .any(|offer| has(&offer.catalogue.capabilities))
+    };
+    // Lists of a hub change when members come and go, so whoever has a list is told of changes.
+    let list = ListCapability { list_changed: true };
+    let subscribe = of(|c| {
+        c.resources
+            .as_ref()
+            .is_some_and(|resources| resources.subscribe)
+    });
+    let resources = ResourcesCapability {
+        subscribe,
+        list_changed: true,
+    };
+    let first = |raw: fn(&ServerCapabilities) -> Option<&Raw>| {
+        let mut all = Object::new();
+        for offer in offers {
+            let members =
+                raw(&offer.catalogue.capabilities).and_then(|raw| Object::parse(raw).ok());
+            for (name, value) in members.iter().flat_map(Object::iter) {
+                if !all.contains(name) {
+                    all.set(name, value.clone());
+                }
+            }
+        }
+        (!all.is_empty()).then(|| all.into_raw())
+    };
+    ServerCapabilities {
+        tools: Some(list),
+        resources: of(|c| c.resources.is_some()).then_some(resources),
+        prompts: of(|c| c.prompts.is_some()).then_some(list),
+        completions: of(|c| c.completions),
+        logging: of(|c| c.logging),
+        extensions: first(|c| c.extensions.as_ref()),
+        experimental: first(|c| c.experimental.as_ref()),
+    }
+}
+
+/// Every member's own instructions, under its name.
+fn instructions(offers: &[Offer]) -> Option<String> {
+    let parts: Vec<String> = offers
+        .iter()
+        .filter_map(|offer| {
+            let text = offer.catalogue.instructions.as_deref()?.trim();
+            (!text.is_empty()).then(|| format!("# {}\n\n{text}", offer.member))
+        })
+        .collect();
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
+}
