@@ -356,9 +356,11 @@ impl Connecting<'_> {
             if self.definition.era.is_none() && supported.iter().any(handshake) {
                 return Ok(());
             }
-            return Err(ConnectError::NoCommonVersion(supported));
+            if !supported.is_empty() {
+                return Err(ConnectError::NoCommonVersion(supported));
+            }
         }
-        if self.definition.era == Some(Era::Stateless) {
+        if is_modern(error.code) || self.definition.era == Some(Era::Stateless) {
             let (code, message) = (error.code, error.message);
             return Err(ConnectError::Refused {
                 method: method::DISCOVER,

@@ -46,6 +46,8 @@ pub enum Oddity {
     Endless(Section),
     /// A cursor leads back to itself.
     Circular(Section),
+    /// A cursor is no string; what comes after it is missing.
+    BadCursor(Section),
 }
 
 /// A server's lists.
@@ -138,9 +140,14 @@ impl Listing {
             let entries: Vec<Raw> = entries.decode().map_err(|error| odd(error.to_string()))?;
             definitions.extend(entries);
             // PAGE-04: any cursor means more, the empty one too.
-            let next: Option<String> = page.get("nextCursor").and_then(|next| next.decode().ok());
-            let Some(next) = next else {
-                return Ok(definitions);
+            let next = page.get("nextCursor").map(Raw::decode::<Option<String>>);
+            let next = match next {
+                None | Some(Ok(None)) => return Ok(definitions),
+                Some(Ok(Some(next))) => next,
+                Some(Err(_)) => {
+                    self.oddities.push(Oddity::BadCursor(section));
+                    return Ok(definitions);
+                }
             };
             if definitions.len() >= max_entries {
                 definitions.truncate(max_entries);
@@ -207,6 +214,7 @@ impl std::fmt::Display for Oddity {
             Self::Unlisted { reason, .. } => write!(f, "its {list} cannot be listed: {reason}"),
             Self::Endless(_) => write!(f, "its list of {list} does not end"),
             Self::Circular(_) => write!(f, "its list of {list} leads back to itself"),
+            Self::BadCursor(_) => write!(f, "its list of {list} breaks off at a bad cursor"),
         }
     }
 }
@@ -214,9 +222,10 @@ impl std::fmt::Display for Oddity {
 impl Oddity {
     fn section(&self) -> Section {
         match self {
-            Self::Unlisted { section, .. } | Self::Endless(section) | Self::Circular(section) => {
-                *section
-            }
+            Self::Unlisted { section, .. }
+            | Self::Endless(section)
+            | Self::Circular(section)
+            | Self::BadCursor(section) => *section,
         }
     }
 }

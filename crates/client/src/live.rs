@@ -96,7 +96,7 @@ impl Live {
     /// [`CallFailure::SessionLost`] if the server has forgotten us; then nothing was carried out.
     pub(crate) async fn call(&self, call: &Call) -> Result<Raw, CallFailure> {
         let _lane = match &self.lane {
-            Some(lane) => lane.acquire().await.ok(),
+            Some(lane) => self.in_time(&call.method, lane.acquire()).await?.ok(),
             None => None,
         };
         match self.facts.revision.era() {
@@ -264,6 +264,22 @@ impl Live {
         }
     }
 
+    /// How long a request may show no sign of life.
+    fn patience(&self, method: &str) -> Duration {
+        let timeouts = self.definition.timeouts;
+        if method == method::TOOLS_CALL {
+            timeouts.call
+        } else {
+            timeouts.request
+        }
+    }
+
+    /// What `work` comes to, unless the request it is for would be late by then.
+    async fn in_time<T>(&self, method: &str, work: impl Future<Output = T>) -> Result<T, Fault> {
+        let in_time = tokio::time::timeout(self.patience(method), work).await;
+        in_time.map_err(|_elapsed| late(method))
+    }
+
     /// What a caller is told of a request that failed.
     fn fault(failure: RpcFailure) -> Fault {
         match failure {
@@ -273,10 +289,18 @@ impl Live {
     }
 }
 
+fn late(method: &str) -> Fault {
+    Fault::Internal(format!(
+        "{method} was not answered in time; it was cancelled"
+    ))
+}
+
 /// Why a call has no result.
 pub(crate) enum CallFailure {
     /// The caller is told so.
     Fault(Fault),
+    /// The server wants credentials, or better ones.
+    NeedsAuth(String),
     /// The server has forgotten the session and carried out nothing.
     SessionLost,
 }
@@ -285,6 +309,9 @@ impl From<RpcFailure> for CallFailure {
     fn from(failure: RpcFailure) -> Self {
         match failure {
             RpcFailure::Link(LinkError::SessionLost) => Self::SessionLost,
+            RpcFailure::Link(error @ LinkError::NeedsAuth { .. }) => {
+                Self::NeedsAuth(error.to_string())
+            }
             other => Self::Fault(Live::fault(other)),
         }
     }

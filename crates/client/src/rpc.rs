@@ -49,10 +49,23 @@ pub(crate) enum Update {
 /// What a request is about, as far as it matters for whom the server may mean.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Traits {
+    /// It is a call of somebody's, not a request of our own.
+    pub(crate) is_call: bool,
     /// The server may ask something during it.
     pub(crate) may_be_asked: bool,
     /// It must not be cancelled by a message (CAN-02).
     pub(crate) uncancellable: bool,
+}
+
+impl Traits {
+    /// Those of a call of `method`.
+    pub(crate) fn call(method: &str) -> Self {
+        Self {
+            is_call: true,
+            may_be_asked: method::may_ask(method),
+            uncancellable: false,
+        }
+    }
 }
 
 /// Counts of what a server did that it should not have.
@@ -341,30 +354,35 @@ impl Driver {
         let abandoned = Arc::clone(&self.abandoned);
         let stop = self.stop.clone();
         let closed = |why: &str| LinkError::Closed(why.to_owned());
-        loop {
+        let mut closing = None;
+        let error = loop {
             // No branch waits for the server to read, and none goes first: a server that floods us
             // or does not read can be called, cancelled and ended like any other.
             tokio::select! {
                 incoming = incoming.recv() => match incoming {
-                    Some(Incoming::Closed(error)) => return self.ended(error).await,
+                    Some(Incoming::Closed(error)) => break error,
                     Some(incoming) => self.incoming(incoming),
-                    None => return self.ended(closed("the connection has ended")).await,
+                    None => break closed("the connection has ended"),
                 },
-                () = stop.cancelled() => return self.ended(closed("the connection was closed")).await,
+                () = stop.cancelled() => break closed("the connection was closed"),
                 () = abandoned.changed.notified() => self.cancel_abandoned(),
                 () = self.link.room(), if !self.outbox.is_empty() => self.send_outbox(),
                 order = orders.recv(), if self.outbox.len() < QUEUE => match order {
                     Some(Command::Close(done)) => {
-                        self.ended(closed("the connection was closed")).await;
-                        drop(done);
-                        return;
+                        closing = Some(done);
+                        break closed("the connection was closed");
                     }
                     Some(order) => self.order(order),
                     // Nobody is left to use the connection.
-                    None => return self.ended(closed("the connection was dropped")).await,
+                    None => break closed("the connection was dropped"),
                 },
             }
-        }
+        };
+        // Whoever still wants to tell us something must not wait for us.
+        drop(incoming);
+        drop(orders);
+        self.ended(error).await;
+        drop(closing);
     }
 
     fn order(&mut self, order: Command) {
@@ -467,7 +485,7 @@ impl Driver {
                 params.progress_token.as_i64()
             }
             // Nothing says whose message it is; the newest call is the likeliest.
-            method::LOG => self.pending.keys().max().copied(),
+            method::LOG => self.newest(|traits| traits.is_call),
             // What a subscription says names it (SUB26-06).
             _ => {
                 let params = Object::parse(params?).ok()?;
@@ -481,13 +499,21 @@ impl Driver {
     }
 
     /// The request during which a question was asked on a channel that does not say so: the newest
-    /// that can be asked. All of one connection's requests have the same client behind them.
+    /// that can be asked. All of one connection's requests have the same client behind them. Where
+    /// requests have streams of their own, a question on none belongs to none (SAMP-13).
     fn askable(&self) -> Option<Number> {
-        let askable = self
+        if matches!(self.link, Link::Http(_)) {
+            return None;
+        }
+        self.newest(|traits| traits.may_be_asked)
+    }
+
+    fn newest(&self, is_such: impl Fn(&Traits) -> bool) -> Option<Number> {
+        let such = self
             .pending
             .iter()
-            .filter(|(_, pending)| pending.traits.may_be_asked);
-        askable.map(|(number, _)| *number).max()
+            .filter(|(_, pending)| is_such(&pending.traits));
+        such.map(|(number, _)| *number).max()
     }
 
     fn update(&mut self, number: Option<Number>, update: Update) {

@@ -173,13 +173,46 @@ impl Upstream {
         greeted
     }
 
-    async fn try_call(&self, call: &Call) -> Result<Result<Raw, SessionLost>, Fault> {
-        let live = self.inner.live().ok_or_else(|| self.not_connected())?;
+    async fn try_call(&self, live: &Live, call: &Call) -> Result<Result<Raw, SessionLost>, Fault> {
         match live.call(call).await {
-            Ok(result) => Ok(Ok(result)),
+            Ok(result) => {
+                self.admitted();
+                Ok(Ok(result))
+            }
             Err(CallFailure::SessionLost) => Ok(Err(SessionLost)),
+            Err(CallFailure::NeedsAuth(reason)) => {
+                self.set_status(State::NeedsAuth, Some(reason.clone()));
+                Err(Fault::Internal(reason))
+            }
             Err(CallFailure::Fault(fault)) => Err(fault),
         }
+    }
+
+    /// A call was let through, so credentials are no longer wanting.
+    fn admitted(&self) {
+        let wanting = self.inner.status.borrow().state == State::NeedsAuth;
+        if wanting {
+            self.set_status(State::Connected, None);
+        }
+    }
+
+    fn live(&self) -> Result<Arc<Live>, Fault> {
+        self.inner.live().ok_or_else(|| self.not_connected())
+    }
+
+    /// Connects anew after `lost` was lost, unless somebody did already.
+    async fn renew(&self, lost: &Arc<Live>) -> Result<(), ConnectError> {
+        let mine = {
+            let mut current = lock(&self.inner.live);
+            match &*current {
+                Some(live) if Arc::ptr_eq(live, lost) => current.take(),
+                _ => None,
+            }
+        };
+        if let Some(live) = mine {
+            live.close().await;
+        }
+        self.connect().await
     }
 
     fn set_status(&self, state: State, reason: Option<String>) {
@@ -235,13 +268,14 @@ impl Service for Upstream {
     fn call(&self, call: Call) -> Boxed<Outcome> {
         let upstream = self.clone();
         Box::pin(async move {
-            if let Ok(result) = upstream.try_call(&call).await? {
+            let live = upstream.live()?;
+            if let Ok(result) = upstream.try_call(&live, &call).await? {
                 return Ok(result);
             }
             // Nothing was carried out, so the call can be made once more, in a new session.
-            let reconnected = upstream.reconnect().await;
-            reconnected.map_err(|error| Fault::Internal(error.to_string()))?;
-            let again = upstream.try_call(&call).await?;
+            let renewed = upstream.renew(&live).await;
+            renewed.map_err(|error| Fault::Internal(error.to_string()))?;
+            let again = upstream.try_call(&*upstream.live()?, &call).await?;
             again.map_err(|SessionLost| {
                 Fault::Internal("the server forgets its sessions".to_owned())
             })

@@ -5,28 +5,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use plexus_client::{ClientCapabilities, Definition, HttpTarget, Program, State, Target, Upstream};
+use plexus_client::{State, Upstream};
 use plexus_server::Options;
-use plexus_service::Raw;
 
 use crate::cli::BridgeArgs;
-use crate::serve;
 use crate::signals::Signals;
+use crate::{named, serve};
 
 /// How long a lost server is left alone before it is connected again; twice as long each time.
 const PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
-
-/// What a legacy server is told that its clients can do. Whether the client at hand can is seen
-/// when the server asks.
-const EVERYTHING: &str = r#"{"roots":{},"sampling":{},"elicitation":{"form":{},"url":{}}}"#;
 
 /// Connects to the server, then serves it until the client on standard input has gone, or a signal
 /// comes.
 pub(crate) fn run(arguments: &BridgeArgs) -> anyhow::Result<ExitCode> {
     serve::on_runtime(async {
         let mut signals = Signals::take().context("cannot wait for signals")?;
-        let upstream = Upstream::new(definition(arguments)?);
+        let era = arguments.server_era.map(Into::into);
+        let definition = named::definition(&arguments.server, &arguments.header, era)?;
+        let upstream = Upstream::new(definition);
         tokio::select! {
             connected = upstream.connect() => connected.context("the server cannot be connected")?,
             signal = signals.next() => return Ok(signal.exit_code()),
@@ -40,25 +37,6 @@ pub(crate) fn run(arguments: &BridgeArgs) -> anyhow::Result<ExitCode> {
         upstream.disconnect().await;
         ended
     })
-}
-
-fn definition(arguments: &BridgeArgs) -> anyhow::Result<Definition> {
-    let (first, rest) = arguments
-        .server
-        .split_first()
-        .context("no server is named")?;
-    let target = if first.starts_with("http://") || first.starts_with("https://") {
-        let mut target = HttpTarget::new(first.parse().context("this is no address")?);
-        target.headers.extend(arguments.header.iter().cloned());
-        Target::Http(target)
-    } else {
-        Target::Stdio(Program::new(first.clone()).args(rest.iter().cloned()))
-    };
-    let mut definition = Definition::new(target);
-    definition.era = arguments.server_era.map(Into::into);
-    let everything = Raw::parse(EVERYTHING.into(), &definition.limits)?;
-    definition.capabilities = ClientCapabilities::from_raw(&everything)?;
-    Ok(definition)
 }
 
 /// Connects again whenever the connection is lost. No call is ever made again.

@@ -11,8 +11,11 @@ use http::{HeaderName, HeaderValue};
 use plexus_server::http::{HttpOptions, SsePaths};
 use plexus_server::net::{Host, Origin};
 
-pub(crate) use values::{Era, LogLevel, Profile, ServerEra};
-use values::{parse_address, parse_header, parse_path};
+pub(crate) use values::{Era, LogLevel, Profile, ServerEra, parse_header};
+use values::{parse_address, parse_path};
+
+use crate::probe::{self, ProbeArgs};
+use crate::task::{self, TaskArgs};
 
 const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4445);
 
@@ -71,7 +74,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve MCP to clients of every revision.
     ///
-    /// What is served are the tools that are built in: health, and echo for trying out a client.
+    /// What is served are the tools that are built in: health, echo for trying out a client, task
+    /// for what is to be done, context for what is to be remembered. What they keep is in
+    /// the folder that `PLEXUS_DATA_DIR` names, or where the system has its place for data.
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(ServeArgs),
     /// Show one MCP server to clients of every revision, over any transport.
@@ -80,6 +85,17 @@ pub(crate) enum Command {
     /// that speaks HTTP. Names stay as they are, and nothing needs to be configured.
     #[command(after_help = BRIDGE_EXAMPLES)]
     Bridge(BridgeArgs),
+    /// Say what an MCP server is: what it speaks and offers, how fast, and what is wrong with it.
+    ///
+    /// The server is a program that speaks on its standard input and output, or the address of one
+    /// that speaks HTTP. It is connected, listed and left again; none of its tools is called.
+    #[command(after_help = probe::EXAMPLES)]
+    Probe(ProbeArgs),
+    /// See and change the list of tasks that agents and people share.
+    ///
+    /// It is the list that the built-in tools work on.
+    #[command(after_help = task::EXAMPLES)]
+    Task(TaskArgs),
     /// Print a script that completes this command line in a shell.
     Completions {
         /// The shell to write it for.
@@ -212,6 +228,10 @@ impl Cli {
             (Some(Command::Bridge(arguments)), ..) => {
                 arguments.downstream.check()?;
                 Ok(Command::Bridge(arguments))
+            }
+            (Some(Command::Probe(arguments)), ..) => {
+                arguments.check()?;
+                Ok(Command::Probe(arguments))
             }
             (Some(command), ..) => Ok(command),
             (None, true, true) => {

@@ -5,8 +5,11 @@ mod bridge;
 mod cli;
 mod data;
 mod logs;
+mod named;
+mod probe;
 mod serve;
 mod signals;
+mod task;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -29,6 +32,8 @@ fn main() -> ExitCode {
             logs::start(arguments.downstream.log_level);
             bridge::run(&arguments)
         }
+        Ok(Command::Probe(arguments)) => probe::run(&arguments),
+        Ok(Command::Task(arguments)) => task::run(arguments),
         Ok(Command::Completions { shell }) => completions(shell),
         Err(usage) => {
             // Help and version come this way too. Whoever closed the pipe has read enough.

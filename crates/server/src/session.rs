@@ -157,10 +157,15 @@ impl Session {
 
     /// The answer to something that is no message.
     pub(crate) fn malformed(&self, malformed: &Malformed) -> Answer {
+        self.malformed_in(self.spoken(), malformed)
+    }
+
+    /// The same, told in the words of `revision` where nothing says which request is meant.
+    pub(crate) fn malformed_in(&self, revision: Revision, malformed: &Malformed) -> Answer {
         let fault = Fault::InvalidRequest(malformed.reason.to_string());
         match &malformed.id {
             Some(id) => self.refuse(id, &fault),
-            None => anonymous_error(self.spoken(), &fault),
+            None => anonymous_error(revision, &fault),
         }
     }
 

@@ -162,7 +162,10 @@ impl Pipe {
 
     async fn message(&self, message: Result<Message, Malformed>) {
         match message {
-            Err(malformed) => self.send(self.session.malformed(&malformed).message).await,
+            Err(malformed) => {
+                let answer = self.session.malformed_in(self.spoken(), &malformed);
+                self.send(answer.message).await;
+            }
             Ok(Message::Notification(notification)) => self.notification(&notification),
             Ok(Message::Response(response)) => self.session.answered(response),
             Ok(Message::Request(request)) => self.request(request).await,

@@ -17,7 +17,7 @@ pub enum BackupError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The copy could not be put in its place.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write {}", path.display())]
     Write {
         /// Its place.
         path: PathBuf,

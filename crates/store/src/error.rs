@@ -91,7 +91,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// The file is what it should be, but cannot be used now.
-    #[error("cannot open {}: {source}", path.display())]
+    #[error("cannot open {}", path.display())]
     Unusable {
         /// The file.
         path: PathBuf,

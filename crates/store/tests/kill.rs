@@ -3,7 +3,9 @@
 //! Five kills of a few hundred writes are made by default. The full run is
 //! `PLEXUS_KILLS=50 PLEXUS_WRITES=10000 cargo nextest run -p plexus-store --test kill`.
 
-#[cfg(all(test, unix))]
+#![cfg(unix)]
+
+#[cfg(test)]
 mod kill {
     use std::collections::BTreeMap;
     use std::env;

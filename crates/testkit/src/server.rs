@@ -16,7 +16,7 @@ use std::path::PathBuf;
 pub use http::{HttpServer, Received};
 pub use offer::{Offer, tool};
 pub use reply::{Reply, Stream};
-pub use script::{Script, Step};
+pub use script::{MARK, Script, Step};
 pub use stdio::{Process, StdioServer};
 
 /// A program of this workspace, which is built along with the tests of all its packages.

@@ -10,6 +10,8 @@ use serde_json::{Map, Value, json};
 use crate::support::text;
 
 every_client!(elicits);
+every_client!(elicits_with_defaults);
+every_client!(elicits_choices);
 every_client!(elicits_a_visit);
 every_client!(samples);
 every_client!(asks_for_roots);
@@ -47,6 +49,43 @@ async fn elicits(client: &mut Client, _: &Value) {
         let action = answer["action"].as_str().unwrap();
         let expected = format!("User response: action={action}, content=");
         assert!(text(&result).starts_with(&expected), "{result}");
+    }
+}
+
+/// REVISIONS §13: defaults are harmless where the revision does not know them.
+async fn elicits_with_defaults(client: &mut Client, _: &Value) {
+    if client.revision() < Revision::V2025_06_18 {
+        return;
+    }
+    let call = json!({"name": "test_elicitation_sep1034_defaults", "arguments": {}});
+    let (questions, result) =
+        asked(client, "tools/call", &call, &[json!({"action": "cancel"})]).await;
+    let fields = &questions[0].1["requestedSchema"]["properties"];
+    assert_eq!(fields["name"]["default"], "John Doe");
+    assert_eq!(fields["score"]["default"].as_f64(), Some(95.5));
+    assert_eq!(fields["verified"]["default"], true);
+    assert!(text(&result).contains("action=cancel"), "{result}");
+}
+
+/// TRANSLATION §6.4: a form that the revision cannot show is cancelled on the client's behalf.
+async fn elicits_choices(client: &mut Client, _: &Value) {
+    let call = json!({"name": "test_elicitation_sep1330_enums", "arguments": {}});
+    match client.revision() {
+        Revision::V2024_11_05 | Revision::V2025_03_26 => {}
+        Revision::V2025_06_18 => {
+            let result = client.result("tools/call", call).await;
+            assert!(text(&result).contains("action=cancel"), "{result}");
+        }
+        Revision::V2025_11_25 | Revision::V2026_07_28 => {
+            let content =
+                json!({"titledSingle": "value1", "untitledMulti": ["option1", "option2"]});
+            let answer = json!({"action": "accept", "content": content});
+            let (questions, result) = asked(client, "tools/call", &call, &[answer]).await;
+            let fields = &questions[0].1["requestedSchema"]["properties"];
+            assert_eq!(fields["titledSingle"]["oneOf"][0]["const"], "value1");
+            assert_eq!(fields["untitledMulti"]["type"], "array");
+            assert!(text(&result).contains("action=accept"), "{result}");
+        }
     }
 }
 

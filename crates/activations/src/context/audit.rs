@@ -51,7 +51,7 @@ impl Action {
 }
 
 /// Which part of the audit trail is wanted.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct AuditQuery {
@@ -69,6 +69,17 @@ pub struct AuditQuery {
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 500))]
     pub limit: u32,
+}
+
+impl Default for AuditQuery {
+    fn default() -> Self {
+        Self {
+            id: None,
+            action: None,
+            last_hours: None,
+            limit: default_limit(),
+        }
+    }
 }
 
 /// A part of the audit trail.

@@ -10,9 +10,9 @@ use super::graph::Graph;
 use super::index::{Document, Index, Place};
 use super::vector::Vector;
 
-/// How many nodes are compared with each other, the newest first: two million pairs, which is a
-/// moment's work.
-const MAX_COMPARED: usize = 2_000;
+/// How many nodes are compared with each other, the newest first: half a million pairs, which is
+/// a moment's work.
+const MAX_COMPARED: usize = 1_000;
 
 /// How near in time two nodes must be stored to belong to one occasion, in milliseconds.
 const OCCASION: u64 = 3_600_000;

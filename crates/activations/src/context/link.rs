@@ -279,7 +279,7 @@ pub(super) fn adjacent(
              FROM context_links WHERE target = :id AND :direction <> 'out'
          ) JOIN context_nodes ON context_nodes.id = other AND state = 'live'
          WHERE weight >= :min_weight AND (:relation IS NULL OR relation = :relation)
-         ORDER BY weight DESC, other, relation, outward LIMIT :limit",
+         ORDER BY weight DESC, other, relation, outward DESC LIMIT :limit",
     )?;
     let direction = match along.direction {
         Direction::Out => "out",

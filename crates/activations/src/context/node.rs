@@ -288,12 +288,11 @@ pub(super) fn hash(parts: &[&str]) -> String {
         sha.update((part.len() as u64).to_be_bytes());
         sha.update(part);
     }
-    let digest = sha.finalize();
-    digest
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let mut half = [0; 16];
+    for (kept, byte) in half.iter_mut().zip(sha.finalize()) {
+        *kept = byte;
+    }
+    format!("{:032x}", u128::from_be_bytes(half))
 }
 
 fn default_namespace() -> String {

@@ -41,7 +41,7 @@ pub const MIGRATIONS: Migrations = Migrations {
             PRIMARY KEY (source, relation, target),
             CHECK (source <> target)
         ) STRICT, WITHOUT ROWID;
-        CREATE INDEX context_links_by_target ON context_links (target);
+        CREATE INDEX context_links_by_target ON context_links (target, weight);
 
         CREATE TABLE context_revision (
             one INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),

@@ -256,12 +256,11 @@ fn caller(ctx: &Context) -> String {
 
 /// S000-22 says how the answer begins, S000-49 that it is JSON: it is both, in two blocks.
 fn answer(found: &Found) -> ToolResult {
-    let mut text = format!("Found {} relevant context nodes", found.count);
-    for (number, hit) in (1..).zip(&found.results) {
-        text.push_str(&format!("\n\n{number}. {}", line(hit)));
-    }
+    let mut paragraphs = vec![format!("Found {} relevant context nodes", found.count)];
+    let hits = (1..).zip(&found.results);
+    paragraphs.extend(hits.map(|(number, hit)| format!("{number}. {}", line(hit))));
     let blocks = [
-        ContentBlock::text(text),
+        ContentBlock::text(paragraphs.join("\n\n")),
         ContentBlock::text(json(found).map_err(ToolError::Fault)?.as_str()),
     ];
     Ok(CallToolResult::new(blocks))

@@ -104,7 +104,7 @@ impl From<rusqlite::Error> for TaskError {
     }
 }
 
-/// Said as the founding document says it: "error: task not found: task_xyz" (S002-22).
+/// Said as the founding document says it: `error: task not found: task_xyz` (S002-22).
 impl From<TaskError> for ToolError {
     fn from(error: TaskError) -> Self {
         if let TaskError::Store(error) = &error {

@@ -130,6 +130,25 @@ impl Tasks {
         self.change(move |change| change.create(new)).await
     }
 
+    /// The same, waiting from the start for these tasks to be completed.
+    ///
+    /// # Errors
+    /// It has no description, or its parent or one of these is not there.
+    pub async fn create_after(
+        &self,
+        new: NewTask,
+        blockers: Vec<String>,
+    ) -> Result<Task, TaskError> {
+        self.change(move |change| {
+            let mut task = change.create(new)?;
+            for blocker in blockers {
+                task = change.add_blocker(task.id, blocker)?;
+            }
+            Ok(task)
+        })
+        .await
+    }
+
     /// Lists tasks.
     ///
     /// # Errors

@@ -1,20 +1,23 @@
 //! Calls of a legacy server.
 
+use std::collections::HashMap;
+
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use http::HeaderMap;
 use plexus_mcp::messages::CancelledParams;
-use plexus_mcp::{Fault, method};
+use plexus_mcp::method;
 use plexus_service::{Boxed, Call};
 use plexus_wire::{Id, Notification, Raw, Request, RpcError};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{CallFailure, Live, ask};
+use super::{CallFailure, Live, ask, late};
 use crate::rpc::{InFlight, Next, Traits, Update};
 use crate::stamp;
 
 /// An answer on its way to the server that asked.
-type Answering = Boxed<(Id, Result<Raw, RpcError>)>;
+type Answering = Boxed<Option<(Id, Result<Raw, RpcError>)>>;
 
 /// Carries out a call. Dropping the future cancels it at the server.
 pub(super) async fn call(live: &Live, call: &Call) -> Result<Raw, CallFailure> {
@@ -22,20 +25,17 @@ pub(super) async fn call(live: &Live, call: &Call) -> Result<Raw, CallFailure> {
     // Progress keeps the clock from running out, so it is asked for wherever it helps.
     let wants_progress = call.events.wants_progress() || &*call.method == method::TOOLS_CALL;
     let params = stamp::handshake(Some(&call.params), wants_progress.then_some(number));
-    let traits = Traits {
-        may_be_asked: method::may_ask(&call.method),
-        uncancellable: false,
-    };
-    let in_flight = live
+    let traits = Traits::call(&call.method);
+    let request = live
         .rpc
-        .request_as(number, &call.method, params, HeaderMap::new(), traits)
-        .await?;
+        .request_as(number, &call.method, params, HeaderMap::new(), traits);
+    let in_flight = live.in_time(&call.method, request).await??;
     Following {
         live,
         call,
         in_flight,
         answering: FuturesUnordered::new(),
-        open: Vec::new(),
+        open: HashMap::new(),
     }
     .finish()
     .await
@@ -47,20 +47,14 @@ struct Following<'a> {
     call: &'a Call,
     in_flight: InFlight,
     answering: FuturesUnordered<Answering>,
-    /// Questions that were not withdrawn.
-    open: Vec<Id>,
+    /// Open questions; dropping an entry withdraws its question from the caller.
+    open: HashMap<Id, oneshot::Sender<()>>,
 }
 
 impl Following<'_> {
     async fn finish(mut self) -> Result<Raw, CallFailure> {
-        let timeouts = self.live.definition.timeouts;
-        let is_tool = &*self.call.method == method::TOOLS_CALL;
-        let (patience, total) = if is_tool {
-            (timeouts.call, timeouts.call_total)
-        } else {
-            (timeouts.request, timeouts.call_total)
-        };
-        let end = Instant::now() + total;
+        let patience = self.live.patience(&self.call.method);
+        let end = Instant::now() + self.live.definition.timeouts.call_total;
         loop {
             let deadline = if self.open.is_empty() {
                 (Instant::now() + patience).min(end)
@@ -73,16 +67,16 @@ impl Following<'_> {
                     Next::Update(Update::Notification(notification)) => self.notified(notification).await,
                     Next::Update(Update::Request(request)) => self.asked(request).await,
                 },
-                Some((id, outcome)) = self.answering.next() => {
+                Some(answered) = self.answering.next() => {
                     // A question that was withdrawn needs no answer.
-                    if self.open.contains(&id) {
-                        self.open.retain(|open| *open != id);
+                    if let Some((id, outcome)) = answered
+                        && self.open.remove(&id).is_some()
+                    {
                         self.live.rpc.respond(id, outcome).await;
                     }
                 }
                 () = tokio::time::sleep_until(deadline) => {
-                    let text = format!("{} was not answered in time; it was cancelled", self.call.method);
-                    return Err(Fault::Internal(text).into());
+                    return Err(late(&self.call.method).into());
                 }
             }
         }
@@ -95,7 +89,7 @@ impl Following<'_> {
                 .as_ref()
                 .map(Raw::decode::<CancelledParams>)
             {
-                self.open.retain(|open| *open != params.request_id);
+                self.open.remove(&params.request_id);
             }
             return;
         }
@@ -108,12 +102,16 @@ impl Following<'_> {
             self.live.rpc.respond(request.id, outcome).await;
             return;
         };
-        self.open.push(request.id.clone());
+        let (withdraw, withdrawn) = oneshot::channel();
+        self.open.insert(request.id.clone(), withdraw);
         let events = self.call.events.clone();
         self.answering.push(Box::pin(async move {
-            let answered = events.ask(None, question.clone()).await;
+            let answered = tokio::select! {
+                answered = events.ask(None, question.clone()) => answered,
+                _ = withdrawn => return None,
+            };
             let outcome = answered.or_else(|error| ask::answer(&question, error));
-            (request.id, outcome)
+            Some((request.id, outcome))
         }));
     }
 }

@@ -8,7 +8,7 @@ use plexus_service::{Call, Section};
 use plexus_wire::{Object, Raw};
 use tokio::time::Instant;
 
-use super::{CallFailure, Live, ask};
+use super::{CallFailure, Live, ask, late};
 use crate::rpc::{Next, RpcFailure, Traits, Update};
 use crate::stamp::{self, StatelessMeta};
 
@@ -91,19 +91,18 @@ async fn round(
             tool.map(|tool| &tool.headers),
         )
     };
-    let request = live
-        .rpc
-        .request_as(number, &call.method, Some(sent), headers, Traits::default());
-    let mut in_flight = match request.await {
+    let request = live.rpc.request_as(
+        number,
+        &call.method,
+        Some(sent),
+        headers,
+        Traits::call(&call.method),
+    );
+    let mut in_flight = match live.in_time(&call.method, request).await? {
         Ok(in_flight) => in_flight,
         Err(failure) => return Ok(Err(failure)),
     };
-    let timeouts = live.definition.timeouts;
-    let patience = if is_tool {
-        timeouts.call
-    } else {
-        timeouts.request
-    };
+    let patience = live.patience(&call.method);
     loop {
         let deadline = (Instant::now() + patience).min(end);
         match tokio::time::timeout_at(deadline, in_flight.next()).await {
@@ -117,10 +116,7 @@ async fn round(
                     .respond(request.id, Err(ask::unknown(&request.method)))
                     .await;
             }
-            Err(_elapsed) => {
-                let text = format!("{} was not answered in time; it was cancelled", call.method);
-                return Err(Fault::Internal(text));
-            }
+            Err(_elapsed) => return Err(late(&call.method)),
         }
     }
 }

@@ -200,7 +200,13 @@ async fn a_withdrawn_question_is_not_answered() {
     question.answer(Ok(raw(&answer)));
     process.reply(&call, json!({})).await;
     within("the result", calling).await.unwrap();
-    assert!(!process.all().iter().any(|message| message["id"] == 77));
+    assert!(
+        !process
+            .all()
+            .await
+            .iter()
+            .any(|message| message["id"] == 77)
+    );
 }
 
 /// Over HTTP the stream says whose question it is.

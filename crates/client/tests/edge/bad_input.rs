@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use plexus_client::{Definition, State, Upstream};
 use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
@@ -123,10 +124,10 @@ async fn a_greeting_that_goes_wrong_fails_with_a_reason() {
         ("an endless line", vec![Step::EndlessLine]),
     ];
     let bystander = Bystander::new().await;
-    for (what, steps) in stages {
+    let greetings = stages.into_iter().map(async |(what, steps)| {
         let server = StdioServer::new(script().on("initialize", steps)).await;
         let mut definition = impatient(&server);
-        definition.limits.max_bytes = 100_000;
+        definition.limits.max_bytes = 50_000;
         let upstream = Upstream::new(definition);
         let outcome = within(what, upstream.connect()).await;
         let error = outcome.expect_err(what).to_string();
@@ -135,8 +136,9 @@ async fn a_greeting_that_goes_wrong_fails_with_a_reason() {
         assert_eq!(status.reason.as_deref(), Some(error.as_str()), "{what}");
         assert!(error.len() > 10, "{what}: {error}");
         server.process().await.ended().await;
-        bystander.is_untouched().await;
-    }
+    });
+    join_all(greetings).await;
+    bystander.is_untouched().await;
 }
 
 /// The same when it is only asked what it is: it gets another chance, or a clear error.
@@ -151,21 +153,21 @@ async fn a_probe_that_goes_wrong_ends_in_time() {
         ("it ends", vec![Step::Exit(1)]),
     ];
     let bystander = Bystander::new().await;
-    for (what, steps) in stages {
+    let probes = stages.into_iter().map(async |(what, steps)| {
         let server = StdioServer::new(script().on("server/discover", steps)).await;
         let mut definition = impatient(&server);
-        definition.limits.max_bytes = 100_000;
+        definition.limits.max_bytes = 50_000;
         let upstream = Upstream::new(definition);
         let outcome = within(what, upstream.connect()).await;
-        let state = status(&upstream).state;
         let expected = if outcome.is_ok() {
             State::Connected
         } else {
             State::Failed
         };
-        assert_eq!(state, expected, "{what}");
-        bystander.is_untouched().await;
-    }
+        assert_eq!(status(&upstream).state, expected, "{what}");
+    });
+    join_all(probes).await;
+    bystander.is_untouched().await;
 }
 
 /// It ends right after the greeting, or when it is listed.
@@ -202,7 +204,7 @@ async fn a_call_that_goes_wrong_fails_in_time() {
         ),
         (
             "a line beyond the limit",
-            vec![Step::Print("x".repeat(200_000))],
+            vec![Step::Print("x".repeat(60_000))],
             true,
         ),
         ("an endless line", vec![Step::EndlessLine], false),
@@ -221,14 +223,15 @@ async fn a_call_that_goes_wrong_fails_in_time() {
     ];
     let bystander = Bystander::new().await;
     for revision in [LEGACY, STATELESS] {
-        for (what, steps, goes_on) in &stages {
+        let calls = stages.iter().map(async |(what, steps, goes_on)| {
             let script = Script::from(&Offer::tools(revision, [tool("a")]));
             let script = script
                 .on("tools/call", steps.clone())
                 .then("tools/call", [Step::Echo]);
             let server = StdioServer::new(script).await;
             let mut definition = impatient(&server);
-            definition.limits.max_bytes = 100_000;
+            definition.timeouts.probe = Duration::from_secs(10);
+            definition.limits.max_bytes = 50_000;
             let upstream = connected(definition).await;
             let failure = call_fails(&upstream, "a").await;
             assert!(failure.len() > 10, "{what}: {failure}");
@@ -236,9 +239,10 @@ async fn a_call_that_goes_wrong_fails_in_time() {
                 call_tool(&upstream, "a").await;
                 assert_eq!(status(&upstream).state, State::Connected, "{what}");
             }
-            bystander.is_untouched().await;
             within(what, upstream.disconnect()).await;
-        }
+        });
+        join_all(calls).await;
+        bystander.is_untouched().await;
     }
 }
 
@@ -293,7 +297,7 @@ async fn a_flood_without_reading_ends_in_time() {
     let process = server.process().await;
     let params = json!({"name": "a", "arguments": {"x": "y".repeat(20_000)}});
     let calls = (0..600).map(|_| crate::support::call(&upstream, "tools/call", &params));
-    let calls = within("the failures", futures_util::future::join_all(calls)).await;
+    let calls = within("the failures", join_all(calls)).await;
     assert!(calls.iter().all(Result::is_err));
     bystander.is_untouched().await;
     within("the end", upstream.disconnect()).await;

@@ -41,7 +41,7 @@ async fn an_answered_call_is_not_cancelled() {
     let process = server.process().await;
     process.received("tools/call").await;
     process.received("tools/call").await;
-    assert!(!process.methods().contains(&CANCELLED.to_owned()));
+    assert!(!process.methods().await.contains(&CANCELLED.to_owned()));
 }
 
 /// HTTPL-12: closing the stream would not do, so the server is told, within the session.
@@ -100,7 +100,7 @@ async fn the_greeting_is_never_cancelled() {
     refused(definition.clone()).await;
     let process = server.process().await;
     process.ended().await;
-    assert!(!process.methods().contains(&CANCELLED.to_owned()));
+    assert!(!process.methods().await.contains(&CANCELLED.to_owned()));
 
     definition.timeouts.connect = plexus_testkit::PATIENCE;
     let upstream = plexus_client::Upstream::new(definition);
@@ -115,7 +115,7 @@ async fn the_greeting_is_never_cancelled() {
     };
     drop(connecting);
     within("the process to end", process.ended()).await;
-    assert!(!process.methods().contains(&CANCELLED.to_owned()));
+    assert!(!process.methods().await.contains(&CANCELLED.to_owned()));
 }
 
 /// PEERS §6: only the server whose call it was hears of it.
@@ -134,5 +134,5 @@ async fn a_cancellation_reaches_its_own_server_only() {
     one.received(CANCELLED).await;
     other.reply(&request, json!({})).await;
     within("the other answer", kept).await.unwrap();
-    assert!(!other.methods().contains(&CANCELLED.to_owned()));
+    assert!(!other.methods().await.contains(&CANCELLED.to_owned()));
 }

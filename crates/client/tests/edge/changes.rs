@@ -36,7 +36,8 @@ async fn a_changed_list_is_fetched_anew() {
     let server = StdioServer::new(changing()).await;
     let upstream = connected(stdio(&server)).await;
     assert_eq!(tools(&upstream), ["a"]);
-    server.process().await.say(changed("tools")).await;
+    let process = server.process().await;
+    process.say(changed("tools")).await;
     tools_become(&upstream, &["b"]).await;
 }
 
@@ -48,7 +49,8 @@ async fn a_change_counts_that_was_not_advertised() {
     let script = script.on("initialize", [Step::Result(offer.initialized())]);
     let server = StdioServer::new(script).await;
     let upstream = connected(stdio(&server)).await;
-    server.process().await.say(changed("tools")).await;
+    let process = server.process().await;
+    process.say(changed("tools")).await;
     tools_become(&upstream, &["b"]).await;
 }
 
@@ -62,7 +64,7 @@ async fn a_storm_of_changes_is_one_change() {
         process.say(changed("tools")).await;
     }
     tools_become(&upstream, &["b"]).await;
-    let methods = process.methods();
+    let methods = process.methods().await;
     let lists = methods.iter().filter(|method| *method == "tools/list");
     assert!((2..=5).contains(&lists.count()), "{methods:?}");
 }
@@ -134,7 +136,7 @@ async fn a_change_of_what_is_not_offered_is_ignored() {
     process.received("tools/list").await;
     process.received("tools/list").await;
     tools_become(&upstream, &["a"]).await;
-    assert!(!process.methods().contains(&"prompts/list".to_owned()));
+    assert!(!process.methods().await.contains(&"prompts/list".to_owned()));
 }
 
 /// Who watches the catalogue hears of changes, not of refetching.

@@ -56,6 +56,7 @@ async fn large_calls_at_once_do_not_block_each_other() {
         let script = Script::from(&Offer::tools(revision, [tool("a")]));
         let server = StdioServer::new(script.on("tools/call", [Step::Echo])).await;
         let upstream = connected(stdio(&server)).await;
+        let _process = server.process().await;
         let padding = "x".repeat(64 * 1024);
         let calls = (0..300).map(|number| {
             let params = json!({"name": "a", "arguments": {"number": number, "p": padding}});
@@ -167,7 +168,7 @@ async fn calls_are_serialised_where_that_is_wanted() {
                 .say(json!({"jsonrpc": "2.0", "id": ping, "method": "ping"}))
                 .await;
             process.answer(&ping).await;
-            let methods = process.methods();
+            let methods = process.methods().await;
             let calls = methods.iter().filter(|method| *method == "tools/call");
             assert_eq!(calls.count(), number);
             process.reply(&request, json!({})).await;

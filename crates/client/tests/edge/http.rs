@@ -86,6 +86,33 @@ async fn every_request_carries_what_it_must() {
     }
 }
 
+/// LIFE-06: nothing overtakes the end of the handshake.
+#[tokio::test]
+async fn the_handshake_is_over_before_anything_else_is_sent() {
+    let (streams, mut opened) = tokio::sync::mpsc::channel(1);
+    let server = with_sessions(move |request| {
+        (request.mcp() == "notifications/initialized").then(|| {
+            let (reply, stream) = Reply::stream();
+            streams.try_send(stream).unwrap();
+            reply
+        })
+    })
+    .await;
+    let upstream = plexus_client::Upstream::new(http(&server));
+    let mut connecting = Box::pin(upstream.connect());
+    let answering = async {
+        let stream = within("the end of the handshake", opened.recv()).await;
+        // The server has not finished its answer yet.
+        assert_eq!(count(&server, "tools/list"), 0);
+        drop(stream);
+    };
+    let (connected, ()) = tokio::join!(&mut connecting, answering);
+    connected.unwrap();
+    let methods = server.methods();
+    let place = |wanted| methods.iter().position(|method| *method == wanted).unwrap();
+    assert!(place("notifications/initialized") < place("tools/list"));
+}
+
 /// LIFE-03, LIFE-05: whatever old revision a server answers with is spoken; the header is named from
 /// 2025-06-18 on.
 #[tokio::test]

@@ -25,7 +25,7 @@ async fn only_declared_lists_are_asked_for() {
             let offer = Offer::new(revision).declaring(capability, json!({}));
             let server = StdioServer::new(&offer).await;
             let _upstream = connected(stdio(&server)).await;
-            let methods = server.process().await.methods();
+            let methods = server.process().await.methods().await;
             let asked: Vec<_> = methods.iter().filter(|m| m.ends_with("/list")).collect();
             assert_eq!(asked, expected, "{capability}");
         }

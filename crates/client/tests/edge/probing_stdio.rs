@@ -38,7 +38,7 @@ async fn a_stateless_server_is_only_asked_what_it_is() {
         meta["io.modelcontextprotocol/protocolVersion"],
         "2026-07-28"
     );
-    assert!(!process.methods().contains(&"initialize".to_owned()));
+    assert!(!process.methods().await.contains(&"initialize".to_owned()));
 }
 
 /// -32601 is what most old servers say, -32602 what the Python SDK 1.x says, -32600 and -32000 what
@@ -53,7 +53,7 @@ async fn an_error_of_an_old_server_means_an_old_server() {
         let report = upstream.report().unwrap();
         assert_eq!(report.quirks, [Quirk::RefusesDiscover { code }]);
         let process = server.process().await;
-        let methods = process.methods();
+        let methods = process.methods().await;
         assert!(
             methods.starts_with(&[
                 DISCOVER.to_owned(),
@@ -109,7 +109,7 @@ async fn a_stateless_server_that_refuses_is_not_taken_for_an_old_one() {
         let (_, error) = refused(stdio(&server)).await;
         assert!(error.to_string().contains("it needs more"), "{error}");
         let process = server.process().await;
-        assert!(!process.methods().contains(&"initialize".to_owned()));
+        assert!(!process.methods().await.contains(&"initialize".to_owned()));
     }
 }
 
@@ -127,8 +127,49 @@ async fn a_server_that_does_not_answer_is_greeted_in_the_old_way_in_the_same_pro
     assert!(
         !process
             .methods()
+            .await
             .contains(&"notifications/cancelled".to_owned())
     );
+}
+
+/// INTEROP: a program that takes long to start reads `server/discover` after all, and is then locked
+/// to its era. What it answers late still decides.
+#[tokio::test]
+async fn a_late_answer_still_decides() {
+    let server = StdioServer::new(Script::silent()).await;
+    let mut definition = stdio(&server);
+    definition.timeouts.probe = SHORT;
+    let offer = Offer::new(STATELESS);
+    let starting = async {
+        let process = server.process().await;
+        let asked = process.received(DISCOVER).await;
+        let greeted = process.received("initialize").await;
+        process.reply(&asked, offer.discovered()).await;
+        let refusal = json!({"code": -32022, "message": "this is 2026-07-28"});
+        process.refuse(&greeted, refusal).await;
+        process
+    };
+    let (upstream, _process) = tokio::join!(connected(definition), starting);
+    assert_eq!(revision(&upstream), STATELESS);
+
+    let server = StdioServer::new(legacy().ignoring(DISCOVER).ignoring("initialize")).await;
+    let mut definition = stdio(&server);
+    definition.timeouts.probe = SHORT;
+    let starting = async {
+        let process = server.process().await;
+        let asked = process.received(DISCOVER).await;
+        let greeted = process.received("initialize").await;
+        process
+            .refuse(&asked, json!({"code": -32602, "message": "what?"}))
+            .await;
+        let initialized = Offer::tools(LEGACY, [tool("a")]).initialized();
+        process.reply(&greeted, initialized).await;
+        process
+    };
+    let (upstream, _process) = tokio::join!(connected(definition), starting);
+    assert_eq!(revision(&upstream), LEGACY);
+    let misdeeds = upstream.report().unwrap().misdeeds;
+    assert_eq!(misdeeds.unknown_answers, 0, "an answer to us is no misdeed");
 }
 
 #[tokio::test]
@@ -139,7 +180,7 @@ async fn a_server_that_ends_is_started_again_and_greeted_in_the_old_way_first() 
     assert_eq!(tools(&upstream), ["a"]);
     server.process().await.ended().await;
     let second = server.process().await;
-    assert_eq!(second.methods().first().unwrap(), "initialize");
+    assert_eq!(second.methods().await.first().unwrap(), "initialize");
     server.assert_not_started_again().await;
 }
 
@@ -209,7 +250,7 @@ async fn a_known_old_server_is_not_asked_what_it_is() {
     let upstream = connected(definition).await;
     assert_eq!(revision(&upstream), LEGACY);
     let process = server.process().await;
-    assert!(!process.methods().contains(&DISCOVER.to_owned()));
+    assert!(!process.methods().await.contains(&DISCOVER.to_owned()));
 }
 
 #[tokio::test]
@@ -228,7 +269,7 @@ async fn a_server_that_must_be_stateless_is_never_greeted_in_the_old_way() {
         assert_eq!(status(&upstream).state, State::Failed, "{error}");
         let process = server.process().await;
         process.ended().await;
-        assert!(!process.methods().contains(&"initialize".to_owned()));
+        assert!(!process.methods().await.contains(&"initialize".to_owned()));
         server.assert_not_started_again().await;
     }
 }
@@ -247,7 +288,7 @@ async fn the_era_is_remembered_across_connections() {
     upstream.reconnect().await.unwrap();
     second.ended().await;
     let third = server.process().await;
-    assert_eq!(third.methods().first().unwrap(), "initialize");
+    assert_eq!(third.methods().await.first().unwrap(), "initialize");
     call_tool(&upstream, "a").await;
     third.received("tools/call").await;
 }

@@ -94,7 +94,7 @@ async fn a_crash_is_shown_and_nothing_is_done_twice() {
 
     upstream.reconnect().await.unwrap();
     let process = server.process().await;
-    assert!(!process.methods().contains(&"tools/call".to_owned()));
+    assert!(!process.methods().await.contains(&"tools/call".to_owned()));
     let mut calling = call(&upstream, "tools/call", &json!({"name": "a"}));
     let request = during(&mut calling, process.received("tools/call")).await;
     process.reply(&request, json!({})).await;
@@ -151,22 +151,23 @@ async fn a_dropped_upstream_leaves_no_process() {
 /// A process that does not read, or does not want to end, ends all the same.
 #[tokio::test]
 async fn a_stubborn_process_ends_all_the_same() {
-    for step in [Step::Hang, Step::CloseInput, Step::CloseOutput] {
-        for dropped in [false, true] {
-            let server = StdioServer::new(script().on("tools/call", [step.clone()])).await;
-            let mut definition = stdio(&server);
-            definition.timeouts.call = SHORT;
-            let upstream = connected(definition).await;
-            let process = server.process().await;
-            call_fails(&upstream, "a").await;
-            if dropped {
-                drop(upstream);
-            } else {
-                within("the end", upstream.disconnect()).await;
-            }
-            process.ended().await;
+    let steps = [Step::Hang, Step::CloseInput, Step::CloseOutput];
+    let cases = steps.iter().flat_map(|step| [(step, false), (step, true)]);
+    let endings = cases.map(async |(step, dropped)| {
+        let server = StdioServer::new(script().on("tools/call", [step.clone()])).await;
+        let mut definition = stdio(&server);
+        definition.timeouts.call = SHORT;
+        let upstream = connected(definition).await;
+        let process = server.process().await;
+        call_fails(&upstream, "a").await;
+        if dropped {
+            drop(upstream);
+        } else {
+            within("the end", upstream.disconnect()).await;
         }
-    }
+        process.ended().await;
+    });
+    futures_util::future::join_all(endings).await;
 }
 
 /// The same when more waits for it than the pipe takes: whoever writes to it must not be stuck.

@@ -57,12 +57,12 @@ async fn watchers_of_one_resource_share_one_subscription() {
     process.say(updated("file:///elsewhere")).await;
     process.say(updated(URI)).await;
     hears(&mut other).await;
-    let methods = process.methods();
+    let methods = process.methods().await;
     assert!(!methods.contains(&"resources/unsubscribe".to_owned()));
     drop(other);
     let asked = process.received("resources/unsubscribe").await;
     assert_eq!(asked["params"]["uri"], URI);
-    let methods = process.methods();
+    let methods = process.methods().await;
     let subscribed = methods.iter().filter(|m| *m == "resources/subscribe");
     assert_eq!(subscribed.count(), 1);
 
@@ -88,7 +88,7 @@ async fn watchers_that_come_at_once_share_one_subscription() {
     hears(&mut other).await;
     drop((one, other));
     process.received("resources/unsubscribe").await;
-    let methods = process.methods();
+    let methods = process.methods().await;
     let count = |wanted| methods.iter().filter(|method| *method == wanted).count();
     assert_eq!(count("resources/subscribe"), 1);
     assert_eq!(count("resources/unsubscribe"), 1);
@@ -128,7 +128,7 @@ async fn a_server_without_subscriptions_is_not_asked() {
         let upstream = connected(stdio(&server)).await;
         let fault = watch(&upstream, URI).await.unwrap_err();
         assert!(matches!(fault, Fault::MethodNotFound(_)), "{fault}");
-        let methods = server.process().await.methods();
+        let methods = server.process().await.methods().await;
         assert!(!methods.iter().any(|method| method.contains("subscri")));
     }
 }

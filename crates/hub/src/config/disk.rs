@@ -68,7 +68,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("x");
         fs::write(&file, bytes).unwrap();
-        read(&file).map_err(|problem| problem.what)
+        read(&file).map_err(|problem| problem.what.into())
     }
 
     #[test]
@@ -99,13 +99,13 @@ mod tests {
     fn a_directory_is_a_problem() {
         let directory = tempfile::tempdir().unwrap();
         let problem = read(directory.path()).unwrap_err();
-        assert_eq!(problem.what, "this is a directory, not a file");
+        assert_eq!(&*problem.what, "this is a directory, not a file");
     }
 
     #[cfg(unix)]
     #[test]
     fn a_device_is_not_read() {
         let problem = read(Path::new("/dev/null")).unwrap_err();
-        assert_eq!(problem.what, "this is not a regular file");
+        assert_eq!(&*problem.what, "this is not a regular file");
     }
 }

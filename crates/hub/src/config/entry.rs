@@ -217,7 +217,7 @@ impl ServerEntry {
                 let what = format!("{name:?} is built in, there is nothing to connect to");
                 return Err(self.problem("type", what));
             }
-            Kind::Unsupported(reason) => return Err(self.problem("type", reason.clone())),
+            Kind::Unsupported(reason) => return Err(self.problem("type", reason.as_str())),
         };
         let mut definition = Definition::new(target);
         definition.era = self.era;
@@ -257,19 +257,19 @@ impl ServerEntry {
     ) -> Result<String, ConfigProblem> {
         match value {
             Value::Known(secret) => Ok(secret.expose().to_owned()),
-            Value::Fetched { prefix, source } => match secrets.get(source) {
-                Some(secret) => Ok(format!("{prefix}{}", secret.expose())),
-                None => {
+            Value::Fetched { prefix, source } => {
+                let secret = secrets.get(source).ok_or_else(|| {
                     let what = format!("the secret was not fetched from {source:?}");
-                    Err(self.problem(format!("{group}.{name}"), what))
-                }
-            },
+                    self.problem(format!("{group}.{name}"), what)
+                })?;
+                Ok(format!("{prefix}{}", secret.expose()))
+            }
         }
     }
 
-    fn problem(&self, key: impl Into<String>, what: impl Into<String>) -> ConfigProblem {
+    fn problem(&self, key: impl Into<Box<str>>, what: impl Into<Box<str>>) -> ConfigProblem {
         ConfigProblem::new(&self.source.file, what)
-            .server(&self.name)
+            .server(self.name.as_str())
             .key(key)
     }
 }

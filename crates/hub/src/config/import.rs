@@ -192,7 +192,7 @@ impl Importing<'_> {
         };
         for (name, definition) in servers {
             match Object::parse(&definition) {
-                Ok(definition) => self.server(name, definition, project),
+                Ok(definition) => self.server(name, &definition, project),
                 Err(error) => {
                     let problem = ConfigProblem::new(self.file, error.to_string());
                     self.imported.problems.push(problem.server(name));
@@ -201,7 +201,7 @@ impl Importing<'_> {
         }
     }
 
-    fn server(&mut self, name: String, definition: Object, project: Option<&Path>) {
+    fn server(&mut self, name: String, definition: &Object, project: Option<&Path>) {
         let mut notes = Vec::new();
         let definition = Rules::of(self.client).apply(definition, &mut notes);
         let definition = self.variables.translate(definition, &mut notes);

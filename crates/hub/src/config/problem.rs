@@ -14,13 +14,13 @@ pub struct ConfigProblem {
     /// Where in the file, if the text itself is at fault.
     pub position: Option<Position>,
     /// The server that is at fault, if only one is; it is not loaded. Others are.
-    pub server: Option<String>,
+    pub server: Option<Box<str>>,
     /// The key that is at fault, as a path: `env.TOKEN`.
-    pub key: Option<String>,
+    pub key: Option<Box<str>>,
     /// What is wrong.
-    pub what: String,
+    pub what: Box<str>,
     /// What to do about it.
-    pub advice: Option<String>,
+    pub advice: Option<Box<str>>,
 }
 
 /// A place in a text, counted from 1.
@@ -35,7 +35,7 @@ pub struct Position {
 
 impl ConfigProblem {
     /// `what` is wrong with `file`.
-    pub fn new(file: impl Into<PathBuf>, what: impl Into<String>) -> Self {
+    pub fn new(file: impl Into<PathBuf>, what: impl Into<Box<str>>) -> Self {
         Self {
             file: file.into(),
             position: None,
@@ -55,21 +55,21 @@ impl ConfigProblem {
 
     /// Says which server is at fault.
     #[must_use]
-    pub fn server(mut self, name: impl Into<String>) -> Self {
+    pub fn server(mut self, name: impl Into<Box<str>>) -> Self {
         self.server = Some(name.into());
         self
     }
 
     /// Says which key is at fault.
     #[must_use]
-    pub fn key(mut self, key: impl Into<String>) -> Self {
+    pub fn key(mut self, key: impl Into<Box<str>>) -> Self {
         self.key = Some(key.into());
         self
     }
 
     /// Says what to do.
     #[must_use]
-    pub fn advice(mut self, advice: impl Into<String>) -> Self {
+    pub fn advice(mut self, advice: impl Into<Box<str>>) -> Self {
         self.advice = Some(advice.into());
         self
     }
@@ -89,9 +89,9 @@ impl Position {
     /// The place of the byte at `offset` of `text`.
     pub(super) fn of_offset(text: &str, offset: usize) -> Self {
         let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        let column = before.iter().rev().take_while(|byte| **byte != b'\n');
-        Self::new(line, column.count() + 1)
+        let lines = before.split(|byte| *byte == b'\n');
+        let (line, last) = lines.enumerate().last().unwrap_or_default();
+        Self::new(line + 1, last.len() + 1)
     }
 }
 
@@ -123,9 +123,12 @@ struct OneLine<'a>(&'a Path);
 impl fmt::Display for OneLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.0.to_string_lossy();
-        text.chars().try_for_each(|c| match c.is_control() {
-            true => write!(f, "{}", c.escape_default()),
-            false => write!(f, "{c}"),
+        text.chars().try_for_each(|c| {
+            if c.is_control() {
+                write!(f, "{}", c.escape_default())
+            } else {
+                write!(f, "{c}")
+            }
         })
     }
 }

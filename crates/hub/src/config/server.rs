@@ -91,7 +91,7 @@ impl Reader<'_> {
     /// C23: the type may be left out, if it is clear from what there is.
     fn kind(&mut self, file_variables: Vec<(String, String)>) -> Result<Kind, ConfigProblem> {
         let written: Option<String> = self.optional("type", "a string")?;
-        let (command, url) = (self.fields.contains("command"), self.fields.contains("url"));
+        let (command, url) = (self.has("command"), self.has("url"));
         match (written.as_deref(), command, url) {
             (Some("stdio"), ..) | (None, true, false) => self.stdio(file_variables),
             (Some("http" | "streamable-http" | "streamableHttp"), ..) | (None, false, true) => {

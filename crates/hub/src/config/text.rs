@@ -74,15 +74,13 @@ fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String,
             rest = rest.strip_prefix(before).unwrap_or_default();
             break;
         };
-        match value(inside, lookup)? {
-            Some(value) => expanded.push_str(&value),
-            None => {
-                expanded.push_str("${");
-                // What is inside may hold the start of a variable itself.
-                rest = after;
-                continue;
-            }
-        }
+        let Some(value) = value(inside, lookup)? else {
+            expanded.push_str("${");
+            // What is inside may hold the start of a variable itself.
+            rest = after;
+            continue;
+        };
+        expanded.push_str(&value);
         rest = behind;
     }
     expanded.push_str(rest);

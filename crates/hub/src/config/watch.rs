@@ -40,7 +40,7 @@ pub struct Watcher {
     pending: bool,
     relevant: Arc<Mutex<Relevant>>,
     watched: BTreeSet<PathBuf>,
-    watcher: RecommendedWatcher,
+    system: RecommendedWatcher,
 }
 
 impl Watcher {
@@ -54,7 +54,7 @@ impl Watcher {
     ) -> Result<(Loaded, Self), WatchError> {
         let signal = Arc::new(Notify::new());
         let relevant = Arc::new(Mutex::new(Relevant::default()));
-        let watcher = notify::recommended_watcher(handler(&signal, &relevant))?;
+        let system = notify::recommended_watcher(handler(&signal, &relevant))?;
         let mut watcher = Self {
             locations,
             environment,
@@ -62,7 +62,7 @@ impl Watcher {
             pending: false,
             relevant,
             watched: BTreeSet::new(),
-            watcher,
+            system,
         };
         // Which files there are is known only from reading them.
         let mut loaded = watcher.load().await;
@@ -128,13 +128,13 @@ impl Watcher {
         *self.relevant.lock().unwrap_or_else(PoisonError::into_inner) = relevant;
         for directory in self.watched.difference(&wanted) {
             // It may be gone, and its watch with it.
-            self.watcher.unwatch(directory).ok();
+            self.system.unwatch(directory).ok();
         }
         // A known directory may be another one by now, so it is watched again.
         let watched: BTreeSet<_> = wanted
             .into_iter()
             .filter(|directory| {
-                let watched = self.watcher.watch(directory, RecursiveMode::NonRecursive);
+                let watched = self.system.watch(directory, RecursiveMode::NonRecursive);
                 if let Err(error) = &watched {
                     let directory = directory.display();
                     tracing::warn!(%directory, %error, "cannot watch configuration for changes");

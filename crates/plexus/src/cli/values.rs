@@ -123,7 +123,7 @@ impl From<ServerEra> for plexus_client::Era {
 }
 
 /// A header, in which `${NAME}` stands for an environment variable.
-pub(super) fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+pub(crate) fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text
         .split_once(':')
         .ok_or("a header is written as 'Name: value'")?;

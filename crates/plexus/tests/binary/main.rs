@@ -7,4 +7,6 @@ mod process;
 #[cfg(test)]
 mod stdio;
 #[cfg(test)]
+mod task;
+#[cfg(test)]
 mod usage;

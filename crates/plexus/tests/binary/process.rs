@@ -6,9 +6,13 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 /// Far longer than anything here takes, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Says where the program keeps its data.
+pub(crate) const DATA_DIR: &str = "PLEXUS_DATA_DIR";
 
 /// The program, not started yet, in an environment that sets nothing about it.
 #[expect(
@@ -20,6 +24,8 @@ pub(crate) fn plexus(arguments: &[&str]) -> Command {
     command
         .args(arguments)
         .env_remove("PLEXUS_LOG")
+        .env_remove("BOSSMAN_DB_PATH")
+        .env_remove("CONTEXTGRAPH_DB")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -32,6 +38,8 @@ pub(crate) struct Plexus {
     stdin: Option<ChildStdin>,
     stdout: Receiver<String>,
     stderr: Receiver<String>,
+    /// What it keeps its data in, unless it was told otherwise.
+    _data: TempDir,
 }
 
 /// How the program ended, and what it had left to say.
@@ -48,8 +56,13 @@ impl Plexus {
     }
 
     pub(crate) fn spawn(command: &mut Command) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        if !command.get_envs().any(|(name, _)| name == DATA_DIR) {
+            command.env(DATA_DIR, data.path());
+        }
         let mut child = command.spawn().unwrap();
         Self {
+            _data: data,
             stdin: child.stdin.take(),
             stdout: lines(child.stdout.take()),
             stderr: lines(child.stderr.take()),

@@ -9,9 +9,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use plexus_testkit::server::{Script, Step};
+use plexus_testkit::server::{MARK, Script, Step};
 use serde_json::{Value, json};
 
 type Failure = Box<dyn std::error::Error>;
@@ -32,10 +32,12 @@ fn run() -> Result<(), Failure> {
         return Err("usage: scripted-server ADDRESS SCRIPT".into());
     };
     let script: Script = serde_json::from_str(&script)?;
-    let mut test = TcpStream::connect(address)?;
-    writeln!(test, "{}", std::process::id())?;
+    let test = TcpStream::connect(address)?;
     let directions = BufReader::new(test.try_clone()?);
-    std::thread::spawn(move || follow(directions));
+    let test = Arc::new(Mutex::new(test));
+    report(&test, &std::process::id().to_string());
+    let reporting = Arc::clone(&test);
+    std::thread::spawn(move || follow(directions, &reporting));
 
     for step in &script.start {
         perform(step, &Value::Null);
@@ -43,7 +45,7 @@ fn run() -> Result<(), Failure> {
     let mut times: HashMap<String, usize> = HashMap::new();
     for line in io::stdin().lock().lines() {
         let line = line?;
-        writeln!(test, "{line}")?;
+        report(&test, &line);
         let message: Value = serde_json::from_str(&line)?;
         let method = message.get("method").and_then(Value::as_str);
         let Some(rule) = method.and_then(|method| script.on.get(method)) else {
@@ -58,10 +60,17 @@ fn run() -> Result<(), Failure> {
     Ok(())
 }
 
+/// Tells the test, which may have lost its interest.
+fn report(test: &Mutex<TcpStream>, line: &str) {
+    let mut test = test.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(test.write_all(format!("{line}\n").as_bytes()));
+}
+
 /// Does what the test says while it runs.
-fn follow(directions: BufReader<TcpStream>) {
+fn follow(directions: BufReader<TcpStream>, test: &Mutex<TcpStream>) {
     for line in directions.lines().map_while(Result::ok) {
         match serde_json::from_str(&line) {
+            Ok(Step::Mark) => report(test, &json!(MARK).to_string()),
             Ok(step) => perform(&step, &Value::Null),
             Err(error) => complain(&format!("{error}: {line}")),
         }

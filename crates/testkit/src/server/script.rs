@@ -7,6 +7,9 @@ use serde_json::Value;
 
 use super::Offer;
 
+/// What a program tells its test on [`Step::Mark`].
+pub const MARK: &str = "mark";
+
 /// How a program reacts. What it has no rule for, it leaves unanswered.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -51,6 +54,8 @@ pub enum Step {
     Hang,
     /// Ends with this code.
     Exit(i32),
+    /// Tells the test [`MARK`], after all that it was told before. Only a test can have this done.
+    Mark,
 }
 
 impl Script {

@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 use super::record::Record;
-use super::{Script, Step, built};
+use super::{MARK, Script, Step, built};
 use crate::patience::within;
 
 /// A server that speaks on its standard input and output, as often as it is started.
@@ -96,23 +96,27 @@ impl Process {
         self.received.take("an answer", wanted).await
     }
 
-    /// Every message so far.
-    pub fn all(&self) -> Vec<Value> {
-        self.received.all()
+    /// Every message that the server had read when it last answered, and maybe more.
+    pub async fn all(&self) -> Vec<Value> {
+        if !self.received.is_finished() {
+            self.direct(&Step::Mark).await.ok();
+            self.received.take_or_end(|message| message == MARK).await;
+        }
+        let mut all = self.received.all();
+        all.retain(|message| message != MARK);
+        all
     }
 
-    /// The methods of all messages so far that have one.
-    pub fn methods(&self) -> Vec<String> {
+    /// The methods of these messages, where they have one.
+    pub async fn methods(&self) -> Vec<String> {
         let method = |message: &Value| message["method"].as_str().map(str::to_owned);
-        self.all().iter().filter_map(method).collect()
+        self.all().await.iter().filter_map(method).collect()
     }
 
     /// Has the server do something now.
     pub async fn perform(&self, step: Step) {
-        let line = serde_json::to_string(&step).unwrap_or_default() + "\n";
-        let mut directions = self.directions.lock().await;
-        let written = directions.write_all(line.as_bytes()).await;
-        assert!(written.is_ok(), "the server has ended");
+        let told = self.direct(&step).await;
+        assert!(told.is_ok(), "the server has ended");
     }
 
     /// Sends a message.
@@ -135,6 +139,12 @@ impl Process {
     /// Waits until the process is no more.
     pub async fn ended(&self) {
         self.received.finished("the server to end").await;
+    }
+
+    async fn direct(&self, step: &Step) -> std::io::Result<()> {
+        let line = serde_json::to_string(step).unwrap_or_default() + "\n";
+        let mut directions = self.directions.lock().await;
+        directions.write_all(line.as_bytes()).await
     }
 }
 

@@ -6,7 +6,7 @@ use plexus_store::rusqlite::{self, Connection};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Along, Direction, adjacent};
+use super::{Along, Direction, Neighbour, adjacent};
 use crate::context::error::GraphError;
 use crate::context::graph::Graph;
 use crate::context::index::{Index, Place, Ranking};
@@ -18,6 +18,9 @@ const ATTENUATION: f64 = 0.9;
 /// How many nodes a walk looks around at after each step, the best first: enough for any graph
 /// that a person made, and an end to walks in one that a program made.
 const BREADTH: usize = 200;
+
+/// The same for a search, which has less time.
+const NEARBY: usize = 30;
 
 /// How many links of one node are followed, the strongest first.
 const DEGREE: u32 = 200;
@@ -88,10 +91,25 @@ impl Graph {
                 relation: request.relation,
                 min_weight: request.min_weight,
             };
-            let start = HashMap::from([(request.id.clone(), 1.0)]);
-            let mut nodes = walk(db, &start, &along, request.max_hops.min(5))?;
-            nodes.retain(|node| node.id != request.id);
-            nodes.truncate(usize::try_from(request.max_results).unwrap_or(usize::MAX));
+            let mut excerpts = HashMap::new();
+            let start = Way::from(request.id.clone(), 1.0);
+            let mut ways = walk(vec![start], request.max_hops.min(5), BREADTH, |id| {
+                let neighbours = adjacent(db, id, &along, DEGREE)?;
+                let step = |neighbour: Neighbour| {
+                    excerpts.insert(neighbour.id.clone(), neighbour.excerpt);
+                    (neighbour.id, neighbour.weight)
+                };
+                Ok(neighbours.into_iter().map(step).collect())
+            })?;
+            ways.truncate(usize::try_from(request.max_results).unwrap_or(usize::MAX));
+            let reached = |way: Way| Reached {
+                score: way.score,
+                hops: way.nodes.len() - 1,
+                excerpt: excerpts.remove(&way.end).unwrap_or_default(),
+                id: way.end,
+                path: way.nodes,
+            };
+            let nodes: Vec<Reached> = ways.into_iter().map(reached).collect();
             let count = nodes.len();
             Ok(Traversal { nodes, count })
         })
@@ -107,69 +125,96 @@ pub(in crate::context) fn proximity(
     eligible: &[bool],
     limit: usize,
 ) -> rusqlite::Result<Ranking> {
-    let starts = hits
-        .iter()
-        .filter_map(|&(place, score)| Some((index.document(place)?.id.clone(), f64::from(score))));
-    let reached = walk(db, &starts.collect(), &Along::default(), 2)?;
-    let places = reached.into_iter().filter_map(|node| {
-        let place = index.place(&node.id)?;
+    let start = |&(place, score): &(Place, f32)| {
+        let document = index.document(place)?;
+        Some(Way::from(document.id.clone(), f64::from(score)))
+    };
+    // The index knows which nodes are there, so the links alone are read.
+    let mut links = db.prepare_cached(
+        "SELECT target AS other, weight FROM context_links WHERE source = ?1
+         UNION ALL SELECT source, weight FROM context_links WHERE target = ?1
+         ORDER BY weight DESC, other LIMIT ?2",
+    )?;
+    let starts = hits.iter().filter_map(start).collect();
+    let ways = walk(starts, 2, NEARBY, |id| {
+        let steps = links.query_map((id, DEGREE), |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let is_live = |(id, _): &(String, f64)| index.place(id).is_some();
+        let steps = steps.filter(|step| step.as_ref().map_or(true, is_live));
+        steps.collect()
+    })?;
+    let places = ways.into_iter().filter_map(|way| {
+        let place = index.place(&way.end)?;
         let eligible = eligible.get(place).is_some_and(|&eligible| eligible);
-        (eligible && node.score > 0.0).then_some((place, single(node.score)))
+        (eligible && way.score > 0.0).then_some((place, single(way.score)))
     });
     Ok(index.best(places, limit))
 }
 
-/// What can be reached from `starts` by one to `hops` links, the best scores first. A start counts
-/// only as far as it is reached from another.
+/// A way along links, and what is left of the score at its end.
+#[derive(Debug, Clone)]
+struct Way {
+    end: String,
+    score: f64,
+    /// All nodes on it, both ends included.
+    nodes: Vec<String>,
+}
+
+impl Way {
+    fn from(start: String, score: f64) -> Self {
+        Self {
+            nodes: vec![start.clone()],
+            end: start,
+            score,
+        }
+    }
+
+    fn extended(&self, end: String, weight: f64) -> Self {
+        let mut nodes = self.nodes.clone();
+        nodes.push(end.clone());
+        Self {
+            end,
+            score: self.score * weight * ATTENUATION,
+            nodes,
+        }
+    }
+}
+
+/// The best ways from `starts` to whatever is reached by one to `hops` links, the best first. After
+/// each link, only the `breadth` best ways go on. A start counts only as far as it is reached from
+/// another.
 fn walk(
-    db: &Connection,
-    starts: &HashMap<String, f64>,
-    along: &Along,
+    starts: Vec<Way>,
     hops: u32,
-) -> rusqlite::Result<Vec<Reached>> {
-    let start = |(id, &score): (&String, &f64)| Reached {
-        id: id.clone(),
-        score,
-        hops: 0,
-        path: vec![id.clone()],
-        excerpt: String::new(),
-    };
-    let mut frontier: Vec<Reached> = starts.iter().map(start).collect();
-    let mut best: HashMap<String, Reached> = HashMap::new();
+    breadth: usize,
+    mut steps: impl FnMut(&str) -> rusqlite::Result<Vec<(String, f64)>>,
+) -> rusqlite::Result<Vec<Way>> {
+    let mut frontier = starts;
+    let mut best: HashMap<String, Way> = HashMap::new();
     for _ in 0..hops {
         best_first(&mut frontier);
-        frontier.truncate(BREADTH);
+        frontier.truncate(breadth);
         let mut next = HashMap::new();
-        for from in &frontier {
-            for neighbour in adjacent(db, &from.id, along, DEGREE)? {
-                let score = from.score * neighbour.weight * ATTENUATION;
-                let known = best.get(&neighbour.id);
-                let turns_back = from.path.contains(&neighbour.id);
-                if turns_back || known.is_some_and(|known| known.score >= score) {
+        for way in &frontier {
+            for (end, weight) in steps(&way.end)? {
+                let extended = way.extended(end.clone(), weight);
+                let known = best.get(&end);
+                let turns_back = way.nodes.contains(&end);
+                if turns_back || known.is_some_and(|known| known.score >= extended.score) {
                     continue;
                 }
-                let mut path = from.path.clone();
-                path.push(neighbour.id.clone());
-                let reached = Reached {
-                    id: neighbour.id.clone(),
-                    score,
-                    hops: from.hops + 1,
-                    path,
-                    excerpt: neighbour.excerpt,
-                };
-                best.insert(neighbour.id.clone(), reached.clone());
-                next.insert(neighbour.id, reached);
+                best.insert(end.clone(), extended.clone());
+                next.insert(end, extended);
             }
         }
         frontier = next.into_values().collect();
     }
-    let mut reached: Vec<Reached> = best.into_values().collect();
-    best_first(&mut reached);
-    Ok(reached)
+    let mut ways: Vec<Way> = best.into_values().collect();
+    best_first(&mut ways);
+    Ok(ways)
 }
 
-fn best_first(nodes: &mut [Reached]) {
-    nodes.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.id.cmp(&b.id)));
+fn best_first(ways: &mut [Way]) {
+    ways.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.end.cmp(&b.end)));
 }
 
 #[expect(

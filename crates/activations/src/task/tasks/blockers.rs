@@ -48,7 +48,11 @@ impl Tasks {
 }
 
 impl Change<'_> {
-    fn add_blocker(&mut self, task_id: String, blocked_by_id: String) -> Result<Task, TaskError> {
+    pub(super) fn add_blocker(
+        &mut self,
+        task_id: String,
+        blocked_by_id: String,
+    ) -> Result<Task, TaskError> {
         tables::must_exist(self.db, &task_id)?;
         tables::must_exist(self.db, &blocked_by_id)?;
         if task_id == blocked_by_id {

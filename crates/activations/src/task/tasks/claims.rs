@@ -115,12 +115,12 @@ impl Change<'_> {
                     until: until.clone(),
                 });
             }
-            (Some(_), _) => {}
             (None, _) if task.status != Status::Pending => {
                 let status = task.status;
                 return Err(TaskError::NotClaimable { id, status });
             }
-            (None, _) => {}
+            // Pending, or left behind.
+            _ => {}
         }
         let blockers = open_blockers(self.db, &id)?;
         if !blockers.is_empty() {

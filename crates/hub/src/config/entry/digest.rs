@@ -59,7 +59,9 @@ impl Digest {
                 self.text("command");
                 self.text(command);
                 self.count(args.len());
-                args.iter().for_each(|arg| self.text(arg));
+                for arg in args {
+                    self.text(arg);
+                }
             }
             SecretSource::Keyring { service, account } => {
                 self.text("keyring");
@@ -83,7 +85,9 @@ pub(super) fn of_connection(entry: &ServerEntry) -> Digest {
             digest.text("stdio");
             digest.text(command);
             digest.count(args.len());
-            args.iter().for_each(|arg| digest.text(arg.expanded()));
+            for arg in args {
+                digest.text(arg.expanded());
+            }
             digest.values(env);
             digest.count(usize::from(cwd.is_some()));
             if let Some(cwd) = cwd {

@@ -96,12 +96,12 @@ impl fmt::Debug for ServerEntry {
             .field("name", &self.name)
             .field("source", &self.source)
             .field("definition", &self.shown())
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
 /// The word for an era in a file.
-pub(in crate::config) fn era_name(era: Era) -> &'static str {
+fn era_name(era: Era) -> &'static str {
     match era {
         Era::Handshake => "legacy",
         Era::Stateless => "modern",

@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn comments_and_trailing_commas_are_blanked() {
         let cases = [
-            ("{\"a\": 1, // é\n}", "{\"a\": 1        \n}"),
+            ("{\"a\": 1, // é\n}", "{\"a\": 1       \n}"),
             ("[1, /* x\n */ ]", "[1      \n    ]"),
             (r#"{"a": "// no, \" /* "}"#, r#"{"a": "// no, \" /* "}"#),
             ("[1,,]", "[1, ]"),

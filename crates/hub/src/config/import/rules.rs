@@ -9,12 +9,15 @@ pub(super) struct Rules {
     /// Members that only have another name.
     renamed: &'static [(&'static str, &'static str)],
     /// What a name does not show.
-    special: fn(Object, &mut Vec<String>) -> Object,
+    special: Special,
 }
+
+/// Changes a definition, and notes what its owner should know.
+type Special = fn(Object, &mut Vec<String>) -> Object;
 
 impl Rules {
     pub(super) fn of(client: Client) -> Self {
-        let (renamed, special): (&[_], fn(Object, &mut Vec<String>) -> Object) = match client {
+        let (renamed, special): (&[_], Special) = match client {
             Client::ClaudeCode | Client::ClaudeDesktop => (&[], as_it_is),
             Client::Cursor | Client::VsCode => (&[("envFile", "env_file")], as_it_is),
             Client::Codex => (
@@ -38,7 +41,7 @@ impl Rules {
         Self { renamed, special }
     }
 
-    pub(super) fn apply(&self, definition: Object, notes: &mut Vec<String>) -> Object {
+    pub(super) fn apply(&self, definition: &Object, notes: &mut Vec<String>) -> Object {
         let mut renamed = Object::new();
         for (key, value) in definition.iter() {
             let new = self.renamed.iter().find(|(old, _)| *old == key);
@@ -84,19 +87,25 @@ fn codex(mut definition: Object, _: &mut Vec<String>) -> Object {
         }
         definition.remove("env_http_headers");
     }
-    if let Some(variable) = definition.remove("bearer_token_env_var") {
-        set_reference(&mut headers, "Authorization", "Bearer ", &variable);
+    if let Some(variable) = definition.get("bearer_token_env_var")
+        && variable.kind() == Kind::String
+    {
+        set_reference(&mut headers, "Authorization", "Bearer ", variable);
+        definition.remove("bearer_token_env_var");
     }
     if !headers.is_empty() {
         definition.set("headers", headers.into_raw());
     }
-    if definition
-        .get("enabled")
-        .is_some_and(|raw| raw.as_str() == "false")
-    {
-        definition.set("disabled", literal(&true));
+    match definition.get("enabled").map(Raw::as_str) {
+        Some("false") => {
+            definition.remove("enabled");
+            definition.set("disabled", literal(&true));
+        }
+        Some("true") => {
+            definition.remove("enabled");
+        }
+        _ => {}
     }
-    definition.remove("enabled");
     if let Some(seconds) = definition.get("tool_timeout_sec")
         && let Ok(seconds) = seconds.decode::<f64>()
         && let Ok(timeout) = std::time::Duration::try_from_secs_f64(seconds)

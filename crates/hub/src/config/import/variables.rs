@@ -61,7 +61,7 @@ impl Variables {
             } else if self.client == Client::Gemini
                 && let Some((name, behind)) = bare_name(after)
             {
-                translated.push_str(&format!("${{{name}}}"));
+                translated.extend(["${", name, "}"]);
                 rest = behind;
             } else {
                 translated.push('$');

@@ -48,7 +48,12 @@ impl Reader<'_> {
         raw.map(|raw| self.decoded(key, &raw, expected)).transpose()
     }
 
-    /// `null` is as good as nothing.
+    /// Whether there is something under `key`. `null` is as good as nothing.
+    pub(super) fn has(&self, key: &str) -> bool {
+        let raw = self.fields.get(key);
+        raw.is_some_and(|raw| raw.kind() != Kind::Null)
+    }
+
     pub(super) fn take(&mut self, key: &str) -> Option<Raw> {
         let raw = self.fields.remove(key)?;
         (raw.kind() != Kind::Null).then_some(raw)
@@ -71,7 +76,11 @@ impl Reader<'_> {
         self.problem(key, format!("{expected} is expected, not {found}"))
     }
 
-    pub(super) fn problem(&self, key: impl Into<String>, what: impl Into<String>) -> ConfigProblem {
+    pub(super) fn problem(
+        &self,
+        key: impl Into<Box<str>>,
+        what: impl Into<Box<str>>,
+    ) -> ConfigProblem {
         ConfigProblem::new(&self.surroundings.source.file, what)
             .server(self.name)
             .key(key)

@@ -184,7 +184,7 @@ fn an_environment_file_sets_what_the_entry_does_not() {
     ];
     assert_eq!(env(&entry), expected);
     let entry = server(r#"{"url":"http://x","env_file":".env","headers":{"K":"${B}"}}"#);
-    assert_eq!(entry.definition(&FetchedSecrets::new()).is_ok(), true);
+    assert!(entry.definition(&FetchedSecrets::new()).is_ok());
 }
 
 /// Each is one line that names the key and never a value.

@@ -1,1 +1,155 @@
+use std::fs;
 
+use super::*;
+use crate::config::entry::Scope;
+
+/// The settings of a project and of a user, and what is wrong with them.
+fn loaded(project: Option<&str>, user: Option<&str>) -> (Settings, Vec<String>) {
+    let directory = tempfile::tempdir().unwrap();
+    let files = [
+        (Scope::Project, "project.toml", project),
+        (Scope::User, "user.toml", user),
+    ];
+    let sources = files.map(|(scope, name, text)| {
+        let file = directory.path().join(name);
+        if let Some(text) = text {
+            fs::write(&file, text).unwrap();
+        }
+        Source::new(scope, file)
+    });
+    let mut problems = Vec::new();
+    let settings = load(&sources, &mut problems);
+    let directory = format!("{}/", directory.path().display());
+    let problems = problems
+        .iter()
+        .map(|problem| problem.to_string().replace(&directory, ""));
+    (settings, problems.collect())
+}
+
+const USER: &str = r#"
+[policy]
+mode = "dangerously-skip-permissions"
+rules = [
+  { tool = "mcp__github__*", action = "allow" },
+  { tool = "mcp__*", pattern = "*rm*", action = "ask" },
+]
+
+[serve]
+http = "127.0.0.1:8080"
+sse = true
+path = "/plexus"
+allow_hosts = ["plexus.local"]
+allow_origins = ["https://app.example"]
+
+[hub]
+start = "eager"
+"#;
+
+#[test]
+fn with_no_file_everything_has_a_default() {
+    let (settings, problems) = loaded(None, None);
+    assert_eq!(settings, Settings::default());
+    assert_eq!(settings.policy.mode, Mode::Default);
+    assert_eq!(settings.hub.start, Start::Lazy);
+    assert_eq!(problems, [""; 0]);
+    assert_eq!(loaded(Some(""), Some("")).0, settings);
+}
+
+/// C26, C28, C29
+#[test]
+fn a_user_may_set_everything() {
+    let (settings, problems) = loaded(None, Some(USER));
+    assert_eq!(problems, [""; 0]);
+    let rules: Vec<_> = settings
+        .policy
+        .rules
+        .iter()
+        .map(|rule| (rule.tool.as_str(), rule.pattern.as_deref(), rule.action))
+        .collect();
+    let expected = [
+        ("mcp__github__*", None, Action::Allow),
+        ("mcp__*", Some("*rm*"), Action::Ask),
+    ];
+    assert_eq!(rules, expected);
+    assert_eq!(settings.policy.mode, Mode::DangerouslySkipPermissions);
+    assert_eq!(settings.serve.http, Some("127.0.0.1:8080".parse().unwrap()));
+    assert!(settings.serve.sse);
+    assert_eq!(settings.serve.path.as_deref(), Some("/plexus"));
+    assert_eq!(settings.hub.start, Start::Eager);
+}
+
+/// A project came from somebody else.
+#[test]
+fn a_project_may_only_be_stricter() {
+    let project = r#"
+        hub.start = "lazy"
+        policy.mode = "dont-ask"
+        policy.rules = [{ tool = "*delete*", action = "deny" }]
+    "#;
+    let (settings, problems) = loaded(Some(project), Some(USER));
+    assert_eq!(problems, [""; 0]);
+    assert_eq!(settings.policy.mode, Mode::DontAsk);
+    assert_eq!(settings.policy.rules[0].tool, "*delete*");
+    assert!(settings.policy.rules[0].file.ends_with("project.toml"));
+    assert_eq!(settings.policy.rules.len(), 3);
+    assert_eq!(settings.hub.start, Start::Lazy);
+
+    let (settings, problems) = loaded(Some(USER), None);
+    let expected = [
+        "project.toml: policy.rules: a project cannot allow \"mcp__github__*\" by itself; put it into your own plexus.toml",
+        "project.toml: policy.mode: a project cannot skip permissions by itself; put it into your own plexus.toml",
+        "project.toml: serve: a project does not decide how Plexus can be reached; put it into your own plexus.toml",
+    ];
+    assert_eq!(problems, expected);
+    assert_eq!(settings.policy.mode, Mode::Default);
+    assert_eq!(settings.policy.rules.len(), 1);
+    assert_eq!(settings.serve, Serve::default());
+}
+
+/// A file that is not understood may have forbidden anything.
+#[test]
+fn a_broken_file_allows_nothing() {
+    let cases = [
+        ("[policy]\nmod = \"x\"", "user.toml:2:1: ", "`mod`"),
+        ("[policies]", "user.toml:1:2: ", "`policies`"),
+        ("[serve]\nsse = \"yes\"", "user.toml:2:7: sse: ", "boolean"),
+        (
+            "[hub]\nstart = \"soon\"",
+            "user.toml:2:9: start: ",
+            "`soon`",
+        ),
+        ("[hub\n", "user.toml:1:5: ", ""),
+        (
+            "policy.rules = [{ tool = \"x\" }]",
+            "user.toml:1:17: ",
+            "`action`",
+        ),
+        (
+            "policy.rules = [{ tool = \"[\", action = \"ask\" }]",
+            "user.toml: policy.rules[0].tool: ",
+            "[",
+        ),
+        (
+            "serve.http = \"nowhere\"",
+            "user.toml:1:14: serve.http: ",
+            "",
+        ),
+    ];
+    for (text, start, words) in cases {
+        let (settings, problems) = loaded(None, Some(text));
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        let problem = &problems[0];
+        assert!(problem.starts_with(start), "{problem}");
+        assert!(problem.contains(words), "{problem}");
+        assert_eq!(problem.lines().count(), 1, "{problem}");
+        assert_eq!(settings.policy.mode, Mode::DontAsk, "{problem}");
+    }
+}
+
+#[test]
+fn a_broken_project_does_not_undo_the_user() {
+    let (settings, problems) = loaded(Some("["), Some(USER));
+    assert_eq!(problems.len(), 1);
+    assert_eq!(settings.policy.mode, Mode::DontAsk);
+    assert_eq!(settings.policy.rules.len(), 2);
+}

@@ -1,0 +1,36 @@
+//! A server that is named on the command line.
+
+use anyhow::Context;
+use http::{HeaderName, HeaderValue};
+use plexus_client::{ClientCapabilities, Definition, Era, HttpTarget, Program, Target};
+use plexus_service::Raw;
+
+/// What a legacy server is told that its clients can do. Whether the client at hand can is seen
+/// when the server asks.
+const EVERYTHING: &str = r#"{"roots":{},"sampling":{},"elicitation":{"form":{},"url":{}}}"#;
+
+/// Whether `word` is an address, and no program.
+pub(crate) fn is_address(word: &str) -> bool {
+    word.starts_with("http://") || word.starts_with("https://")
+}
+
+/// The server that `words` name: its address, or its program and the program's arguments.
+pub(crate) fn definition(
+    words: &[String],
+    headers: &[(HeaderName, HeaderValue)],
+    era: Option<Era>,
+) -> anyhow::Result<Definition> {
+    let (first, rest) = words.split_first().context("no server is named")?;
+    let target = if is_address(first) {
+        let mut target = HttpTarget::new(first.parse().context("this is no address")?);
+        target.headers.extend(headers.iter().cloned());
+        Target::Http(target)
+    } else {
+        Target::Stdio(Program::new(first.clone()).args(rest.iter().cloned()))
+    };
+    let mut definition = Definition::new(target);
+    definition.era = era;
+    let everything = Raw::parse(EVERYTHING.into(), &definition.limits)?;
+    definition.capabilities = ClientCapabilities::from_raw(&everything)?;
+    Ok(definition)
+}

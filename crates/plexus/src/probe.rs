@@ -1,0 +1,145 @@
+//! `plexus probe`: what is this server?
+
+mod args;
+mod findings;
+mod quoted;
+mod text;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use plexus_client::{Era, Report, ServerFacts, Target, Upstream};
+use plexus_service::{Call, EventSender, Peer, Principal, Section, Service};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use args::{EXAMPLES, ProbeArgs};
+use findings::{Findings, Latency, NotConnected};
+
+use crate::serve;
+use crate::signals::Signals;
+
+/// How often the server is asked something small.
+const ROUND_TRIPS: usize = 5;
+
+/// Connects to the server, says what it is, and leaves it. The exit code says whether it could be
+/// connected.
+pub(crate) fn run(arguments: &ProbeArgs) -> anyhow::Result<ExitCode> {
+    serve::on_runtime(async {
+        let mut signals = Signals::take().context("cannot wait for signals")?;
+        tokio::select! {
+            ended = probe(arguments) => ended,
+            signal = signals.next() => Ok(signal.exit_code()),
+        }
+    })
+}
+
+async fn probe(arguments: &ProbeArgs) -> anyhow::Result<ExitCode> {
+    let definition = arguments.definition()?;
+    let server = address(&definition.target);
+    let patience = definition.timeouts.connect;
+    let capabilities = definition.capabilities.clone();
+    let upstream = Upstream::new(definition);
+    let started = Instant::now();
+    if let Err(error) = upstream.connect().await {
+        if arguments.json {
+            let status = upstream.status().borrow().clone();
+            print(&NotConnected::new(server, &status).to_json()?)?;
+        }
+        return Err(error).context("the server is not connected");
+    }
+    let connect = started.elapsed();
+    let findings = match upstream.report() {
+        Some(Report { facts, .. }) => {
+            let peer = Peer::new(facts.revision, capabilities, None, Principal::anonymous());
+            let latency = measure(&upstream, &Arc::new(peer), &facts, connect, patience).await;
+            Findings::of(&upstream, server, latency)
+        }
+        None => None,
+    };
+    upstream.disconnect().await;
+    let findings = findings.context("the server was lost while it was looked at")?;
+    let said = if arguments.json {
+        findings.to_json()?
+    } else {
+        text::rendered(&findings)
+    };
+    print(&said)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The server as it is shown: without what may be a secret in its address.
+fn address(target: &Target) -> String {
+    match target {
+        Target::Stdio(program) => program.to_string(),
+        Target::Http(http) | Target::Sse(http) => {
+            let scheme = http.url.scheme_str().unwrap_or_default();
+            let host = http.url.host().unwrap_or_default();
+            let port = http.url.port().map(|port| format!(":{port}"));
+            let port = port.unwrap_or_default();
+            format!("{scheme}://{host}{port}{}", http.url.path())
+        }
+        _ => String::new(),
+    }
+}
+
+/// How long the server takes to answer.
+async fn measure(
+    upstream: &Upstream,
+    peer: &Arc<Peer>,
+    facts: &ServerFacts,
+    connect: Duration,
+    patience: Duration,
+) -> Latency {
+    let time = async |method: &'static str| {
+        let (events, _) = EventSender::channel(Arc::clone(peer), false, None);
+        let call = Call::new(method, None, events, CancellationToken::new());
+        let started = Instant::now();
+        let answered = tokio::time::timeout(patience, upstream.call(call)).await;
+        matches!(answered, Ok(Ok(_))).then(|| started.elapsed())
+    };
+    let list = match facts.capabilities.tools {
+        Some(_) => time("tools/list").await,
+        None => None,
+    };
+    // The smallest question of each era.
+    let smallest = match facts.revision.era() {
+        Era::Stateless => "server/discover",
+        Era::Handshake => "ping",
+    };
+    let mut round_trips = Vec::with_capacity(ROUND_TRIPS);
+    for _ in 0..ROUND_TRIPS {
+        match time(smallest).await {
+            Some(time) => round_trips.push(time),
+            None => break,
+        }
+    }
+    round_trips.sort_unstable();
+    let median = round_trips.get(round_trips.len() / 2).copied();
+    Latency::new(connect, list, smallest, median)
+}
+
+/// Whoever closed the pipe has read enough.
+fn print(text: &str) -> anyhow::Result<()> {
+    match writeln!(io::stdout(), "{text}") {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// The list's name, in the plural unless there is one.
+fn noun(section: Section, count: usize) -> &'static str {
+    match (section, count) {
+        (Section::Tools, 1) => "tool",
+        (Section::Tools, _) => "tools",
+        (Section::Resources, 1) => "resource",
+        (Section::Resources, _) => "resources",
+        (Section::Templates, 1) => "resource template",
+        (Section::Templates, _) => "resource templates",
+        (Section::Prompts, 1) => "prompt",
+        (Section::Prompts, _) => "prompts",
+    }
+}

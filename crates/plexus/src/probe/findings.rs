@@ -1,0 +1,257 @@
+//! What was found out about a server.
+
+use std::time::Duration;
+
+use plexus_client::{Era, Misdeeds, Oddity, Quirk, Report, Status, Upstream};
+use plexus_service::{Raw, Section, Service};
+use serde::Serialize;
+
+use super::noun;
+use super::quoted::printable;
+
+/// A server that was connected.
+#[derive(Debug, Serialize)]
+pub(super) struct Findings {
+    pub(super) server: String,
+    connected: bool,
+    pub(super) transport: &'static str,
+    pub(super) era: &'static str,
+    pub(super) revision: &'static str,
+    /// What it says it speaks.
+    pub(super) versions: Vec<String>,
+    pub(super) identity: Identity,
+    pub(super) capabilities: Raw,
+    pub(super) instructions: Option<String>,
+    pub(super) counts: Counts,
+    pub(super) latency_ms: Latency,
+    pub(super) quirks: Vec<Finding>,
+    pub(super) quarantined: Vec<Apart>,
+    pub(super) violations: Vec<Finding>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Identity {
+    pub(super) name: String,
+    pub(super) version: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Counts {
+    pub(super) tools: usize,
+    pub(super) resources: usize,
+    pub(super) resource_templates: usize,
+    pub(super) prompts: usize,
+}
+
+/// How long things took, in milliseconds.
+#[derive(Debug, Serialize)]
+pub(super) struct Latency {
+    /// Until it was connected and listed.
+    pub(super) connect: f64,
+    /// The first page of its tools.
+    pub(super) list: Option<f64>,
+    /// The question whose answer was timed.
+    pub(super) round_trip_method: &'static str,
+    /// The median of a few.
+    pub(super) round_trip: Option<f64>,
+}
+
+/// Something worth knowing.
+#[derive(Debug, Serialize)]
+pub(super) struct Finding {
+    /// What it is, for programs.
+    kind: &'static str,
+    /// What it is, for people.
+    pub(super) message: String,
+}
+
+/// An entry of a list that is not shown.
+#[derive(Debug, Serialize)]
+pub(super) struct Apart {
+    pub(super) list: &'static str,
+    pub(super) name: String,
+    pub(super) reason: String,
+}
+
+/// A server that was not.
+#[derive(Debug, Serialize)]
+pub(super) struct NotConnected {
+    server: String,
+    connected: bool,
+    state: &'static str,
+    reason: Option<String>,
+}
+
+impl Findings {
+    /// What is known of `upstream`, if it is still connected.
+    pub(super) fn of(upstream: &Upstream, server: String, latency_ms: Latency) -> Option<Self> {
+        let Report {
+            facts,
+            quirks,
+            quarantined,
+            oddities,
+            misdeeds,
+            ..
+        } = upstream.report()?;
+        let offered = upstream.catalogue().borrow().clone();
+        let count = |section| offered.list(section).entries().len();
+        let is_address = crate::named::is_address(&server);
+        let transport = match (is_address, quirks.contains(&Quirk::SseOnly)) {
+            (false, _) => "stdio",
+            (true, false) => "http",
+            (true, true) => "sse",
+        };
+        let apart = quarantined.into_iter().map(|entry| Apart {
+            list: noun(entry.section, 2),
+            name: entry.name,
+            reason: entry.reason,
+        });
+        let mut violations: Vec<_> = oddities.iter().map(odd).collect();
+        violations.extend(misdone(&misdeeds));
+        Some(Self {
+            server,
+            connected: true,
+            transport,
+            era: match facts.revision.era() {
+                Era::Handshake => "legacy",
+                Era::Stateless => "modern",
+            },
+            revision: facts.revision.as_str(),
+            versions: facts.versions,
+            identity: Identity {
+                name: facts.identity.name,
+                version: facts.identity.version,
+            },
+            capabilities: facts.capabilities.to_raw(facts.revision.features()),
+            instructions: facts.instructions,
+            counts: Counts {
+                tools: count(Section::Tools),
+                resources: count(Section::Resources),
+                resource_templates: count(Section::Templates),
+                prompts: count(Section::Prompts),
+            },
+            latency_ms,
+            quirks: quirks.iter().map(quirk).collect(),
+            quarantined: apart.collect(),
+            violations,
+        })
+    }
+
+    pub(super) fn to_json(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(self)
+    }
+}
+
+impl NotConnected {
+    pub(super) fn new(server: String, status: &Status) -> Self {
+        Self {
+            server,
+            connected: false,
+            state: status.state.as_str(),
+            reason: status.reason.clone(),
+        }
+    }
+
+    pub(super) fn to_json(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(self)
+    }
+}
+
+impl Latency {
+    pub(super) fn new(
+        connect: Duration,
+        list: Option<Duration>,
+        round_trip_method: &'static str,
+        round_trip: Option<Duration>,
+    ) -> Self {
+        // No clock here is better than a hundredth.
+        let milliseconds = |time: Duration| (time.as_secs_f64() * 100_000.0).round() / 100.0;
+        Self {
+            connect: milliseconds(connect),
+            list: list.map(milliseconds),
+            round_trip_method,
+            round_trip: round_trip.map(milliseconds),
+        }
+    }
+}
+
+fn quirk(quirk: &Quirk) -> Finding {
+    let (kind, message) = match quirk {
+        Quirk::SilentToDiscover => (
+            "silent-to-discover",
+            "it did not answer server/discover, which costs seconds at every start".to_owned(),
+        ),
+        Quirk::EndsOnDiscover => (
+            "ends-on-discover",
+            "it ended when it was sent server/discover, and was started again".to_owned(),
+        ),
+        Quirk::RefusesDiscover { code } => (
+            "refuses-discover",
+            format!("it answered server/discover with error {code}, as servers of its era do"),
+        ),
+        Quirk::SseOnly => (
+            "sse-only",
+            "it speaks HTTP+SSE of 2024-11-05 only".to_owned(),
+        ),
+        other => ("other", format!("{other:?}")),
+    };
+    Finding { kind, message }
+}
+
+fn odd(oddity: &Oddity) -> Finding {
+    let (kind, message) = match oddity {
+        Oddity::Unlisted { section, reason } => (
+            "unlisted",
+            format!("its {} cannot be listed: {reason}", noun(*section, 2)),
+        ),
+        Oddity::Endless(section) => (
+            "endless-list",
+            format!("its list of {} has no end", noun(*section, 2)),
+        ),
+        Oddity::Circular(section) => (
+            "circular-list",
+            format!("its list of {} leads back to itself", noun(*section, 2)),
+        ),
+        other => ("other", format!("{other:?}")),
+    };
+    Finding { kind, message }
+}
+
+fn misdone(misdeeds: &Misdeeds) -> impl Iterator<Item = Finding> {
+    let last = misdeeds.last_junk.as_deref().map(printable);
+    let last = last.map_or_else(String::new, |last| format!("; the last junk was: {last}"));
+    let counted = [
+        (
+            misdeeds.not_json,
+            "not-json",
+            format!("lines on its output were no JSON{last}"),
+        ),
+        (
+            misdeeds.not_a_message,
+            "not-a-message",
+            format!("times it sent JSON that is no message{last}"),
+        ),
+        (
+            misdeeds.too_long,
+            "too-long",
+            "messages were longer than is taken".to_owned(),
+        ),
+        (
+            misdeeds.unknown_answers,
+            "unknown-answer",
+            "answers were to no request".to_owned(),
+        ),
+        (
+            misdeeds.dropped,
+            "flood",
+            "notifications came faster than they could be taken".to_owned(),
+        ),
+    ];
+    counted
+        .into_iter()
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, kind, what)| Finding {
+            kind,
+            message: format!("{count} {what}"),
+        })
+}

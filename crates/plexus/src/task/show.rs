@@ -1,0 +1,72 @@
+//! Tasks on a terminal.
+
+use std::collections::HashMap;
+
+use plexus_activations::task::{Status, Task};
+
+/// One task in one line.
+pub(super) fn line(task: &Task) -> String {
+    let waiting = match task.blocked_by.len() {
+        0 => String::new(),
+        1 => ", after 1 other".to_owned(),
+        many => format!(", after {many} others"),
+    };
+    let claimed = task
+        .claimed_by
+        .as_deref()
+        .map_or_else(String::new, |owner| {
+            format!(", claimed by {}", harmless(owner))
+        });
+    format!(
+        "{} {}  {}  (priority {}{waiting}{claimed})\n",
+        mark(task.status),
+        task.id,
+        harmless(&task.description),
+        task.priority,
+    )
+}
+
+/// All tasks, each with its parts below it, first things first.
+pub(super) fn tree(tasks: &[Task]) -> String {
+    let mut parts: HashMap<Option<&str>, Vec<&Task>> = HashMap::new();
+    for task in tasks {
+        parts
+            .entry(task.parent_id.as_deref())
+            .or_default()
+            .push(task);
+    }
+    for siblings in parts.values_mut() {
+        // The last is taken first.
+        siblings.sort_by_key(|task| std::cmp::Reverse((task.priority, &task.created_at, &task.id)));
+    }
+    let mut shown = String::new();
+    // No recursion, since nothing limits how deep tasks are nested.
+    let mut open = vec![parts.remove(&None).unwrap_or_default()];
+    while let Some(siblings) = open.last_mut() {
+        let Some(task) = siblings.pop() else {
+            open.pop();
+            continue;
+        };
+        shown += &"  ".repeat(open.len() - 1);
+        shown += &line(task);
+        if let Some(below) = parts.remove(&Some(task.id.as_str())) {
+            open.push(below);
+        }
+    }
+    shown
+}
+
+fn mark(status: Status) -> &'static str {
+    match status {
+        Status::Pending => "[ ]",
+        Status::InProgress => "[>]",
+        Status::Completed => "[x]",
+        Status::Failed => "[!]",
+    }
+}
+
+/// What agents write must not reach the terminal as commands, nor make two lines of one.
+fn harmless(text: &str) -> String {
+    let space_for_control = |c: char| if c.is_control() { ' ' } else { c };
+    text.trim().chars().map(space_for_control).collect()
+}
