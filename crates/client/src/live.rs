@@ -132,6 +132,11 @@ impl Live {
         self.rpc.close().await;
     }
 
+    /// Stops listening; the connection ends with the last call that uses it.
+    pub(crate) fn retire(&self) {
+        self.over.cancel();
+    }
+
     /// Ends the connection without waiting for it.
     pub(crate) fn stop(&self) {
         self.over.cancel();

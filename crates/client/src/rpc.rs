@@ -128,7 +128,6 @@ enum Command {
     },
     Send(Message, Option<oneshot::Sender<()>>),
     With(Box<dyn FnOnce(&Link) + Send>),
-    Close(oneshot::Sender<()>),
 }
 
 /// Requests that nobody waits for any more, to be taken up by the connection's task. Bounded by the
@@ -210,6 +209,7 @@ impl Rpc {
             pending: HashMap::new(),
             outbox: VecDeque::new(),
             given_up: VecDeque::new(),
+            asked: HashMap::new(),
             abandoned: Arc::clone(&rpc.abandoned),
             misdeeds: Arc::clone(&rpc.misdeeds),
             stop: rpc.stop.clone(),
@@ -296,10 +296,8 @@ impl Rpc {
 
     /// Ends the connection properly.
     pub(crate) async fn close(&self) {
-        let (done, closed) = oneshot::channel();
-        if self.commands.send(Command::Close(done)).await.is_ok() {
-            drop(closed.await);
-        }
+        self.stop();
+        self.ending.ended.cancelled().await;
     }
 
     /// Ends the connection without waiting for it.
@@ -334,6 +332,8 @@ struct Driver {
     link: Link,
     stray: mpsc::Sender<Update>,
     pending: HashMap<Number, Pending>,
+    /// To which requests the server's questions were put.
+    asked: HashMap<Id, Number>,
     /// Answers to these may still come.
     given_up: VecDeque<Number>,
     /// Waits for the server to read.
@@ -354,7 +354,6 @@ impl Driver {
         let abandoned = Arc::clone(&self.abandoned);
         let stop = self.stop.clone();
         let closed = |why: &str| LinkError::Closed(why.to_owned());
-        let mut closing = None;
         let error = loop {
             // No branch waits for the server to read, and none goes first: a server that floods us
             // or does not read can be called, cancelled and ended like any other.
@@ -368,10 +367,6 @@ impl Driver {
                 () = abandoned.changed.notified() => self.cancel_abandoned(),
                 () = self.link.room(), if !self.outbox.is_empty() => self.send_outbox(),
                 order = orders.recv(), if self.outbox.len() < QUEUE => match order {
-                    Some(Command::Close(done)) => {
-                        closing = Some(done);
-                        break closed("the connection was closed");
-                    }
                     Some(order) => self.order(order),
                     // Nobody is left to use the connection.
                     None => break closed("the connection was dropped"),
@@ -382,7 +377,6 @@ impl Driver {
         drop(incoming);
         drop(orders);
         self.ended(error).await;
-        drop(closing);
     }
 
     fn order(&mut self, order: Command) {
@@ -432,7 +426,6 @@ impl Driver {
                 self.post(outgoing);
             }
             Command::With(action) => action(&self.link),
-            Command::Close(_) => {}
         }
     }
 
@@ -480,6 +473,11 @@ impl Driver {
     fn meant(&self, notification: &Notification) -> Option<Number> {
         let params = notification.params.as_ref();
         match &*notification.method {
+            // A question is withdrawn from whom it was put to.
+            method::CANCELLED => {
+                let params: CancelledParams = params?.decode().ok()?;
+                self.asked.get(&params.request_id).copied()
+            }
             method::PROGRESS => {
                 let params: ProgressParams = params?.decode().ok()?;
                 params.progress_token.as_i64()
@@ -517,6 +515,9 @@ impl Driver {
     }
 
     fn update(&mut self, number: Option<Number>, update: Update) {
+        if let (Update::Request(request), Some(number)) = (&update, number) {
+            self.asked.insert(request.id.clone(), number);
+        }
         let pending = number.and_then(|number| self.pending.get(&number));
         let refused = match (pending, number) {
             (Some(pending), _) => pending.updates.try_send(update),
@@ -560,6 +561,7 @@ impl Driver {
     /// The one way out of the table of requests.
     fn finish(&mut self, number: Number, outcome: Result<Raw, RpcFailure>) {
         if let Some(pending) = self.pending.remove(&number) {
+            self.asked.retain(|_, of| *of != number);
             // Whoever asked may not want to know any more.
             drop(pending.answer.send(outcome));
         }
@@ -571,6 +573,7 @@ impl Driver {
             let Some(pending) = self.pending.remove(&number) else {
                 continue;
             };
+            self.asked.retain(|_, of| *of != number);
             if self.given_up.len() >= GIVEN_UP {
                 self.given_up.pop_front();
             }

@@ -209,8 +209,9 @@ impl Upstream {
                 _ => None,
             }
         };
+        // Calls that it still has are let finish: each finds out for itself that it is lost.
         if let Some(live) = mine {
-            live.close().await;
+            live.retire();
         }
         self.connect().await
     }

@@ -15,6 +15,7 @@ pub(crate) use values::{Era, LogLevel, Profile, ServerEra, parse_header};
 use values::{parse_address, parse_path};
 
 use crate::probe::{self, ProbeArgs};
+use crate::memory::{self, MemoryArgs};
 use crate::task::{self, TaskArgs};
 
 const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4445);
@@ -23,7 +24,8 @@ const EXAMPLES: &str = "\
 Examples:
   plexus serve                        Serve HTTP at http://127.0.0.1:4445/mcp
   plexus serve --stdio                Serve the client that starts this process
-  plexus serve --http 127.0.0.1:0     Serve HTTP on a port that the system chooses";
+  plexus serve --http 127.0.0.1:0     Serve HTTP on a port that the system chooses
+  plexus probe mcp-server-git         Say what this MCP server is";
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
@@ -43,7 +45,7 @@ Examples:
     plexus bridge --http 127.0.0.1:8080 -- npx -y @modelcontextprotocol/server-memory
 
   Let a client that only starts programs use a remote server:
-    plexus bridge --stdio https://example.com/mcp --header 'Authorization: Bearer ${TOKEN}'
+    plexus bridge --stdio --header 'Authorization: Bearer ${TOKEN}' https://example.com/mcp
 
   Give a server of the handshake era to clients of 2026-07-28, and the other way round:
     plexus bridge --stdio -- mcp-server-git --repository .";
@@ -96,6 +98,11 @@ pub(crate) enum Command {
     /// It is the list that the built-in tools work on.
     #[command(after_help = task::EXAMPLES)]
     Task(TaskArgs),
+    /// Remember texts by name, and find them again.
+    ///
+    /// They are what the built-in tools of the context graph remember.
+    #[command(after_help = memory::EXAMPLES)]
+    Memory(MemoryArgs),
     /// Print a script that completes this command line in a shell.
     Completions {
         /// The shell to write it for.

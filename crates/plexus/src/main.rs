@@ -5,6 +5,7 @@ mod bridge;
 mod cli;
 mod data;
 mod logs;
+mod memory;
 mod named;
 mod probe;
 mod serve;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         }
         Ok(Command::Probe(arguments)) => probe::run(&arguments),
         Ok(Command::Task(arguments)) => task::run(arguments),
+        Ok(Command::Memory(arguments)) => memory::run(arguments),
         Ok(Command::Completions { shell }) => completions(shell),
         Err(usage) => {
             // Help and version come this way too. Whoever closed the pipe has read enough.

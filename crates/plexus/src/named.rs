@@ -1,6 +1,6 @@
 //! A server that is named on the command line.
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use http::{HeaderName, HeaderValue};
 use plexus_client::{ClientCapabilities, Definition, Era, HttpTarget, Program, Target};
 use plexus_service::Raw;
@@ -22,6 +22,9 @@ pub(crate) fn definition(
 ) -> anyhow::Result<Definition> {
     let (first, rest) = words.split_first().context("no server is named")?;
     let target = if is_address(first) {
+        if let Some(extra) = rest.first() {
+            bail!("an address takes no arguments, and options come before it; what is {extra}?");
+        }
         let mut target = HttpTarget::new(first.parse().context("this is no address")?);
         target.headers.extend(headers.iter().cloned());
         Target::Http(target)

@@ -54,6 +54,14 @@ impl Link {
         if self.source == self.target {
             return invalid("a link", "between two different nodes");
         }
+        let is_letter = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '_');
+        let begins_well = self.relation.starts_with(|c: char| c.is_ascii_lowercase());
+        if !begins_well || self.relation.len() > 64 || !self.relation.chars().all(is_letter) {
+            return invalid(
+                "relation",
+                "1 to 64 of a-z, 0-9 and _, beginning with a letter",
+            );
+        }
         if !(0.0..=1.0).contains(&self.weight) {
             return invalid("weight", "from 0 to 1");
         }

@@ -176,6 +176,10 @@ async fn a_link_needs_two_different_nodes_that_are_there() {
         error.to_string(),
         "a link must be between two different nodes"
     );
+    for relation in ["", "Calls", "1st", "has space", &"x".repeat(65)] {
+        let error = failure(link(&a, relation, &b, 1.0)).await;
+        assert!(matches!(error, GraphError::Invalid { .. }), "{relation}");
+    }
     for weight in [-0.1, 1.5, f64::NAN] {
         let error = failure(link(&a, "calls", &b, weight)).await;
         assert!(matches!(error, GraphError::Invalid { .. }), "{weight}");

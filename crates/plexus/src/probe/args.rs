@@ -16,7 +16,7 @@ Examples:
     plexus probe npx -y @modelcontextprotocol/server-memory
 
   What does this address speak, and how fast is it?
-    plexus probe https://example.com/mcp --header 'Authorization: Bearer ${TOKEN}'
+    plexus probe --header 'Authorization: Bearer ${TOKEN}' https://example.com/mcp
 
   Which tools are not shown, for a script:
     plexus probe --json -- mcp-server-git --repository . | jq '.quarantined'
@@ -50,7 +50,7 @@ pub(crate) struct ProbeArgs {
 
     /// The server: its address, or the program to start with its arguments.
     ///
-    /// Options of this command come before the program; after an address they may also follow.
+    /// Options of this command come first: what follows is the server's.
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -71,11 +71,6 @@ impl ProbeArgs {
             .server
             .first()
             .is_some_and(|word| named::is_address(word));
-        if is_address && let [_, extra, ..] = &*self.server {
-            return Err(usage(format!(
-                "an address takes no arguments, but there is {extra}"
-            )));
-        }
         if !is_address && !self.header.is_empty() {
             let message = "--header is about HTTP, but the server is a program";
             return Err(usage(message.to_owned()));

@@ -219,39 +219,44 @@ fn odd(oddity: &Oddity) -> Finding {
 
 fn misdone(misdeeds: &Misdeeds) -> impl Iterator<Item = Finding> {
     let last = misdeeds.last_junk.as_deref().map(printable);
-    let last = last.map_or_else(String::new, |last| format!("; the last junk was: {last}"));
+    let last = last.map_or_else(String::new, |last| {
+        format!(", the last junk being {last:?}")
+    });
     let counted = [
         (
             misdeeds.not_json,
             "not-json",
-            format!("lines on its output were no JSON{last}"),
+            "lines on its output that are no JSON",
+            last.as_str(),
         ),
         (
             misdeeds.not_a_message,
             "not-a-message",
-            format!("times it sent JSON that is no message{last}"),
+            "JSON that is no message",
+            last.as_str(),
         ),
         (
             misdeeds.too_long,
             "too-long",
-            "messages were longer than is taken".to_owned(),
+            "messages longer than is taken",
+            "",
         ),
         (
             misdeeds.unknown_answers,
             "unknown-answer",
-            "answers were to no request".to_owned(),
+            "answers to no request",
+            "",
         ),
         (
             misdeeds.dropped,
             "flood",
-            "notifications came faster than they could be taken".to_owned(),
+            "notifications that came too fast to be taken",
+            "",
         ),
     ];
-    counted
-        .into_iter()
-        .filter(|(count, ..)| *count > 0)
-        .map(|(count, kind, what)| Finding {
-            kind,
-            message: format!("{count} {what}"),
-        })
+    let seen = counted.map(|(count, kind, what, last)| {
+        let message = format!("{what}: {count}{last}");
+        (count > 0).then_some(Finding { kind, message })
+    });
+    seen.into_iter().flatten()
 }

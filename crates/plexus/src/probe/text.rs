@@ -29,8 +29,8 @@ pub(super) fn rendered(findings: &Findings) -> String {
             "speaks",
             &format!("{} ({}) over {over}", findings.revision, findings.era),
         ),
-        row("offers", &printable(&findings.versions.join(", "))),
-        row("can", &capabilities(findings)),
+        row("versions", &printable(&findings.versions.join(", "))),
+        row("capabilities", &capabilities(findings)),
         row("lists", &counts(findings)),
         row("latency", &latency(&findings.latency_ms)),
     ];

@@ -3,6 +3,10 @@
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod memory;
+#[cfg(test)]
+mod probe;
+#[cfg(test)]
 mod process;
 #[cfg(test)]
 mod stdio;

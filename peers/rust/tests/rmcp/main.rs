@@ -40,8 +40,8 @@ macro_rules! walks {
                 let version = ProtocolVersion::$version;
                 let (peer, inbox) = Peer::new(version.clone());
                 let transport = TokioChildProcess::new(server_on_a_pipe()).unwrap();
-                let client = peer.serve_with_lifecycle(transport, lifecycle(&version));
-                let client = within("the handshake", client).await.unwrap();
+                let handshake = peer.serve_with_lifecycle(transport, lifecycle(&version));
+                let client = within("the handshake", Box::pin(handshake)).await.unwrap();
                 walk(client, version, inbox).await;
             }
 
@@ -51,8 +51,8 @@ macro_rules! walks {
                 let (peer, inbox) = Peer::new(version.clone());
                 let server = Listening::start(server(), &["--http", "127.0.0.1:0"]).await;
                 let transport = StreamableHttpClientTransport::from_uri(server.url());
-                let client = peer.serve_with_lifecycle(transport, lifecycle(&version));
-                let client = within("the handshake", client).await.unwrap();
+                let handshake = peer.serve_with_lifecycle(transport, lifecycle(&version));
+                let client = within("the handshake", Box::pin(handshake)).await.unwrap();
                 walk(client, version, inbox).await;
             }
         )*
@@ -76,8 +76,8 @@ async fn the_newest_era_is_found() {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: None,
     };
-    let client = within("the probe", peer.serve_with_lifecycle(transport, auto)).await;
-    let client = client.unwrap();
+    let probe = Box::pin(peer.serve_with_lifecycle(transport, auto));
+    let client = within("the probe", probe).await.unwrap();
     let found = client.peer_info().unwrap().protocol_version.clone();
     assert_eq!(found, ProtocolVersion::V_2026_07_28);
     client.cancel().await.unwrap();

@@ -1,0 +1,190 @@
+//! `plexus memory`: the context graph, for people and scripts.
+
+use std::io::{self, IsTerminal, Read, Write};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use plexus_activations::context::{Found, Graph, Hit, NewNode, Search};
+use plexus_service::Raw;
+use serde::Serialize;
+
+use crate::data;
+use crate::serve::on_runtime;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  plexus memory store deploy-window No releases on Fridays
+  plexus memory store mcp-research --namespace contextgraph/ghost-system < research.md
+  plexus memory retrieve mcp-research --namespace contextgraph/ghost-system
+  plexus memory search when can I deploy";
+
+/// Who changes the graph here, for its audit trail.
+const CALLER: &str = "plexus memory";
+
+/// More than the graph takes, so that it can say so.
+const MAX_INPUT: u64 = 11 * 1024 * 1024;
+
+/// How much of each hit is shown.
+const EXCERPT: usize = 100;
+
+/// What to do with the memory.
+#[derive(Debug, Args)]
+pub(crate) struct MemoryArgs {
+    #[command(subcommand)]
+    command: MemoryCommand,
+
+    /// Print JSON, as the tools give it.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum MemoryCommand {
+    /// Remember a text under a key, and print its id.
+    ///
+    /// What was remembered under the key before is replaced.
+    Store {
+        /// The name to remember it by.
+        key: String,
+        /// What to remember; if there is nothing, standard input is.
+        content: Vec<String>,
+        /// The namespace of the key.
+        #[arg(long, value_name = "NAME", default_value = "default")]
+        namespace: String,
+        /// A label to find it by. This may be repeated.
+        #[arg(long = "tag", value_name = "TAG")]
+        tags: Vec<String>,
+        /// How much it matters, from 0 to 1.
+        #[arg(long, value_name = "NUMBER", default_value_t = 0.5)]
+        importance: f64,
+    },
+    /// Print what was remembered under a key.
+    Retrieve {
+        /// The name it was remembered by.
+        key: String,
+        /// The namespace of the key.
+        #[arg(long, value_name = "NAME", default_value = "default")]
+        namespace: String,
+    },
+    /// List what fits a query, the best first.
+    Search {
+        /// What to look for.
+        #[arg(required = true)]
+        query: Vec<String>,
+        /// Only in this namespace.
+        #[arg(long, value_name = "NAME")]
+        namespace: Option<String>,
+        /// Only with this label. This may be repeated.
+        #[arg(long = "tag", value_name = "TAG")]
+        tags: Vec<String>,
+        /// Only what was stored in the last so many days.
+        #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+        days: Option<u32>,
+        /// At most so many.
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
+        limit: u32,
+    },
+}
+
+/// Does it, and prints what came of it.
+pub(crate) fn run(arguments: MemoryArgs) -> anyhow::Result<ExitCode> {
+    on_runtime(async {
+        let graph = data::open()?.context;
+        print(&answer(&graph, arguments).await?)?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+async fn answer(graph: &Graph, arguments: MemoryArgs) -> anyhow::Result<String> {
+    let MemoryArgs { command, json } = arguments;
+    match command {
+        MemoryCommand::Store {
+            key,
+            content,
+            namespace,
+            tags,
+            importance,
+        } => {
+            let content = if content.is_empty() {
+                from_input()?
+            } else {
+                content.join(" ")
+            };
+            let mut node = NewNode::new(content).namespace(namespace).key(key);
+            node.tags = tags;
+            node.importance = importance;
+            let stored = graph.store(node, CALLER).await?;
+            if json {
+                as_json(&stored)
+            } else {
+                Ok(stored.id + "\n")
+            }
+        }
+        MemoryCommand::Retrieve { key, namespace } => {
+            let found = graph.retrieve(&namespace, &key).await?;
+            if json {
+                return as_json(&found);
+            }
+            let content = found.node.content;
+            let end = if content.ends_with('\n') { "" } else { "\n" };
+            Ok(content + end)
+        }
+        MemoryCommand::Search {
+            query,
+            namespace,
+            tags,
+            days,
+            limit,
+        } => {
+            let mut search = Search::new(query.join(" "));
+            search.namespace = namespace;
+            search.tags = tags;
+            search.last_days = days;
+            search.limit = limit;
+            let found = graph.search(search).await?;
+            if json {
+                as_json(&found)
+            } else {
+                Ok(lines(&found))
+            }
+        }
+    }
+}
+
+fn from_input() -> anyhow::Result<String> {
+    let mut input = io::stdin().lock();
+    if input.is_terminal() {
+        bail!("there is nothing to remember; say it after the key, or pipe it in");
+    }
+    let mut content = String::new();
+    let read = input.by_ref().take(MAX_INPUT).read_to_string(&mut content);
+    read.context("cannot read what to remember")?;
+    Ok(content)
+}
+
+fn lines(found: &Found) -> String {
+    found.results.iter().map(line).collect()
+}
+
+/// One hit in one line, whatever its content would do to a terminal.
+fn line(hit: &Hit) -> String {
+    let node = &hit.node;
+    let name = node.key.as_ref().unwrap_or(&node.id);
+    let words: Vec<&str> = node.content.split_whitespace().collect();
+    let content: String = words.join(" ").chars().take(EXCERPT).collect();
+    let shown = format!("{}/{name}  {content}", node.namespace);
+    shown.replace(char::is_control, " ") + "\n"
+}
+
+fn as_json<T: Serialize>(value: &T) -> anyhow::Result<String> {
+    Ok(Raw::encode(value)?.as_str().to_owned() + "\n")
+}
+
+/// Whoever closed the pipe has read enough.
+fn print(text: &str) -> io::Result<()> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}
