@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
+use crate::chain::{chain, with_last_words};
 use crate::child::{Program, StartError};
 use crate::definition::{Definition, HttpTarget, Target};
 use crate::http::{HttpClient, HttpClientError, HttpClientOptions};
@@ -28,10 +29,10 @@ const LISTEN: Duration = Duration::from_secs(2);
 #[non_exhaustive]
 pub enum ConnectError {
     /// Its program cannot be started.
-    #[error(transparent)]
+    #[error("{}", chain(.0.as_ref()))]
     Start(Arc<StartError>),
     /// We cannot speak HTTP here at all.
-    #[error(transparent)]
+    #[error("{}", chain(.0.as_ref()))]
     Http(Arc<HttpClientError>),
     /// The way to it failed.
     #[error(transparent)]
@@ -50,8 +51,13 @@ pub enum ConnectError {
     #[error("the server speaks only {}, and Plexus none of these", .0.join(", "))]
     NoCommonVersion(Vec<String>),
     /// It took too long.
-    #[error("the server did not answer {0} in time")]
-    Timeout(&'static str),
+    #[error("{}", with_last_words(&format!("the server did not answer {method} in time"), .last_words))]
+    Timeout {
+        /// The greeting.
+        method: &'static str,
+        /// What its process last said on its standard error.
+        last_words: Vec<String>,
+    },
 }
 
 impl ConnectError {
@@ -63,7 +69,7 @@ impl ConnectError {
     /// Whether the greeting may have been of the wrong era.
     pub(crate) fn may_be_of_the_era(&self) -> bool {
         match self {
-            Self::Refused { .. } | Self::NoCommonVersion(_) | Self::Timeout(_) => true,
+            Self::Refused { .. } | Self::NoCommonVersion(_) | Self::Timeout { .. } => true,
             Self::Link(error) => !matches!(
                 error,
                 LinkError::Unreachable(_) | LinkError::NeedsAuth { .. }
@@ -154,7 +160,7 @@ impl Connecting<'_> {
             },
             Err(_elapsed) if self.definition.era == Some(Era::Stateless) => {
                 session
-                    .finish(Err(ConnectError::Timeout(method::DISCOVER)), quirks)
+                    .finish(Err(late(method::DISCOVER)), quirks)
                     .await
             }
             Err(_elapsed) => {
@@ -227,7 +233,7 @@ impl Connecting<'_> {
                     status: 400..=499, ..
                 }))) if self.definition.era.is_none() => Probed::Handshake,
                 Ok(probed) => self.conclude(probed, &mut quirks)?,
-                Err(_elapsed) => return Err(ConnectError::Timeout(method::DISCOVER)),
+                Err(_elapsed) => return Err(late(method::DISCOVER)),
             };
             if let Probed::Stateless(facts) = probed {
                 return Ok(session.greeted(*facts, quirks));
@@ -312,7 +318,7 @@ impl Connecting<'_> {
             request.await?.answer().await
         };
         let answer = timeout(self.definition.timeouts.connect, greeting).await;
-        let result = match answer.map_err(|_elapsed| ConnectError::Timeout(method::INITIALIZE))? {
+        let result = match answer.map_err(|_elapsed| late(method::INITIALIZE))? {
             Ok(result) => result,
             Err(RpcFailure::Link(error)) => return Err(error.into()),
             Err(RpcFailure::Error(error)) => {
@@ -394,13 +400,15 @@ impl Session {
         facts: Result<ServerFacts, ConnectError>,
         quirks: Vec<Quirk>,
     ) -> Result<Connected, ConnectError> {
-        match facts {
-            Ok(facts) => Ok(self.greeted(facts, quirks)),
-            Err(error) => {
-                self.rpc.close().await;
-                Err(error)
-            }
+        let mut error = match facts {
+            Ok(facts) => return Ok(self.greeted(facts, quirks)),
+            Err(error) => error,
+        };
+        if let ConnectError::Timeout { last_words, .. } = &mut error {
+            *last_words = self.rpc.last_words().await;
         }
+        self.rpc.close().await;
+        Err(error)
     }
 }
 
@@ -482,6 +490,10 @@ fn supported(data: Option<&Raw>) -> Vec<String> {
     object
         .and_then(|object| object.get("supported")?.decode().ok())
         .unwrap_or_default()
+}
+
+fn late(method: &'static str) -> ConnectError {
+    ConnectError::Timeout { method, last_words: Vec::new() }
 }
 
 /// Codes that only a server of the stateless era gives (VER26-16).

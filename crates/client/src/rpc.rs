@@ -14,6 +14,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::chain::with_last_words;
 use crate::link::{Incoming, Junk, Link, LinkError, Number, Outgoing, QUEUE};
 
 /// How many notifications a request may have waiting before further ones are dropped.
@@ -292,6 +293,13 @@ impl Rpc {
     /// Does something with the link.
     pub(crate) async fn with_link(&self, action: impl FnOnce(&Link) + Send + 'static) {
         drop(self.commands.send(Command::With(Box::new(action))).await);
+    }
+
+    /// What the server's process last said on its standard error.
+    pub(crate) async fn last_words(&self) -> Vec<String> {
+        let (tell, told) = oneshot::channel();
+        self.with_link(|link| drop(tell.send(link.last_words()))).await;
+        told.await.unwrap_or_default()
     }
 
     /// Ends the connection properly.
@@ -633,13 +641,9 @@ fn encoded(message: &Message) -> Bytes {
 
 /// Why a process ended is best said by its own last words.
 fn explained(error: LinkError, last_words: &[String]) -> LinkError {
-    match (error, last_words) {
-        (LinkError::Closed(reason), [.., _]) => {
-            let shown = last_words.len().saturating_sub(5);
-            let words = last_words.get(shown..).unwrap_or_default().join("\n  ");
-            LinkError::Closed(format!("{reason}; it last said:\n  {words}"))
-        }
-        (error, _) => error,
+    match error {
+        LinkError::Closed(reason) => LinkError::Closed(with_last_words(&reason, last_words)),
+        error => error,
     }
 }
 

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::{Inbox, Incoming, Junk, LinkError, Number, Outgoing, decoded};
+use crate::chain::chain;
 use crate::definition::HttpTarget;
 use crate::http::{EventSource, HttpClient, HttpError, HttpResponse};
 
@@ -451,13 +452,7 @@ impl Place {
 
 /// What an HTTP failure means for the request that met it, with all its causes.
 pub(super) fn failed(error: &HttpError) -> LinkError {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
+    let text = chain(error);
     if error.is_connect() {
         LinkError::Unreachable(text)
     } else {

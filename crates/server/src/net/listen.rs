@@ -65,7 +65,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connections: 1024,
+            connections: 16_384,
             head_time: Duration::from_secs(30),
             head_bytes: 64 * 1024,
             drain: Duration::from_secs(10),
