@@ -159,9 +159,7 @@ impl Connecting<'_> {
                 Err(error) => session.finish(Err(error), quirks).await,
             },
             Err(_elapsed) if self.definition.era == Some(Era::Stateless) => {
-                session
-                    .finish(Err(late(method::DISCOVER)), quirks)
-                    .await
+                session.finish(Err(late(method::DISCOVER)), quirks).await
             }
             Err(_elapsed) => {
                 quirks.push(Quirk::SilentToDiscover);
@@ -493,7 +491,10 @@ fn supported(data: Option<&Raw>) -> Vec<String> {
 }
 
 fn late(method: &'static str) -> ConnectError {
-    ConnectError::Timeout { method, last_words: Vec::new() }
+    ConnectError::Timeout {
+        method,
+        last_words: Vec::new(),
+    }
 }
 
 /// Codes that only a server of the stateless era gives (VER26-16).

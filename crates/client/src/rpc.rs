@@ -298,7 +298,8 @@ impl Rpc {
     /// What the server's process last said on its standard error.
     pub(crate) async fn last_words(&self) -> Vec<String> {
         let (tell, told) = oneshot::channel();
-        self.with_link(|link| drop(tell.send(link.last_words()))).await;
+        self.with_link(|link| drop(tell.send(link.last_words())))
+            .await;
         told.await.unwrap_or_default()
     }
 

@@ -14,6 +14,7 @@ mod hub;
 mod member;
 pub mod names;
 mod routes;
+pub mod secrets;
 
 pub use hub::{Hub, MemberStatus, SetMembers};
 pub use member::{MemberKind, MemberSpec};

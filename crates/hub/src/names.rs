@@ -88,11 +88,10 @@ fn hashed(plain: &str, server: &str, entry: &str) -> String {
     hasher.update(server);
     hasher.update(entry);
     let digest = hasher.finalize();
-    let hash: String = digest
-        .iter()
-        .take(HASH / 2)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let (start, _) = digest
+        .split_first_chunk::<{ HASH / 2 }>()
+        .unwrap_or((&[0; HASH / 2], &[]));
+    let hash = format!("{:0HASH$x}", u32::from_be_bytes(*start));
     // The plain name is ASCII, so any cut is between characters.
     let kept: String = plain.chars().take(MAX_NAME - HASH - 1).collect();
     format!("{kept}_{hash}")

@@ -51,13 +51,16 @@ impl Routes {
         if let Some(owner) = self.resources.get(uri) {
             return Some(owner.clone());
         }
-        let fits = |template: &Option<UriTemplate>, pattern: &str| match template {
-            Some(template) => template.matches(uri).is_some(),
-            // A template beyond what we understand still says how its resources begin.
-            None => {
-                let literal = pattern.split('{').next().unwrap_or_default();
-                !literal.is_empty() && uri.starts_with(literal)
-            }
+        // A template beyond what we understand still says how its resources begin.
+        let begins = |pattern: &str| {
+            let literal = pattern.split('{').next().unwrap_or_default();
+            !literal.is_empty() && uri.starts_with(literal)
+        };
+        let fits = |template: &Option<UriTemplate>, pattern: &str| {
+            let matches = template
+                .as_ref()
+                .map(|template| template.matches(uri).is_some());
+            matches.unwrap_or_else(|| begins(pattern))
         };
         let owner = self
             .templates

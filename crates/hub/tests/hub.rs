@@ -1,6 +1,6 @@
 //! The hub with members in this process.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
+#![expect(clippy::unwrap_used, reason = "a failing test panics")]
 
 use std::sync::Arc;
 

@@ -26,6 +26,11 @@ pub(crate) fn waiting_for_messages() {
     ));
 }
 
+/// Says what is wrong with something that is done without.
+pub(crate) fn problem(problem: &dyn std::fmt::Display) {
+    say(&format!("warning: {problem}"));
+}
+
 /// Says what failed, and what may help.
 pub(crate) fn failure(error: &anyhow::Error) {
     say(&format!("error: {error:#}"));

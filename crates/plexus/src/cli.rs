@@ -3,6 +3,7 @@
 mod values;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -14,8 +15,8 @@ use plexus_server::net::{Host, Origin};
 pub(crate) use values::{Era, LogLevel, Profile, ServerEra, parse_header};
 use values::{parse_address, parse_path};
 
-use crate::probe::{self, ProbeArgs};
 use crate::memory::{self, MemoryArgs};
+use crate::probe::{self, ProbeArgs};
 use crate::task::{self, TaskArgs};
 
 const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4445);
@@ -177,6 +178,13 @@ pub(crate) struct DownstreamArgs {
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) downstream: DownstreamArgs,
+
+    /// Serve the MCP servers of this file as well, as one with the built-in tools.
+    ///
+    /// The file is written as .mcp.json is. The tools of a server called git are shown as git__…;
+    /// of two servers with one name, the one in the later file counts. This may be repeated.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mcp_config: Vec<PathBuf>,
 
     /// Follow these habits where older systems have their own.
     ///

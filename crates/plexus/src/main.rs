@@ -4,6 +4,7 @@ mod announce;
 mod bridge;
 mod cli;
 mod data;
+mod gateway;
 mod logs;
 mod memory;
 mod named;

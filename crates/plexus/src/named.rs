@@ -3,11 +3,7 @@
 use anyhow::{Context, bail};
 use http::{HeaderName, HeaderValue};
 use plexus_client::{ClientCapabilities, Definition, Era, HttpTarget, Program, Target};
-use plexus_service::Raw;
-
-/// What a legacy server is told that its clients can do. Whether the client at hand can is seen
-/// when the server asks.
-const EVERYTHING: &str = r#"{"roots":{},"sampling":{},"elicitation":{"form":{},"url":{}}}"#;
+use plexus_service::{Limits, Raw};
 
 /// Whether `word` is an address, and no program.
 pub(crate) fn is_address(word: &str) -> bool {
@@ -33,7 +29,14 @@ pub(crate) fn definition(
     };
     let mut definition = Definition::new(target);
     definition.era = era;
-    let everything = Raw::parse(EVERYTHING.into(), &definition.limits)?;
-    definition.capabilities = ClientCapabilities::from_raw(&everything)?;
+    definition.capabilities = everything()?;
     Ok(definition)
+}
+
+/// What a legacy server is told that its clients can do. Whether the client at hand can is seen
+/// when the server asks.
+pub(crate) fn everything() -> anyhow::Result<ClientCapabilities> {
+    let all = r#"{"roots":{},"sampling":{},"elicitation":{"form":{},"url":{}}}"#;
+    let all = Raw::parse(all.into(), &Limits::default())?;
+    Ok(ClientCapabilities::from_raw(&all)?)
 }

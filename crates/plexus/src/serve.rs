@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 
 use crate::cli::{DownstreamArgs, ServeArgs};
 use crate::signals::Signals;
-use crate::{VERSION, announce, data};
+use crate::{VERSION, announce, data, gateway};
 
 /// Serves the built-in tools until the client on standard input has gone, or a signal comes.
 pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
@@ -23,7 +23,15 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
         let service = plexus_activations::service(arguments.profile.names(), VERSION, &data)?;
         let mut options = Options::default();
         options.profile = arguments.profile.into();
-        serve(Arc::new(service), options, &arguments.downstream, signals).await
+        let service: Arc<dyn Service> = Arc::new(service);
+        if arguments.mcp_config.is_empty() {
+            return serve(service, options, &arguments.downstream, signals).await;
+        }
+        let hub = gateway::open(service, &arguments.mcp_config).await;
+        let served = Arc::new(hub.clone());
+        let ended = serve(served, options, &arguments.downstream, signals).await;
+        hub.close().await;
+        ended
     })
 }
 

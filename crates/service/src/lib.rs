@@ -201,4 +201,4 @@ pub use plexus_mcp::messages::{
     Prompt, PromptArgument, PromptMessage, Resource, ResourceContents, ResourceTemplate, Role,
     Root, SamplingContent, SamplingMessage, Tool, ToolAnnotations,
 };
-pub use plexus_wire::Raw;
+pub use plexus_wire::{Limits, Raw};

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use plexus_client::{Definition, State, Upstream};
-use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
+use plexus_testkit::server::{HttpServer, Offer, Received, Reply, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
 
 use crate::support::{
-    LEGACY, SHORT, STATELESS, call_fails, call_tool, connected, status, status_becomes, stdio,
+    LEGACY, SHORT, STATELESS, call_fails, call_tool, connected, http, status, status_becomes, stdio,
 };
 
 fn script() -> Script {
@@ -185,6 +185,59 @@ async fn a_server_that_ends_after_the_greeting_is_failed() {
         assert!(reason.contains("code 5"), "{reason}");
         bystander.is_untouched().await;
     }
+}
+
+/// The same behind an address.
+#[tokio::test]
+async fn an_endpoint_that_goes_wrong_fails_with_a_reason() {
+    type Answer = fn(&Received) -> Reply;
+    let answers: [(&str, Answer); 9] = [
+        ("nothing ever comes", |_| Reply::never()),
+        ("the connection closes", |_| Reply::hang_up()),
+        ("garbage", |_| {
+            Reply::status(200).with_json("{\"jsonrpc\": ")
+        }),
+        ("no JSON", |_| {
+            Reply::status(200).with_body("text/html", "<h1>Hello</h1>")
+        }),
+        ("a body beyond the limit", |request| {
+            Reply::json(&request.result(&json!({"x": "y".repeat(100_000)})))
+        }),
+        ("a body that breaks off", |_| {
+            let (reply, stream) = Reply::stream();
+            stream.write_now("{\"jsonrpc\": \"2.0\", ");
+            drop(stream);
+            reply.with_header("content-type", "application/json")
+        }),
+        ("a stream that ends", |_| Reply::events(&[])),
+        ("a stream of garbage", |_| {
+            Reply::status(200).with_body("text/event-stream", "data: hm\n\ndata: {}\n\n")
+        }),
+        ("the wrong type", |request| {
+            Reply::json(&request.result(&json!(["welcome"])))
+        }),
+    ];
+    let bystander = Bystander::new().await;
+    let greetings = answers.into_iter().map(async |(what, answer)| {
+        let server = HttpServer::start(move |request| match request.mcp() {
+            "initialize" => answer(request),
+            _ => Reply::status(400),
+        })
+        .await;
+        let mut definition = http(&server);
+        definition.timeouts.connect = SHORT * 2;
+        definition.limits.max_bytes = 50_000;
+        let upstream = Upstream::new(definition);
+        let error = within(what, upstream.connect()).await.expect_err(what);
+        let status = status(&upstream);
+        assert_eq!(status.state, State::Failed, "{what}: {error}");
+        assert!(
+            status.reason.is_some_and(|reason| reason.len() > 10),
+            "{what}"
+        );
+    });
+    join_all(greetings).await;
+    bystander.is_untouched().await;
 }
 
 /// During a call.

@@ -228,8 +228,8 @@ fn resident() -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_notifications_drowns_neither_calls_nor_memory() {
     let floods = [
-        json!({"jsonrpc": "2.0", "method": "notifications/unheard-of", "params": {"x": "y".repeat(200)}}),
-        json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "z".repeat(200)}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/unheard-of", "params": {"x": "y".repeat(2000)}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "z".repeat(2000)}}),
         changed("tools"),
     ];
     let quiet = Script::from(&Offer::tools(LEGACY, [tool("a")])).on("tools/call", [Step::Echo]);
@@ -250,7 +250,8 @@ async fn a_flood_of_notifications_drowns_neither_calls_nor_memory() {
         }
         assert!(calls > 3, "only {calls} calls in two seconds");
         let grown = resident().saturating_sub(before);
-        assert!(grown < 64 * 1024, "grew by {grown} KiB");
+        // Far less than comes in, and more than other tests of the same process may need.
+        assert!(grown < 128 * 1024, "grew by {grown} KiB");
         assert_eq!(status(&upstream).state, State::Connected);
         within("the end", upstream.disconnect()).await;
         process.ended().await;

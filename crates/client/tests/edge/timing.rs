@@ -145,7 +145,13 @@ async fn a_server_that_does_not_answer_the_greeting_fails_in_time() {
     definition.timeouts.connect = SHORT;
     let (upstream, error) = refused(definition).await;
     assert!(
-        matches!(error, ConnectError::Timeout { method: "initialize", .. }),
+        matches!(
+            error,
+            ConnectError::Timeout {
+                method: "initialize",
+                ..
+            }
+        ),
         "{error}"
     );
     assert_eq!(status(&upstream).state, State::Failed);

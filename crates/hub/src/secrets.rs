@@ -1,0 +1,102 @@
+//! Secrets that are not written down but fetched.
+
+use std::time::Duration;
+
+use plexus_client::child::{Child, ChildInput, ExitReport, Grace, StartError};
+use tokio::io::AsyncReadExt;
+
+use crate::config::{FetchedSecrets, Secret, SecretSource, ServerEntry};
+
+/// How long a program may take to say a secret: it may have to ask its user.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// The longest secret that is taken.
+const MAX_SECRET: u64 = 64 * 1024;
+
+/// Why a secret was not to be had. Never says what it would have been.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SecretError {
+    /// The program that knows it cannot be started.
+    #[error("the program for a secret: {0}")]
+    Start(#[from] StartError),
+    /// It failed.
+    #[error("the program {program} for a secret {report}")]
+    Failed {
+        /// The program, without its arguments.
+        program: String,
+        /// How it ended.
+        report: ExitReport,
+    },
+    /// It took too long, or said too much.
+    #[error("the program {0} for a secret did not say one")]
+    Silent(String),
+}
+
+/// Fetches all secrets that `entry` needs to be connected.
+///
+/// # Errors
+/// One of them is not to be had.
+pub async fn fetch(entry: &ServerEntry) -> Result<FetchedSecrets, SecretError> {
+    let mut secrets = FetchedSecrets::new();
+    for source in entry.secret_sources() {
+        if !secrets.contains_key(source) {
+            secrets.insert(source.clone(), ask(source).await?);
+        }
+    }
+    Ok(secrets)
+}
+
+async fn ask(source: &SecretSource) -> Result<Secret, SecretError> {
+    let program = source.program();
+    let name = program.command.clone();
+    let (mut child, input, output) = Child::start(&program)?;
+    drop::<ChildInput>(input);
+    let mut said = String::new();
+    let mut output = output.take(MAX_SECRET);
+    let saying = tokio::time::timeout(PATIENCE, async {
+        let read = output.read_to_string(&mut said).await;
+        (read, child.exited().await)
+    });
+    let Ok((Ok(_), report)) = saying.await else {
+        child.stop(Grace::default()).await;
+        return Err(SecretError::Silent(name));
+    };
+    if report != ExitReport::Code(0) {
+        return Err(SecretError::Failed {
+            program: name,
+            report,
+        });
+    }
+    let secret = said.strip_suffix('\n').unwrap_or(&said);
+    Ok(Secret::new(secret.strip_suffix('\r').unwrap_or(secret)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(script: &str) -> SecretSource {
+        SecretSource::Command {
+            command: "sh".to_owned(),
+            args: vec!["-c".to_owned(), script.to_owned()],
+        }
+    }
+
+    #[tokio::test]
+    async fn what_the_program_says_is_the_secret() {
+        let secret = ask(&command("echo s3cret")).await.unwrap();
+        assert_eq!(secret.expose(), "s3cret");
+    }
+
+    #[tokio::test]
+    async fn failures_are_told_without_the_secret() {
+        let failed = ask(&command("echo s3cret; exit 4"))
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(
+            failed.contains("code 4") && !failed.contains("s3cret"),
+            "{failed}"
+        );
+    }
+}
