@@ -18,7 +18,7 @@ mod kill {
     use plexus_store::{Migrations, Store, StoreError};
     use tokio::task::JoinSet;
 
-    /// Tells the test below which file to write to.
+    /// Tells the test below, started a second time, which file to write to.
     const FILE: &str = "PLEXUS_KILL_TEST_FILE";
 
     /// How many tasks write at once.
@@ -48,6 +48,9 @@ mod kill {
     /// afterwards, every acknowledged write is there, and no half of any other.
     #[tokio::test]
     async fn a_kill_takes_nothing_away() {
+        if let Some(path) = env::var_os(FILE) {
+            return write_until_killed(path.as_ref()).await;
+        }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plexus.db");
         let writes = number("PLEXUS_WRITES", 400);
@@ -60,15 +63,10 @@ mod kill {
         }
     }
 
-    /// The process that is killed. Without a file to write to there is nothing to do.
-    #[tokio::test]
-    #[ignore = "started by the test above"]
-    async fn writer() {
-        let Some(path) = env::var_os(FILE) else {
-            return;
-        };
+    /// What the process does that is killed: the test above, started a second time.
+    async fn write_until_killed(path: &Path) {
         let writes = i64::try_from(number("PLEXUS_WRITES", 400)).unwrap();
-        let store = Store::open(path.as_ref(), &[TABLES]).unwrap();
+        let store = Store::open(path, &[TABLES]).unwrap();
         // What the test harness has begun to write does not belong to the first line.
         acknowledge("\n");
         let mut writing = JoinSet::new();
@@ -146,7 +144,7 @@ mod kill {
     )]
     fn start(path: &Path, writes: u64) -> Child {
         Command::new(env::current_exe().unwrap())
-            .args(["--exact", "kill::writer", "--ignored", "--nocapture"])
+            .args(["--exact", "kill::a_kill_takes_nothing_away", "--nocapture"])
             .env(FILE, path)
             .env("PLEXUS_WRITES", writes.to_string())
             .stdout(Stdio::piped())
