@@ -4,11 +4,13 @@ use std::sync::Mutex;
 
 use plexus_mcp::Fault;
 use plexus_service::AskError;
-use plexus_testkit::server::{HttpServer, Offer, Received, Reply, tool};
+use plexus_testkit::server::{HttpServer, Offer, Received, Reply, StdioServer, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
 
-use crate::support::{Caller, STATELESS, asked, call, call_fails, connected, http, raw, value};
+use crate::support::{
+    Caller, STATELESS, asked, call, call_fails, connected, during, http, raw, stdio, value,
+};
 
 /// A server that answers its calls with these results in turn, the last one for ever.
 async fn server(results: Vec<Value>) -> HttpServer {
@@ -59,7 +61,7 @@ fn calls(server: &HttpServer, method: &str) -> Vec<Received> {
     requests
 }
 
-/// MRTR26-06, MRTR26-14, MRTR26-15, MRTR26-16: two rounds, the state as it was given, fresh ids, the
+/// MRTR26-14, MRTR26-15, MRTR26-16, MRTR26-17: two rounds, the state as it was given, fresh ids, the
 /// same arguments.
 #[tokio::test]
 async fn questions_are_answered_by_asking_again() {
@@ -110,7 +112,7 @@ async fn questions_are_answered_by_asking_again() {
     assert_ne!(rounds[1].body["id"], rounds[2].body["id"]);
 }
 
-/// MRTR26-08: several questions are put together, and answered with one request.
+/// MRTR26-14: several questions are put together, and answered with one request.
 #[tokio::test]
 async fn questions_of_one_round_are_put_together() {
     let roots = json!({"method": "roots/list"});
@@ -134,7 +136,7 @@ async fn questions_of_one_round_are_put_together() {
     assert_eq!(rounds[1].body["params"]["inputResponses"], expected);
 }
 
-/// MRTR26-10: state without a question asks for patience.
+/// MRTR26-14: state without a question asks for patience.
 #[tokio::test]
 async fn a_result_with_state_only_is_asked_for_again() {
     let wait = |state| input_required(&Value::Null, Some(state));
@@ -244,7 +246,7 @@ async fn refusals_are_put_in_the_servers_terms() {
     }
 }
 
-/// MRTR26-03: a server that asks what was not declared is wrong, and its caller is not bothered.
+/// MRTR26-05: a server that asks what was not declared is wrong, and its caller is not bothered.
 #[tokio::test]
 async fn a_caller_is_not_asked_what_it_did_not_declare() {
     let server = server(vec![input_required(&json!({"q": sample()}), None), done()]).await;
@@ -256,7 +258,7 @@ async fn a_caller_is_not_asked_what_it_did_not_declare() {
     assert!(events.try_recv().is_err());
 }
 
-/// TRANSLATION §12.11, §12.12: results of kinds that we did not ask for are no results.
+/// BASE-14, TRANSLATION §12.11, §12.12: results of kinds that we did not ask for are no results.
 #[tokio::test]
 async fn a_result_of_an_unknown_kind_is_an_error() {
     for kind in ["task", "vendor/odd", ""] {
@@ -284,4 +286,60 @@ async fn malformed_questions_are_errors() {
         call_fails(&upstream, "a").await;
         assert_eq!(calls(&server, "tools/call").len(), 1, "{requests}");
     }
+}
+
+/// BASE-17, HTTP26-05: a stateless server has no business to send requests, and is not answered.
+#[tokio::test]
+async fn a_stateless_server_that_asks_is_not_answered() {
+    let questions = [
+        json!({"jsonrpc": "2.0", "id": "q1", "method": "ping"}),
+        json!({"jsonrpc": "2.0", "id": "q2", "method": "roots/list"}),
+        json!({"jsonrpc": "2.0", "id": "q3", "method": "vendor/what"}),
+    ];
+    let able = Caller::able(json!({"elicitation": {}, "sampling": {}, "roots": {}}));
+    let offer = Offer::tools(STATELESS, [tool("a")]);
+
+    let server = StdioServer::new(&offer).await;
+    let upstream = connected(stdio(&server)).await;
+    let process = server.process().await;
+    for question in &questions {
+        process.say(question.clone()).await;
+    }
+    let (mut calling, mut events) = able.call(&upstream, "tools/call", &json!({"name": "a"}));
+    let call = during(&mut calling, process.received("tools/call")).await;
+    for question in &questions {
+        process.say(question.clone()).await;
+    }
+    process.reply(&call, done()).await;
+    within("the result", calling).await.unwrap();
+    assert!(events.try_recv().is_err());
+    let (mut calling, _) = able.call(&upstream, "tools/call", &json!({"name": "a"}));
+    during(&mut calling, process.received("tools/call")).await;
+    let sent = process.all().await;
+    assert!(
+        sent.iter().all(|message| message["method"].is_string()),
+        "{sent:?}"
+    );
+
+    let server = HttpServer::start(move |request| match request.mcp() {
+        "tools/call" => {
+            let mut events = questions.to_vec();
+            events.push(request.result(&done()));
+            Reply::events(&events)
+        }
+        _ => request.plainly(&offer),
+    })
+    .await;
+    let upstream = connected(http(&server)).await;
+    for _ in 0..2 {
+        let (calling, mut events) = able.call(&upstream, "tools/call", &json!({"name": "a"}));
+        within("the result", calling).await.unwrap();
+        assert!(events.try_recv().is_err());
+    }
+    within("the end", upstream.disconnect()).await;
+    let sent = server.all();
+    assert!(
+        sent.iter().all(|request| !request.mcp().is_empty()),
+        "{sent:?}"
+    );
 }

@@ -10,7 +10,7 @@ use crate::support::{
 
 const CANCELLED: &str = "notifications/cancelled";
 
-/// CAN-01, C34: by message, with the id as it was sent.
+/// CAN-09, CAN-10, CAN-13, C34: by message, with the id as it was sent.
 #[tokio::test]
 async fn a_dropped_call_is_cancelled_over_stdio() {
     for revision in [LEGACY, STATELESS] {
@@ -44,7 +44,7 @@ async fn an_answered_call_is_not_cancelled() {
     assert!(!process.methods().await.contains(&CANCELLED.to_owned()));
 }
 
-/// HTTPL-12: closing the stream would not do, so the server is told, within the session.
+/// HTTPLC-04: closing the stream would not do, so the server is told, within the session.
 #[tokio::test]
 async fn a_dropped_call_is_cancelled_over_http_of_the_old_era() {
     let offer = Offer::tools(LEGACY, [tool("a")]);
@@ -64,7 +64,7 @@ async fn a_dropped_call_is_cancelled_over_http_of_the_old_era() {
     request.given_up().await;
 }
 
-/// HTTP26-20: closing the stream is the cancellation, and the only one.
+/// CAN-10: closing the stream is the cancellation, and the only one.
 #[tokio::test]
 async fn a_dropped_call_is_cancelled_over_stateless_http_by_closing_its_stream() {
     let offer = Offer::tools(STATELESS, [tool("a")]);

@@ -156,7 +156,7 @@ async fn a_list_that_is_the_same_is_no_change() {
     assert!(!catalogues.has_changed().unwrap());
 }
 
-/// SUB26-01, SUB26-04: a stateless server is asked to tell.
+/// SUB26-13: a stateless server is asked to tell.
 #[tokio::test]
 async fn a_stateless_server_is_asked_to_tell_of_changes() {
     for transport in ["stdio", "http"] {

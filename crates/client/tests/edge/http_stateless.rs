@@ -102,7 +102,7 @@ async fn the_name_header_follows_the_method() {
     }
 }
 
-/// No sessions, no GET stream, no DELETE (HTTP26-03).
+/// No sessions, no GET stream, no DELETE (HTTP26-04, HTTP26-18, HTTP26-19).
 #[tokio::test]
 async fn a_stateless_server_hears_of_no_session() {
     let server = server(vec![tool("a")], |request| {
@@ -169,7 +169,7 @@ async fn a_header_mismatch_that_stays_is_an_error() {
     assert_eq!(calls.count(), 2);
 }
 
-/// HTTP26-15: errors come with statuses of HTTP, and are the protocol's all the same.
+/// HTTP26-17: errors come with statuses of HTTP, and are the protocol's all the same.
 #[tokio::test]
 async fn errors_are_read_whatever_their_status() {
     for (status, code) in [

@@ -27,7 +27,7 @@ fn unsupported(request: &Received, supported: &[&str]) -> Reply {
     Reply::status(400).with_json(&answer.to_string())
 }
 
-/// VER26-16, HDR26-01: asked with all the headers of its era.
+/// VER26-19, HDR26-01: asked with all the headers of its era.
 #[tokio::test]
 async fn a_stateless_server_is_only_asked_what_it_is() {
     let offer = Offer::tools(STATELESS, [tool("a")]);
@@ -76,7 +76,7 @@ async fn an_error_of_an_old_server_means_an_old_server() {
     }
 }
 
-/// VER26-17
+/// VER26-19
 #[tokio::test]
 async fn a_version_error_leads_to_a_version_that_it_names() {
     let server = legacy(|request| unsupported(request, &["2025-11-25", "2025-06-18"])).await;
@@ -162,7 +162,7 @@ async fn an_address_where_nobody_listens_is_named() {
     assert_eq!(status(&upstream).state, State::Failed);
 }
 
-/// C22, SSE24-08: an endpoint that takes no POST is asked for its stream.
+/// C22, SSE24-08, VER26-20: an endpoint that takes no POST is asked for its stream.
 #[tokio::test]
 async fn an_endpoint_without_post_is_tried_with_sse() {
     for code in [400, 404, 405] {
@@ -209,7 +209,7 @@ async fn a_known_era_is_not_probed_for() {
     }
 }
 
-/// What was found out is remembered: an old server is not asked again.
+/// VER26-21: what was found out is remembered: an old server is not asked again.
 #[tokio::test]
 async fn the_era_is_remembered_across_connections() {
     let server = legacy(|_| Reply::status(400)).await;

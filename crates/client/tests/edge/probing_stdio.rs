@@ -23,7 +23,7 @@ fn unsupported(supported: &[&str]) -> Step {
     Step::Error(json!({"code": -32022, "message": "unsupported", "data": data}))
 }
 
-/// VER26-16: who answers `server/discover` is never greeted in the old way.
+/// VER26-15, VER26-16: who answers `server/discover` is never greeted in the old way.
 #[tokio::test]
 async fn a_stateless_server_is_only_asked_what_it_is() {
     let server = StdioServer::new(stateless()).await;
@@ -41,7 +41,7 @@ async fn a_stateless_server_is_only_asked_what_it_is() {
     assert!(!process.methods().await.contains(&"initialize".to_owned()));
 }
 
-/// -32601 is what most old servers say, -32602 what the Python SDK 1.x says, -32600 and -32000 what
+/// VER26-17: -32601 is what most old servers say, -32602 what the Python SDK 1.x says, -32600 and -32000 what
 /// others do (INTEROP); each is greeted in the old way, in the same process.
 #[tokio::test]
 async fn an_error_of_an_old_server_means_an_old_server() {
@@ -66,7 +66,7 @@ async fn an_error_of_an_old_server_means_an_old_server() {
     }
 }
 
-/// VER26-17: the server names what it speaks, and is asked once more.
+/// VER26-04: the server names what it speaks, and is asked once more.
 #[tokio::test]
 async fn a_version_error_is_answered_with_a_version_that_it_names() {
     let script = stateless().on(DISCOVER, [unsupported(&["2026-07-28"])]);
@@ -100,7 +100,7 @@ async fn a_server_that_speaks_only_unknown_versions_is_not_connected() {
     assert!(error.to_string().contains("2099-01-01"), "{error}");
 }
 
-/// VER26-19: errors that only a stateless server gives do not make it an old one, and are told.
+/// VER26-16: errors that only a stateless server gives do not make it an old one, and are told.
 #[tokio::test]
 async fn a_stateless_server_that_refuses_is_not_taken_for_an_old_one() {
     for code in [-32020, -32021] {
@@ -233,7 +233,7 @@ async fn an_answer_that_is_no_discover_result_means_an_old_server() {
     }
 }
 
-/// TRANSLATION §3: an absent `resultType` is fine.
+/// BASE-13, TRANSLATION §3: an absent `resultType` is fine.
 #[tokio::test]
 async fn a_discover_result_without_its_type_is_taken() {
     let mut discovered = Offer::new(STATELESS).discovered();
@@ -274,7 +274,7 @@ async fn a_server_that_must_be_stateless_is_never_greeted_in_the_old_way() {
     }
 }
 
-/// TRANSLATION §3: what was found out is remembered, so that a slow or ending server is not made to
+/// VER26-21, TRANSLATION §3: what was found out is remembered, so that a slow or ending server is not made to
 /// show it again. §3.5 "retry after reconnect uses the old connection object": it uses the new one.
 #[tokio::test]
 async fn the_era_is_remembered_across_connections() {

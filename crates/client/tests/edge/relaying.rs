@@ -13,7 +13,7 @@ fn notification(method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": params})
 }
 
-/// PROG-01: the token is ours on this hop, and the caller's never leaves its own.
+/// PROG-01, PROG-04: the token is ours on this hop, and the caller's never leaves its own.
 #[tokio::test]
 async fn progress_reaches_the_caller_under_a_token_of_ours() {
     for revision in [LEGACY, STATELESS] {

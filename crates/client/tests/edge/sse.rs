@@ -183,14 +183,7 @@ async fn a_message_that_is_not_taken_fails_its_call() {
 /// C36, §3.5: questions and changes on the stream.
 #[tokio::test]
 async fn the_server_may_ask_and_notify_on_the_stream() {
-    let offer = Offer::tools(Revision::V2024_11_05, [tool("a")]);
-    let lists = Mutex::new(0);
-    let server = self::server(offer, move |request| {
-        let mut lists = lists.lock().unwrap();
-        *lists += u32::from(request.mcp() == "tools/list");
-        None
-    })
-    .await;
+    let server = plain().await;
     let upstream = connected(server.definition()).await;
     server.say(&json!({"jsonrpc": "2.0", "id": "p", "method": "ping"}));
     let pong = server.http.answer(&json!("p")).await;
@@ -212,7 +205,7 @@ async fn the_server_may_ask_and_notify_on_the_stream() {
     within("the result", calling).await.unwrap();
 }
 
-/// CAN-01: this transport knows no other way to cancel.
+/// CAN-09: this transport knows no other way to cancel.
 #[tokio::test]
 async fn a_dropped_call_is_cancelled_by_message() {
     let server = plain().await;

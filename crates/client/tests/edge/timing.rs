@@ -32,6 +32,7 @@ async fn cancelled(process: &Process, request: &Value) {
     assert_eq!(cancelled["params"]["requestId"], request["id"]);
 }
 
+/// LIFE-14
 #[tokio::test]
 async fn a_request_that_is_not_answered_is_cancelled() {
     let server = StdioServer::new(script(&Offer::tools(LEGACY, [tool("a")]))).await;
@@ -68,7 +69,7 @@ async fn a_call_without_a_sign_of_life_is_cancelled() {
     }
 }
 
-/// HTTP26-20
+/// CAN-10, CAN-14
 #[tokio::test]
 async fn a_stateless_call_over_http_is_cancelled_by_closing_its_stream() {
     let offer = Offer::tools(STATELESS, [tool("a")]);
@@ -112,6 +113,7 @@ async fn progress_extends_a_call() {
     }
 }
 
+/// LIFE-15
 #[tokio::test]
 async fn no_progress_extends_a_call_for_ever() {
     for revision in [LEGACY, STATELESS] {

@@ -39,7 +39,7 @@ async fn hears(updates: &mut Updates) {
         .expect("an update");
 }
 
-/// RES-07, §3.2 (8): one subscription for all who watch, ended with the last of them.
+/// SUBL-03, §3.2 (8): one subscription for all who watch, ended with the last of them.
 #[tokio::test]
 async fn watchers_of_one_resource_share_one_subscription() {
     let server = StdioServer::new(legacy()).await;
@@ -94,7 +94,7 @@ async fn watchers_that_come_at_once_share_one_subscription() {
     assert_eq!(count("resources/unsubscribe"), 1);
 }
 
-/// RES-08: what lies below a watched resource may be named instead.
+/// What lies below a watched resource may be named instead.
 #[tokio::test]
 async fn an_update_below_a_watched_resource_is_heard() {
     let server = StdioServer::new(legacy()).await;
@@ -119,7 +119,7 @@ async fn a_refused_subscription_says_why() {
     );
 }
 
-/// RES-06: who does not offer subscriptions is not asked.
+/// SUBL-01: who does not offer subscriptions is not asked.
 #[tokio::test]
 async fn a_server_without_subscriptions_is_not_asked() {
     for revision in [LEGACY, STATELESS] {
@@ -173,7 +173,7 @@ async fn stateless(honoured: &'static [&'static str]) -> (HttpServer, Arc<Mutex<
     (server, stream)
 }
 
-/// SUB26-04, SUB26-06
+/// SUB26-04, SUB26-08
 #[tokio::test]
 async fn a_stateless_server_is_listened_to_for_as_long_as_somebody_watches() {
     let (server, stream) = stateless(&[URI]).await;
@@ -209,7 +209,7 @@ async fn a_subscription_that_is_not_honoured_is_refused() {
         .await;
 }
 
-/// TRANSLATION §6.6: a stream that is lost is taken up again, and what may have been missed counts as
+/// SUB26-10, TRANSLATION §6.6: a stream that is lost is taken up again, and what may have been missed counts as
 /// having happened.
 #[tokio::test]
 async fn a_lost_stream_is_taken_up_again() {
@@ -221,4 +221,26 @@ async fn a_lost_stream_is_taken_up_again() {
     broken.break_off().await;
     server.received("subscriptions/listen").await;
     hears(&mut updates).await;
+}
+
+/// SUB26-06, SUB26-08: over stdio the subscription ends by message.
+#[tokio::test]
+async fn a_stateless_program_is_told_when_nobody_watches_any_more() {
+    let server = StdioServer::new(&offer(STATELESS)).await;
+    let upstream = connected(stdio(&server)).await;
+    let process = server.process().await;
+    let answering = async {
+        let listen = process.received("subscriptions/listen").await;
+        process.say(acknowledged(&listen["id"], &[URI])).await;
+        listen
+    };
+    let (updates, listen) = tokio::join!(watch(&upstream, URI), answering);
+    let mut updates = updates.unwrap();
+    let mut update = updated(URI);
+    update["params"]["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": listen["id"]});
+    process.say(update).await;
+    hears(&mut updates).await;
+    drop(updates);
+    let cancelled = process.received("notifications/cancelled").await;
+    assert_eq!(cancelled["params"]["requestId"], listen["id"]);
 }
