@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::connect::{Connected, Quirk};
-use crate::definition::Definition;
+use crate::definition::{Definition, Target};
 use crate::link::LinkError;
 use crate::listing::{Lister, Listing, Oddity, Quarantined};
 use crate::rpc::{Misdeeds, Rpc, RpcFailure, Traits, Update};
@@ -80,6 +80,9 @@ impl Live {
             tasks,
             over: CancellationToken::new(),
         });
+        if live.facts.revision.era() == Era::Stateless {
+            live.rpc.set_stateless();
+        }
         // Listening comes first, lest a change during the listing be lost.
         live.spawn(Arc::clone(&live).heed(stray));
         live.list(&Section::ALL).await;
@@ -112,6 +115,11 @@ impl Live {
         uri: String,
     ) -> Result<Updates, Fault> {
         watch::subscribe(&self, &peer, uri).await
+    }
+
+    /// Whether it is reached by HTTP+SSE.
+    pub(crate) fn is_over_sse(&self) -> bool {
+        matches!(self.definition.target, Target::Sse(_)) || self.quirks.contains(&Quirk::SseOnly)
     }
 
     pub(crate) fn quarantined(&self) -> Vec<Quarantined> {
@@ -306,7 +314,7 @@ pub(crate) enum CallFailure {
     Fault(Fault),
     /// The server wants credentials, or better ones.
     NeedsAuth(String),
-    /// The server has forgotten the session and carried out nothing.
+    /// The server has forgotten the session, or what was agreed on, and carried out nothing.
     SessionLost,
 }
 

@@ -3,7 +3,7 @@
 mod driver;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -73,6 +73,8 @@ pub struct Misdeeds {
     pub too_long: u64,
     /// Answers to nobody.
     pub unknown_answers: u64,
+    /// Requests of a stateless server, which must not send any.
+    pub requests: u64,
     /// Notifications that came faster than anybody took them.
     pub dropped: u64,
     /// The last line that was no message.
@@ -86,6 +88,7 @@ pub(crate) struct Rpc {
     last: Arc<AtomicI64>,
     abandoned: Arc<Abandoned>,
     misdeeds: Arc<Mutex<Misdeeds>>,
+    stateless: Arc<AtomicBool>,
     stop: CancellationToken,
     ending: Ending,
 }
@@ -193,6 +196,7 @@ impl Rpc {
             last: Arc::default(),
             abandoned: Arc::default(),
             misdeeds: Arc::default(),
+            stateless: Arc::default(),
             stop: CancellationToken::new(),
             ending: Ending::default(),
         };
@@ -205,6 +209,7 @@ impl Rpc {
             asked: HashMap::new(),
             abandoned: Arc::clone(&rpc.abandoned),
             misdeeds: Arc::clone(&rpc.misdeeds),
+            stateless: Arc::clone(&rpc.stateless),
             stop: rpc.stop.clone(),
             ending: rpc.ending.clone(),
         };
@@ -280,6 +285,11 @@ impl Rpc {
             outcome,
         }))
         .await;
+    }
+
+    /// From now on the server is a stateless one, which is never sent a response (BASE-17).
+    pub(crate) fn set_stateless(&self) {
+        self.stateless.store(true, Ordering::Relaxed);
     }
 
     /// Does something with the link.

@@ -1,6 +1,7 @@
 //! One server as a service.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use plexus_mcp::messages::{Implementation, ServerCapabilities};
 use plexus_mcp::{Era, Fault};
@@ -247,18 +248,40 @@ impl Drop for Inner {
 /// Notices when a connection ends by itself. Keeps neither side alive.
 async fn watch_over(inner: Weak<Inner>, live: Weak<Live>, ending: Ending) {
     let error = ending.wait().await;
-    let Some(inner) = inner.upgrade() else { return };
-    let mut current = lock(&inner.live);
-    if current
-        .as_ref()
-        .is_some_and(|current| Weak::ptr_eq(&Arc::downgrade(current), &live))
-    {
-        *current = None;
+    let lost = {
+        let Some(inner) = inner.upgrade() else { return };
+        let mut current = lock(&inner.live);
+        let is_current = |current: &Arc<Live>| Weak::ptr_eq(&Arc::downgrade(current), &live);
+        let Some(lost) = current.take_if(|current| is_current(current)) else {
+            return;
+        };
         drop(current);
         inner
             .status
             .send_replace(Status::new(State::Failed, Some(error.to_string())));
+        lost
+    };
+    // A stream of HTTP+SSE breaks with the network, and takes the session with it (S001-56).
+    if lost.is_over_sse() {
+        drop(lost);
+        come_back(inner).await;
     }
+}
+
+/// Connects again, a few times, unless somebody else did or nobody wants it any more.
+fn come_back(inner: Weak<Inner>) -> Boxed<()> {
+    Box::pin(async move {
+        for pause in [1, 2, 4, 8, 16] {
+            tokio::time::sleep(Duration::from_secs(pause)).await;
+            let Some(inner) = inner.upgrade() else { return };
+            if inner.status.borrow().state != State::Failed {
+                return;
+            }
+            if (Upstream { inner }).connect().await.is_ok() {
+                return;
+            }
+        }
+    })
 }
 
 impl Service for Upstream {
@@ -278,7 +301,7 @@ impl Service for Upstream {
             renewed.map_err(|error| Fault::Internal(error.to_string()))?;
             let again = upstream.try_call(&*upstream.live()?, &call).await?;
             again.map_err(|SessionLost| {
-                Fault::Internal("the server forgets its sessions".to_owned())
+                Fault::Internal("the server forgets what it agreed on".to_owned())
             })
         })
     }

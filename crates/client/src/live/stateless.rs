@@ -33,6 +33,10 @@ pub(super) async fn call(live: &Live, call: &Call) -> Result<Raw, CallFailure> {
                 live.list(&[Section::Tools]).await;
                 continue;
             }
+            // The server no longer speaks the version it agreed on; it carried out nothing.
+            Err(RpcFailure::Error(error)) if error.code == code::UNSUPPORTED_PROTOCOL_VERSION => {
+                return Err(CallFailure::SessionLost);
+            }
             Err(failure) => return Err(failure.into()),
         };
         let object = Object::parse(&result)
@@ -110,12 +114,8 @@ async fn round(
             Ok(Next::Update(Update::Notification(notification))) => {
                 live.relay(notification, &call.events).await;
             }
-            // BASE-16: a stateless server sends no requests.
-            Ok(Next::Update(Update::Request(request))) => {
-                live.rpc
-                    .respond(request.id, Err(ask::unknown(&request.method)))
-                    .await;
-            }
+            // BASE-16, BASE-17: a stateless server sends no requests, and is sent no answers.
+            Ok(Next::Update(Update::Request(_))) => {}
             Err(_elapsed) => return Err(late(&call.method)),
         }
     }

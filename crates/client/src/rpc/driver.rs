@@ -1,6 +1,7 @@
 //! The one task of a connection.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::{Bytes, BytesMut};
@@ -41,6 +42,8 @@ pub(super) struct Driver {
     pub(super) outbox: VecDeque<Box<Outgoing>>,
     pub(super) abandoned: Arc<Abandoned>,
     pub(super) misdeeds: Arc<Mutex<Misdeeds>>,
+    /// Whether the server must not send requests, and we no responses.
+    pub(super) stateless: Arc<AtomicBool>,
     pub(super) stop: CancellationToken,
     pub(super) ending: Ending,
 }
@@ -155,6 +158,10 @@ impl Driver {
             Message::Notification(notification) => {
                 let number = of.or_else(|| self.meant(&notification));
                 self.update(number, Update::Notification(notification));
+            }
+            Message::Request(request) if self.stateless.load(Ordering::Relaxed) => {
+                tracing::debug!(method = %request.method, "a request of a stateless server");
+                lock(&self.misdeeds).requests += 1;
             }
             Message::Request(request) if &*request.method == method::PING => {
                 let outcome = Ok(Raw::empty_object());

@@ -248,6 +248,12 @@ fn misdone(misdeeds: &Misdeeds) -> impl Iterator<Item = Finding> {
             "",
         ),
         (
+            misdeeds.requests,
+            "request",
+            "requests, which a stateless server must not send",
+            "",
+        ),
+        (
             misdeeds.dropped,
             "flood",
             "notifications that came too fast to be taken",
