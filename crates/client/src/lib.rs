@@ -30,6 +30,7 @@ pub mod http;
 mod link;
 mod listing;
 mod live;
+mod lock;
 mod rpc;
 mod server_facts;
 mod stamp;

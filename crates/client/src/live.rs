@@ -5,7 +5,7 @@ mod handshake;
 mod stateless;
 mod watch;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::HeaderMap;
@@ -22,6 +22,7 @@ use crate::connect::{Connected, Quirk};
 use crate::definition::{Definition, Target};
 use crate::link::LinkError;
 use crate::listing::{Lister, Listing, Oddity, Quarantined};
+use crate::lock::lock;
 use crate::rpc::{Misdeeds, Rpc, RpcFailure, Traits, Update};
 use crate::server_facts::ServerFacts;
 use crate::stamp;
@@ -375,8 +376,4 @@ impl Lister for Live {
                 Err(LinkError::Broken(text).into())
             })
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

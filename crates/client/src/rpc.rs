@@ -4,7 +4,7 @@ mod driver;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::HeaderMap;
@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::link::{Incoming, Link, LinkError, Number, QUEUE};
+use crate::lock::lock;
 use driver::Driver;
 
 /// How long a server may take to take a notification that we wait for.
@@ -329,8 +330,4 @@ impl Rpc {
         // A closed connection is noticed by whoever waits for an answer.
         drop(self.commands.send(Command::Send(message, None)).await);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,6 @@
 //! One server as a service.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use plexus_mcp::messages::{Implementation, ServerCapabilities};
@@ -15,6 +15,7 @@ use crate::definition::Definition;
 use crate::link::LinkError;
 use crate::listing::{Oddity, Quarantined};
 use crate::live::{CallFailure, Live};
+use crate::lock::lock;
 use crate::rpc::{Ending, Misdeeds};
 use crate::server_facts::ServerFacts;
 use crate::status::{State, Status};
@@ -326,8 +327,4 @@ impl std::fmt::Debug for Upstream {
 /// What a server offers that is not connected.
 fn nothing() -> Catalogue {
     Catalogue::new(Implementation::new("", ""), ServerCapabilities::default())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -34,6 +34,7 @@ mod exchange;
 pub mod http;
 mod listen;
 mod lists;
+mod lock;
 pub mod net;
 mod options;
 mod outlet;

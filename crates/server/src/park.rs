@@ -1,13 +1,14 @@
 //! Calls that wait for their client to come back with answers.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plexus_service::{Ask, Fault};
 use tokio::time::Instant;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
+use crate::lock::lock;
 use crate::running::Running;
 use crate::seal::{SealKey, Sealer, State, random};
 
@@ -147,8 +148,4 @@ async fn expire(table: Arc<Mutex<HashMap<[u8; 16], Slot>>>, state: State, time: 
         tracing::debug!("a parked call expired");
         drop(expired);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

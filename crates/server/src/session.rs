@@ -7,7 +7,7 @@ mod handshake;
 mod subscriptions;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use plexus_mcp::lifecycle::{Lifecycle, Rules, State};
@@ -21,6 +21,7 @@ pub(crate) use call::SessionCall;
 
 use crate::edge::{Edge, admit};
 use crate::exchange::Exchange;
+use crate::lock::lock;
 use crate::outlet::Outlet;
 use crate::render::{Answer, Narrator, Voice, anonymous_error, complete, notification};
 use asks::Asks;
@@ -345,8 +346,4 @@ pub(crate) fn cancelled(id: &Id) -> Bytes {
         reason: None,
     };
     notification(method::CANCELLED, Some(&params.to_raw()))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

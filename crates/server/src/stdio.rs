@@ -8,7 +8,7 @@ mod batch;
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::{Bytes, BytesMut};
 use plexus_mcp::classify::{self, Facts, Kind, Route};
@@ -25,6 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::edge::{Edge, anonymous};
 use crate::exchange::{Exchange, Output};
+use crate::lock::lock;
 use crate::outlet::Outlet;
 use crate::pipe;
 use crate::render::anonymous_error;
@@ -328,8 +329,4 @@ pub(crate) fn decode_fault(error: DecodeError) -> Fault {
         DecodeError::NotUtf8 | DecodeError::Syntax { .. } => Fault::Parse(error.to_string()),
         other => Fault::InvalidRequest(other.to_string()),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
 //! Streamable HTTP, of both eras.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,6 +16,7 @@ use super::{Inbox, Incoming, Junk, LinkError, Number, Outgoing, decoded};
 use crate::chain::chain;
 use crate::definition::HttpTarget;
 use crate::http::{EventSource, HttpClient, HttpError, HttpResponse};
+use crate::lock::lock;
 
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
@@ -458,8 +459,4 @@ pub(super) fn failed(error: &HttpError) -> LinkError {
     } else {
         LinkError::Broken(text)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,6 @@
 //! A child process.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{Inbox, Incoming, Junk, LinkError, Outgoing, QUEUE, decoded};
 use crate::child::{Child, ChildInput, ChildOutput, ExitReport, Grace, Program, StartError};
+use crate::lock::lock;
 
 const READ: usize = 64 * 1024;
 /// How long a process may take to say with which code it ended after its output did.
@@ -185,8 +186,4 @@ async fn farewell(child: &AsyncMutex<Option<Child>>, last_words: &Mutex<Vec<Stri
         }
         None => "the server's process closed its output".to_owned(),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

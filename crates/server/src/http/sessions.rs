@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base64::Engine;
@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::HttpOptions;
 use crate::edge::Edge;
 use crate::event_stream::{EventStream, Replay};
+use crate::lock::lock;
 use crate::outlet::Outlet;
 use crate::seal::random;
 use crate::session::Session;
@@ -163,8 +164,4 @@ fn end(session: &HttpSession) {
     session.core.end();
     session.core.cancel_all();
     session.standalone.end(None);
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
