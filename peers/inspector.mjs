@@ -1,4 +1,4 @@
-// The MCP Inspector's command line, in either era.
+// The MCP Inspector's command line, in either era (S002-44, S003-60).
 // usage: inspector.mjs legacy|auto|modern stdio|http|sse PROGRAM|URL
 
 import assert from "node:assert/strict";

@@ -57,6 +57,7 @@ export const servers = ({ folder, port, page }) => [
     ...everything,
   },
   {
+    // S001-70
     name: "everything sse",
     sse: { command: npm("mcp-server-everything"), args: ["sse"], env: { PORT: port }, path: "/sse" },
     finds: { revision: HANDSHAKE, tools: 13, resources: 7, templates: 2, prompts: 4 },
@@ -70,6 +71,7 @@ export const servers = ({ folder, port, page }) => [
   },
   {
     // It asks for the client's roots, and would give up its own folder for them.
+    // S001-69, S004-66
     name: "filesystem",
     stdio: { command: npm("mcp-server-filesystem"), args: [folder] },
     capabilities: { roots: {} },

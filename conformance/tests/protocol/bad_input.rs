@@ -133,7 +133,7 @@ fn malformed() -> Vec<(&'static str, String, Value)> {
     all
 }
 
-/// S000-52, S002-16: the process lives, and the next line is read.
+/// S000-41, S003-30, S000-52, S002-16: the process lives, and the next line is read.
 #[tokio::test]
 async fn a_pipe_answers_every_bad_line_and_goes_on() {
     for revision in LEGACY {

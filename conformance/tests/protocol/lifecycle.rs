@@ -10,7 +10,7 @@ use crate::support::{
     stdio_session,
 };
 
-/// C05, S002-10, S002-38.
+/// S003-19, S003-52, C05, S002-10, S002-38.
 #[tokio::test]
 async fn a_pipe_serves_nothing_but_ping_before_initialize() {
     let mut pipe = stdio();
@@ -36,7 +36,7 @@ async fn a_pipe_serves_nothing_but_ping_before_initialize() {
     );
 }
 
-/// C06, S002-08: a pipe has an order, so the order is kept.
+/// S000-18, C06, S002-08: a pipe has an order, so the order is kept.
 #[tokio::test]
 async fn a_pipe_waits_for_initialized() {
     for revision in LEGACY {
@@ -121,7 +121,7 @@ async fn initialize_in_a_session_is_refused() {
     assert!(answer.message().await["result"]["tools"].is_array());
 }
 
-/// C03, LIFE-07.
+/// S000-16, S003-09, C03, LIFE-07.
 #[tokio::test]
 async fn the_version_asked_for_is_spoken_or_the_newest_is_offered() {
     let server = listening(&[]).await;

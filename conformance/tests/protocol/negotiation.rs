@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::{call, listening, mirrored, request, session, stateless, text};
 
-/// C53, HTTPLC-01, HTTP26-07: JSON for who takes nothing else, and no guessing.
+/// S003-03, S003-38, C53, HTTPLC-01, HTTP26-07: JSON for who takes nothing else, and no guessing.
 #[tokio::test]
 async fn accept_decides_the_form_of_the_answer() {
     let server = listening(&[]).await;

@@ -57,7 +57,7 @@ async fn streams_are_primed_where_the_revision_polls() {
     }
 }
 
-/// HTTPL-16: no two events of a session have the same id, whatever their stream.
+/// S003-47, HTTPL-16: no two events of a session have the same id, whatever their stream.
 #[tokio::test]
 async fn event_ids_are_unique_in_a_session() {
     let server = listening(&[]).await;
@@ -73,7 +73,7 @@ async fn event_ids_are_unique_in_a_session() {
     assert_eq!((ids.len(), all), (25, 25));
 }
 
-/// HTTPL-17, C20: only that stream, and only what is newer.
+/// S003-36, HTTPL-17, C20: only that stream, and only what is newer.
 #[tokio::test]
 async fn a_lost_stream_is_resumed_where_it_was() {
     let server = listening(&[]).await;

@@ -8,7 +8,7 @@ use crate::support::{
     LEGACY, call, code, initialize, listening, notification, request, session, text, with_method,
 };
 
-/// HTTPL-18, SEC-03: 256 bits of chance in visible ASCII.
+/// S003-35, C21, HTTPL-18, SEC-03: 256 bits of chance in visible ASCII.
 #[tokio::test]
 async fn ids_are_long_and_never_the_same() {
     let server = listening(&[]).await;
@@ -26,7 +26,8 @@ async fn ids_are_long_and_never_the_same() {
     assert_eq!(ids.len(), 50);
 }
 
-/// HTTPL-20, HTTPL-21, TRANSLATION §12 case 25: after its end, a session is unknown to everybody.
+/// S003-34, HTTPL-20, HTTPL-21, TRANSLATION §12 case 25: after its end, a session is unknown to
+/// everybody.
 #[tokio::test]
 async fn a_deleted_session_is_gone() {
     let server = listening(&[]).await;
@@ -92,7 +93,7 @@ async fn a_second_get_takes_over() {
     );
 }
 
-/// HTTPL-13, HTTPL-14: the GET stream is for what belongs to no request.
+/// S003-33, HTTPL-13, HTTPL-14: the GET stream is for what belongs to no request.
 #[tokio::test]
 async fn what_belongs_to_a_request_does_not_come_by_get() {
     let server = listening(&[]).await;
@@ -168,7 +169,7 @@ async fn a_lost_connection_does_not_cancel() {
     assert_eq!(code(&answer.message().await), -32600);
 }
 
-/// C08: over HTTP something must be said to a request that waits for JSON.
+/// S000-45, C08: over HTTP something must be said to a request that waits for JSON.
 #[tokio::test]
 async fn a_cancelled_call_that_waits_for_json_gets_an_error() {
     let server = listening(&[]).await;

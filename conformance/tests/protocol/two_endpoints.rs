@@ -21,7 +21,8 @@ async fn open(client: &HttpClient) -> (Answer, HttpClient) {
     (stream, client.clone().at(&endpoint.data))
 }
 
-/// SSE24-01, SSE24-02, SSE24-04: the endpoint first, then messages, and answers nowhere else.
+/// S000-08, SSE24-01, SSE24-02, SSE24-04: the endpoint first, then messages, and answers nowhere
+/// else.
 #[tokio::test]
 async fn answers_come_on_the_stream() {
     let (_server, client) = serve().await;

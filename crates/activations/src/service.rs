@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// C43, S003-51: exactly what the activations bring is declared.
+    /// S003-12, C43, S003-51: exactly what the activations bring is declared.
     #[test]
     fn exactly_what_is_there_is_declared() {
         let catalogue = built_in(Names::default());

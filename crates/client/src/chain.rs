@@ -25,3 +25,9 @@ pub(crate) fn with_last_words(reason: &str, last_words: &[String]) -> String {
     let words = last_words.get(first..).unwrap_or_default().join("\n  ");
     format!("{reason}; it last said:\n  {words}")
 }
+
+/// A reason without what a server's process said, which is nobody's business but its operator's.
+pub(crate) fn brief(reason: &str) -> &str {
+    let first = reason.lines().next().unwrap_or_default();
+    first.strip_suffix("; it last said:").unwrap_or(first)
+}

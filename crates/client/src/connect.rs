@@ -147,14 +147,9 @@ impl Connecting<'_> {
                     let facts = self.initialize(&rpc).await;
                     session.finish(facts, quirks).await
                 }
-                // Some old servers end when they are sent what they do not know: they get another
-                // start, and the old greeting first.
+                // Some old servers end when they are sent what they do not know.
                 Err(ConnectError::Link(_)) if self.definition.era.is_none() => {
-                    quirks.push(Quirk::EndsOnDiscover);
-                    session.rpc.close().await;
-                    let session = self.start(program)?;
-                    let facts = self.initialize(&session.rpc).await;
-                    session.finish(facts, quirks).await
+                    self.again(program, session, quirks).await
                 }
                 Err(error) => session.finish(Err(error), quirks).await,
             },
@@ -163,10 +158,27 @@ impl Connecting<'_> {
             }
             Err(_elapsed) => {
                 quirks.push(Quirk::SilentToDiscover);
-                let facts = self.both(&rpc, probe, &mut quirks).await;
-                session.finish(facts, quirks).await
+                match self.both(&rpc, probe, &mut quirks).await {
+                    Err(ConnectError::Link(_)) => self.again(program, session, quirks).await,
+                    facts => session.finish(facts, quirks).await,
+                }
             }
         }
+    }
+
+    /// Starts a server again that ended when it was sent what it does not know, and greets it in the
+    /// old way first.
+    async fn again(
+        &self,
+        program: &Program,
+        ended: Session,
+        mut quirks: Vec<Quirk>,
+    ) -> Result<Connected, ConnectError> {
+        quirks.push(Quirk::EndsOnDiscover);
+        ended.rpc.close().await;
+        let session = self.start(program)?;
+        let facts = self.initialize(&session.rpc).await;
+        session.finish(facts, quirks).await
     }
 
     /// Greets a server that has not answered the newer greeting in the older way as well: it may be

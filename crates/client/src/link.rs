@@ -121,10 +121,7 @@ impl Link {
     pub(crate) fn try_send(&self, outgoing: Box<Outgoing>) -> Result<(), Box<Outgoing>> {
         match self {
             Self::Stdio(link) => link.try_send(outgoing),
-            Self::Http(link) => {
-                link.send(*outgoing);
-                Ok(())
-            }
+            Self::Http(link) => link.try_send(outgoing),
             Self::Sse(link) => {
                 link.send(*outgoing);
                 Ok(())
@@ -136,7 +133,8 @@ impl Link {
     pub(crate) async fn room(&self) {
         match self {
             Self::Stdio(link) => link.room().await,
-            Self::Http(_) | Self::Sse(_) => {}
+            Self::Http(link) => link.room().await,
+            Self::Sse(_) => {}
         }
     }
 

@@ -98,14 +98,22 @@ impl Listing {
             Err(failure) => {
                 let reason = failure.to_string();
                 self.oddities.push(Oddity::Unlisted { section, reason });
-                Vec::new()
+                // What was known before, if anything was, is better than nothing.
+                return;
             }
         };
         let list = self.sorted_out(section, definitions, facts);
         self.catalogue.set_list(section, list);
     }
 
-    /// A list that did not come in time counts as empty, and is said to have failed.
+    /// Whether the list could not be fetched.
+    pub(crate) fn has_failed(&self, of: Section) -> bool {
+        let failed =
+            |oddity: &Oddity| matches!(oddity, Oddity::Unlisted { section, .. } if *section == of);
+        self.oddities.iter().any(failed)
+    }
+
+    /// A list that did not come in time is said to have failed, and stays as it was.
     pub(crate) fn unanswered(&mut self, section: Section) {
         let reason = "it was not answered in time".to_owned();
         self.oddities.push(Oddity::Unlisted { section, reason });

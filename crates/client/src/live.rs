@@ -3,6 +3,7 @@
 mod ask;
 mod handshake;
 mod stateless;
+mod turns;
 mod watch;
 
 use std::sync::{Arc, Mutex};
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::chain::brief;
 use crate::connect::{Connected, Quirk};
 use crate::definition::{Definition, Target};
 use crate::link::LinkError;
@@ -26,10 +28,14 @@ use crate::lock::lock;
 use crate::rpc::{Misdeeds, Rpc, RpcFailure, Traits, Update};
 use crate::server_facts::ServerFacts;
 use crate::stamp;
+use turns::Turns;
 use watch::Watched;
 
 /// How long further change notices are waited for before a list is fetched anew.
 const SETTLE: Duration = Duration::from_millis(50);
+
+/// How long after a list could not be fetched it is tried again.
+const RELIST: Duration = Duration::from_secs(5);
 
 /// A connected server, as long as it is connected.
 pub(crate) struct Live {
@@ -42,11 +48,16 @@ pub(crate) struct Live {
     watched: Watched,
     /// One subscribes at a time, lest two first watchers subscribe twice.
     subscribing: AsyncMutex<()>,
+    /// One lists at a time.
+    relisting: AsyncMutex<()>,
     /// Which lists are known to have changed.
     stale: Mutex<Vec<Section>>,
     changed: Notify,
     /// One call at a time, for servers that want it so.
     lane: Option<Semaphore>,
+    /// Questions come on a channel that does not say which call they belong to.
+    mixes_questions: bool,
+    turns: Turns,
     tasks: TaskTracker,
     over: CancellationToken,
 }
@@ -66,8 +77,12 @@ impl Live {
             quirks,
         } = connected;
         let listing = Listing::new(&facts);
+        let over_sse = quirks.contains(&Quirk::SseOnly);
+        let over_http = matches!(definition.target, Target::Http(_)) && !over_sse;
         let live = Arc::new(Self {
             lane: definition.serialize.then(|| Semaphore::new(1)),
+            mixes_questions: facts.revision.era() == Era::Handshake && !over_http,
+            turns: Turns::default(),
             definition,
             rpc,
             facts,
@@ -76,6 +91,7 @@ impl Live {
             catalogue,
             watched: Watched::default(),
             subscribing: AsyncMutex::default(),
+            relisting: AsyncMutex::default(),
             stale: Mutex::default(),
             changed: Notify::new(),
             tasks,
@@ -84,6 +100,8 @@ impl Live {
         if live.facts.revision.era() == Era::Stateless {
             live.rpc.set_stateless();
         }
+        // Whoever gives up waiting for the lists gives up the connection.
+        let unless_settled = StopOnDrop(Some(Arc::clone(&live)));
         // Listening comes first, lest a change during the listing be lost.
         live.spawn(Arc::clone(&live).heed(stray));
         live.list(&Section::ALL).await;
@@ -91,6 +109,7 @@ impl Live {
         if live.facts.revision.era() == Era::Stateless {
             live.listen_for_changes();
         }
+        unless_settled.defuse();
         live
     }
 
@@ -102,6 +121,14 @@ impl Live {
         let _lane = match &self.lane {
             Some(lane) => self.in_time(&call.method, lane.acquire()).await?.ok(),
             None => None,
+        };
+        // Where a question does not say which call it belongs to, all calls that it may belong to
+        // must be of one caller.
+        let _turn = if self.mixes_questions && is_interactive(call) {
+            let turn = self.turns.take(Arc::as_ptr(call.peer()).addr());
+            Some(self.in_time(&call.method, turn).await?)
+        } else {
+            None
         };
         match self.facts.revision.era() {
             Era::Handshake => handshake::call(self, call).await,
@@ -161,6 +188,8 @@ impl Live {
 
     /// Fetches lists anew, and shows what came of it if it differs.
     async fn list(&self, sections: &[Section]) {
+        // Two at once would each undo what the other found.
+        let _one_at_a_time = self.relisting.lock().await;
         let mut fresh = Listing::new(&self.facts);
         {
             let known = lock(&self.listing);
@@ -190,13 +219,25 @@ impl Live {
         });
     }
 
-    /// Fetches what has changed, a little after it was said to have.
+    /// Fetches what has changed, a little after it was said to have; what cannot be fetched is tried
+    /// again, and shown as it was meanwhile.
     async fn keep_listed(self: Arc<Self>) {
         while !self.over.is_cancelled() {
             self.changed.notified().await;
             tokio::time::sleep(SETTLE).await;
             let stale = std::mem::take(&mut *lock(&self.stale));
             self.list(&stale).await;
+            let failed: Vec<Section> = {
+                let listing = lock(&self.listing);
+                stale
+                    .into_iter()
+                    .filter(|section| listing.has_failed(*section))
+                    .collect()
+            };
+            if !failed.is_empty() {
+                tokio::time::sleep(RELIST).await;
+                self.is_stale(&failed);
+            }
         }
     }
 
@@ -298,9 +339,17 @@ impl Live {
     fn fault(failure: RpcFailure) -> Fault {
         match failure {
             RpcFailure::Error(error) => Fault::Upstream(error),
-            RpcFailure::Link(error) => Fault::Internal(error.to_string()),
+            RpcFailure::Link(error) => Fault::Internal(brief(&error.to_string()).to_owned()),
         }
     }
+}
+
+/// Whether the caller can be asked anything during this call.
+fn is_interactive(call: &Call) -> bool {
+    let capabilities = &call.peer().capabilities;
+    let askable =
+        capabilities.roots || capabilities.sampling.is_some() || capabilities.elicitation.is_some();
+    askable && method::may_ask(&call.method)
 }
 
 fn late(method: &str) -> Fault {
@@ -334,6 +383,23 @@ impl From<RpcFailure> for CallFailure {
 impl From<Fault> for CallFailure {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
+    }
+}
+
+/// Ends a connection that nobody has taken over.
+struct StopOnDrop(Option<Arc<Live>>);
+
+impl StopOnDrop {
+    fn defuse(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        if let Some(live) = &self.0 {
+            live.stop();
+        }
     }
 }
 

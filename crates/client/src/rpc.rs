@@ -43,20 +43,24 @@ pub(crate) enum Update {
 /// What a request is about, as far as it matters for whom the server may mean.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Traits {
-    /// It is a call of somebody's, not a request of our own.
-    pub(crate) is_call: bool,
+    /// Whose call it is; `None` for a request of our own.
+    pub(crate) caller: Option<usize>,
     /// The server may ask something during it.
     pub(crate) may_be_asked: bool,
+    /// And its caller can answer.
+    pub(crate) interactive: bool,
     /// It must not be cancelled by a message (CAN-02).
     pub(crate) uncancellable: bool,
 }
 
 impl Traits {
-    /// Those of a call of `method`.
-    pub(crate) fn call(method: &str) -> Self {
+    /// Those of a call of `caller`, who can be asked something during it or not.
+    pub(crate) fn call(caller: usize, method: &str, interactive: bool) -> Self {
+        let may_be_asked = method::may_ask(method);
         Self {
-            is_call: true,
-            may_be_asked: method::may_ask(method),
+            caller: Some(caller),
+            may_be_asked,
+            interactive,
             uncancellable: false,
         }
     }

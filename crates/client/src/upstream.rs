@@ -8,8 +8,10 @@ use plexus_mcp::{Era, Fault};
 use plexus_service::{Boxed, Call, Catalogue, Outcome, Peer, Service, Updates};
 use plexus_wire::Raw;
 use tokio::sync::{Mutex as AsyncMutex, watch};
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use crate::chain::brief;
 use crate::connect::{self, ConnectError, Connected, Quirk};
 use crate::definition::Definition;
 use crate::link::LinkError;
@@ -19,6 +21,12 @@ use crate::lock::lock;
 use crate::rpc::{Ending, Misdeeds};
 use crate::server_facts::ServerFacts;
 use crate::status::{State, Status};
+
+/// How long a lost server is left alone before it is connected again; twice as long each time.
+const PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
+/// A connection that lasted so long was a good one.
+const LASTING: Duration = Duration::from_secs(30);
 
 /// One MCP server, of whatever revision and behind whatever transport, as a [`Service`]. Cheap to
 /// clone: all clones are one.
@@ -141,6 +149,35 @@ impl Upstream {
         self.connect().await
     }
 
+    /// Connects, and connects again whenever the connection is lost, ever less often if it does not
+    /// last (C35). No call is ever made again. Ends only if the server wants credentials.
+    pub async fn keep_connected(&self) {
+        let mut status = self.status();
+        let mut pause = PAUSE;
+        loop {
+            let began = Instant::now();
+            if self.connect().await.is_ok() {
+                let lost = |status: &Status| {
+                    matches!(
+                        status.state,
+                        State::Failed | State::NeedsAuth | State::Disabled
+                    )
+                };
+                if status.wait_for(lost).await.is_err() {
+                    return;
+                }
+            }
+            if self.inner.status.borrow().state == State::NeedsAuth {
+                return;
+            }
+            if began.elapsed() >= LASTING {
+                pause = PAUSE;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
+    }
+
     /// How the server is doing, now and after every change.
     pub fn status(&self) -> watch::Receiver<Status> {
         self.inner.status.subscribe()
@@ -224,7 +261,10 @@ impl Upstream {
 
     fn not_connected(&self) -> Fault {
         let status = self.inner.status.borrow();
-        let reason = status.reason.as_deref().unwrap_or("it is not connected");
+        let reason = status
+            .reason
+            .as_deref()
+            .map_or("it is not connected", brief);
         Fault::Internal(format!(
             "the server cannot be reached ({}): {reason}",
             status.state
@@ -262,6 +302,7 @@ async fn watch_over(inner: Weak<Inner>, live: Weak<Live>, ending: Ending) {
             .send_replace(Status::new(State::Failed, Some(error.to_string())));
         lost
     };
+    lost.retire();
     // A stream of HTTP+SSE breaks with the network, and takes the session with it (S001-56).
     if lost.is_over_sse() {
         drop(lost);

@@ -27,7 +27,7 @@ mod watch;
 
 pub use self::entry::{Kind, Scope, ServerEntry, Source};
 pub use self::filter::ToolFilter;
-pub use self::load::{Loaded, load};
+pub use self::load::{Loaded, check, load};
 pub use self::locations::{Locations, SETTINGS_FILE};
 pub use self::problem::{ConfigProblem, Position};
 pub use self::secret::{FetchedSecrets, MASK, Secret, SecretSource, Value};

@@ -1,19 +1,24 @@
 //! Many servers as one service.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use futures_util::future::join_all;
-use plexus_client::{Report, Status};
-use plexus_mcp::messages::{Implementation, ServerCapabilities};
+use plexus_client::{Report, State, Status};
+use plexus_mcp::messages::{
+    CallToolParams, CallToolResult, Implementation, ServerCapabilities, ToolAnnotations,
+};
 use plexus_mcp::method;
-use plexus_service::{Boxed, Call, Catalogue, Fault, Outcome, Peer, Service, Updates};
+use plexus_service::{
+    Boxed, Call, Catalogue, Entry, Fault, Outcome, Peer, Section, Service, Updates,
+};
 use plexus_wire::{Object, Raw};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::member::{Member, MemberSpec};
+use crate::policy::{Gate, Policy, ToolFacts, ToolIdentity};
 use crate::routes::{Offer, Owner, Routes, merge};
 
 /// Many servers as one [`Service`]. Cheap to clone: all clones are one.
@@ -27,7 +32,10 @@ struct Inner {
     members: RwLock<Vec<Arc<Member>>>,
     routes: RwLock<Arc<Routes>>,
     catalogue: watch::Sender<Arc<Catalogue>>,
+    gate: Gate,
     changed: Arc<Notify>,
+    /// One merges at a time.
+    merging: Mutex<()>,
     tasks: TaskTracker,
     /// Fires when the hub is gone.
     gone: CancellationToken,
@@ -68,7 +76,7 @@ pub struct MemberStatus {
 }
 
 impl Hub {
-    /// A hub without members, called `name`.
+    /// A hub without members.
     pub fn new(identity: Implementation) -> Self {
         let nothing = Catalogue::new(identity.clone(), ServerCapabilities::default());
         let hub = Self {
@@ -77,7 +85,9 @@ impl Hub {
                 members: RwLock::default(),
                 routes: RwLock::default(),
                 catalogue: watch::Sender::new(Arc::new(nothing)),
+                gate: Gate::default(),
                 changed: Arc::default(),
+                merging: Mutex::default(),
                 tasks: TaskTracker::new(),
                 gone: CancellationToken::new(),
             }),
@@ -132,6 +142,12 @@ impl Hub {
         changes
     }
 
+    /// Makes this the policy for calls of tools from now on; until the first, every call is
+    /// allowed. What humans allowed for always stays allowed where the same rule asks again.
+    pub fn set_policy(&self, policy: Policy) {
+        self.inner.gate.set(policy);
+    }
+
     /// Connects every member that is turned on, all at once; when this returns, each is connected
     /// or has failed by itself.
     pub async fn connect_all(&self) {
@@ -145,6 +161,25 @@ impl Hub {
         });
         // Each failure is its member's status.
         drop(join_all(connecting).await);
+    }
+
+    /// Waits until every member that is turned on is connected or has failed.
+    pub async fn settled(&self) {
+        let members = self
+            .members()
+            .into_iter()
+            .filter(|member| member.is_enabled());
+        let settling = members.filter_map(|member| {
+            let mut status = member.upstream.as_ref()?.status();
+            Some(async move {
+                drop(
+                    status
+                        .wait_for(|status| status.state != State::Pending)
+                        .await,
+                );
+            })
+        });
+        join_all(settling).await;
     }
 
     /// Begins to connect every member that is turned on, in the background, and keeps those
@@ -199,11 +234,7 @@ impl Hub {
                 .upstream
                 .as_ref()
                 .and_then(plexus_client::Upstream::report),
-            tools: member
-                .catalogue()
-                .list(plexus_service::Section::Tools)
-                .entries()
-                .len(),
+            tools: member.catalogue().list(Section::Tools).entries().len(),
         };
         members.iter().map(status).collect()
     }
@@ -261,7 +292,48 @@ impl Hub {
         if let Some(params) = params {
             call.params = params;
         }
+        if let Some(refusal) = self.refusal(&call, &member).await? {
+            return Ok(CallToolResult::error(refusal).to_raw());
+        }
         member.ready().await?.call(call).await
+    }
+
+    /// Why policy or the human is against a call that is addressed to `member`. It becomes a
+    /// result, not an error of the protocol, so that the model and the user read it.
+    async fn refusal(&self, call: &Call, member: &Member) -> Result<Option<String>, Fault> {
+        let Some(policy) = self.inner.gate.policy() else {
+            return Ok(None);
+        };
+        if &*call.method != method::TOOLS_CALL {
+            return Ok(None);
+        }
+        let params = call.params.decode();
+        let CallToolParams { name, arguments } =
+            params.map_err(|error| Fault::InvalidParams(format!("params: {error}")))?;
+        let entry = self.shown_tool(member, &name);
+        let entry = entry.ok_or_else(|| Fault::UnknownTool(name.clone()))?;
+        let facts = ToolFacts::new(&entry.key, &member.name, &name)
+            .annotated(annotations(&entry), policy.trusts(&member.name));
+        let identity = ToolIdentity {
+            server: &member.fingerprint,
+            definition: &entry.definition,
+        };
+        let arguments = arguments.unwrap_or_else(Raw::empty_object);
+        let gate = &self.inner.gate;
+        Ok(gate
+            .refusal(&policy, &facts, &identity, &arguments, &call.events)
+            .await)
+    }
+
+    /// How the tool that `member` calls `name` is shown to clients.
+    fn shown_tool(&self, member: &Member, name: &str) -> Option<Entry> {
+        let is_it = |owner: &Owner| owner.member == member.name && &*owner.key == name;
+        let routes = self.routes();
+        let catalogue = Arc::clone(&self.inner.catalogue.borrow());
+        let mut tools = catalogue.list(Section::Tools).entries().iter();
+        tools
+            .find(|entry| routes.tool(&entry.key).is_some_and(is_it))
+            .cloned()
     }
 
     /// Whom a call is for, and its parameters if they must change on the way there.
@@ -363,6 +435,8 @@ impl Hub {
 impl Inner {
     /// Makes one catalogue of what the members offer now.
     fn merge(&self) {
+        // Two at once could store what is no longer so.
+        let _one_at_a_time = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
         let members = self
             .members
             .read()
@@ -395,6 +469,16 @@ async fn keep_merged(inner: Weak<Inner>, changed: Arc<Notify>, gone: Cancellatio
         let Some(inner) = inner.upgrade() else { return };
         inner.merge();
     }
+}
+
+/// What a tool's server says of it; hints that cannot be read say nothing.
+fn annotations(entry: &Entry) -> ToolAnnotations {
+    #[derive(serde::Deserialize)]
+    struct Annotated {
+        annotations: Option<ToolAnnotations>,
+    }
+    let read = entry.definition.decode::<Annotated>().ok();
+    read.and_then(|tool| tool.annotations).unwrap_or_default()
 }
 
 async fn end(member: Arc<Member>) {

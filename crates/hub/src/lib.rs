@@ -5,7 +5,8 @@
 //! that every model takes, and passes each call on to the one it is for. One member that fails
 //! costs the others nothing.
 //!
-//! Which servers people have configured is read by [`config`].
+//! Which servers people have configured is read by [`config`]. Which calls of tools are made is
+//! decided by a [`policy`].
 //!
 //! What is deliberately absent: revisions, eras and transports, which only the edges know.
 
@@ -13,6 +14,7 @@ pub mod config;
 mod hub;
 mod member;
 pub mod names;
+pub mod policy;
 mod routes;
 pub mod secrets;
 

@@ -2,16 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use plexus_client::{Definition, State, Upstream};
 use plexus_service::{Catalogue, Fault, Service};
 use tokio_util::sync::CancellationToken;
-
-/// How long a lost server is left alone before it is connected again; twice as long each time
-/// (C35).
-const PAUSE: Duration = Duration::from_secs(1);
-const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// A server that is to be part of a hub.
 #[non_exhaustive]
@@ -127,8 +121,8 @@ impl Member {
     pub(crate) async fn ready(&self) -> Result<Arc<dyn Service>, Fault> {
         if !self.is_enabled() {
             return Err(Fault::Internal(format!(
-                "the server {:?} is turned off; turn it on with: plexus servers toggle {}",
-                &*self.name, self.name
+                "the server {:?} is turned off",
+                &*self.name
             )));
         }
         if let Some(upstream) = &self.upstream {
@@ -153,27 +147,11 @@ impl Member {
         let Some(upstream) = &self.upstream else {
             return;
         };
-        let mut status = upstream.status();
-        let mut pause = PAUSE;
-        loop {
-            let failed = upstream.connect().await.is_err();
-            if !self.auto_restart {
-                return;
-            }
-            if failed {
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(MAX_PAUSE);
-                continue;
-            }
-            pause = PAUSE;
-            if status
-                .wait_for(|status| status.state == State::Failed)
-                .await
-                .is_err()
-            {
-                return;
-            }
-            tokio::time::sleep(pause).await;
+        if self.auto_restart {
+            upstream.keep_connected().await;
+        } else {
+            // A failure is its status.
+            drop(upstream.connect().await);
         }
     }
 }

@@ -89,7 +89,8 @@ fn keys(hub: &Hub, section: Section) -> Vec<String> {
     entries.map(|entry| entry.key.to_string()).collect()
 }
 
-/// S001-15, C11, C50: names are told apart by their servers, and found under all their aliases.
+/// S001-34, S004-55, S004-58, S001-15, C11, C50: names are told apart by their servers, and found
+/// under all their aliases.
 #[tokio::test]
 async fn tools_of_all_members_are_offered_and_reached() {
     let hub = hub();
@@ -118,6 +119,7 @@ async fn tools_of_all_members_are_offered_and_reached() {
     assert_eq!(unknown, Err(Fault::UnknownTool("who".to_owned())));
 }
 
+/// S004-55, S004-71.
 #[tokio::test]
 async fn prompts_resources_templates_and_completions_find_their_owner() {
     let hub = hub();
@@ -156,7 +158,7 @@ async fn resources_with_one_uri_are_told_apart() {
     }
 }
 
-/// S004-13, S004-53, S004-57, C38: what stays is not touched.
+/// S001-36, S004-14, S004-13, S004-53, S004-57, C38: what stays is not touched.
 #[tokio::test]
 async fn members_come_go_and_change() {
     let hub = hub();
@@ -203,7 +205,7 @@ async fn what_is_turned_off_is_not_offered_nor_called() {
     assert!(hub.toggle("nobody", true).is_err());
 }
 
-/// S001-61, S001-75, S004-20: one failing server costs only itself, and says why.
+/// S001-41, S004-54, S001-61, S001-75, S004-20: one failing server costs only itself, and says why.
 #[tokio::test]
 async fn one_bad_member_stays_one_bad_member() {
     let hub = hub();

@@ -152,7 +152,7 @@ mod tests {
         result.unwrap_err().to_string()
     }
 
-    /// S002-06…11, S002-38, S002-42, S003-13, S003-29, LIFE-01.
+    /// S003-28, S002-06…11, S002-38, S002-42, S003-13, S003-29, LIFE-01.
     #[test]
     fn strict_order() {
         let mut life = Lifecycle::new(Rules::STRICT);

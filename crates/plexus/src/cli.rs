@@ -15,6 +15,8 @@ use plexus_server::net::{Host, Origin};
 pub(crate) use values::{Era, LogLevel, Profile, ServerEra, parse_header};
 use values::{parse_address, parse_path};
 
+use crate::import::{self, ImportArgs};
+use crate::mcp::{self, McpArgs};
 use crate::memory::{self, MemoryArgs};
 use crate::probe::{self, ProbeArgs};
 use crate::task::{self, TaskArgs};
@@ -94,6 +96,16 @@ pub(crate) enum Command {
     /// that speaks HTTP. It is connected, listed and left again; none of its tools is called.
     #[command(after_help = probe::EXAMPLES)]
     Probe(ProbeArgs),
+    /// See and change which MCP servers are configured.
+    ///
+    /// The commands and the files are those of `claude mcp`.
+    #[command(after_help = mcp::EXAMPLES)]
+    Mcp(McpArgs),
+    /// Take over the MCP servers that other clients know.
+    ///
+    /// What is found is shown, and added to ~/.mcp.json if that is wanted.
+    #[command(after_help = import::EXAMPLES)]
+    Import(ImportArgs),
     /// See and change the list of tasks that agents and people share.
     ///
     /// It is the list that the built-in tools work on.
@@ -247,6 +259,10 @@ impl Cli {
             (Some(Command::Probe(arguments)), ..) => {
                 arguments.check()?;
                 Ok(Command::Probe(arguments))
+            }
+            (Some(Command::Mcp(arguments)), ..) => {
+                arguments.check()?;
+                Ok(Command::Mcp(arguments))
             }
             (Some(command), ..) => Ok(command),
             (None, true, true) => {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plexus_hub::config::{self, Locations, Scope, ServerEntry};
+use plexus_hub::config::{self, Locations, SETTINGS_FILE, Scope, ServerEntry};
+use plexus_hub::policy::Policy;
 use plexus_hub::{Hub, MemberKind, MemberSpec, secrets};
 use plexus_service::{Implementation, Service};
 
@@ -35,20 +36,38 @@ pub(crate) async fn open(builtin: Arc<dyn Service>, files: &[PathBuf]) -> Hub {
     let mut builtin = MemberSpec::new("plexus", MemberKind::Local(builtin), [0; 32]);
     builtin.plain_names = true;
     let mut members = vec![builtin];
+    let mut trusted = Vec::new();
     for entry in loaded.servers {
         if entry.source.scope == Scope::Explicit {
             match member(&entry).await {
-                Ok(member) => members.push(member),
+                Ok(member) => {
+                    members.push(member);
+                    trusted.extend(entry.trusted.then_some(entry.name));
+                }
                 Err(problem) => announce::problem(&format!("{}: {problem:#}", entry.name)),
             }
         }
     }
     let hub = Hub::new(Implementation::new("plexus", VERSION));
+    hub.set_policy(Policy::behind_client(&settings().policy).trusting(trusted));
     hub.set_members(members).await;
     hub.connect_in_background();
     // Whoever is not there by then is announced when it is.
-    drop(tokio::time::timeout(HEAD_START, hub.connect_all()).await);
+    drop(tokio::time::timeout(HEAD_START, hub.settled()).await);
     hub
+}
+
+/// The settings of the user and of the project that we were started in. Servers beside the named
+/// ones, and what may be wrong with them, are not our business here.
+fn settings() -> config::Settings {
+    let project = std::env::current_dir().unwrap_or_default();
+    let loaded = config::load(&Locations::of(project, &environment), &environment);
+    for problem in &loaded.problems {
+        if problem.file.ends_with(SETTINGS_FILE) {
+            announce::problem(problem);
+        }
+    }
+    loaded.settings
 }
 
 async fn member(entry: &ServerEntry) -> anyhow::Result<MemberSpec> {

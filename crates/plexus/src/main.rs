@@ -5,7 +5,9 @@ mod bridge;
 mod cli;
 mod data;
 mod gateway;
+mod import;
 mod logs;
+mod mcp;
 mod memory;
 mod named;
 mod probe;
@@ -35,6 +37,8 @@ fn main() -> ExitCode {
             bridge::run(&arguments)
         }
         Ok(Command::Probe(arguments)) => probe::run(&arguments),
+        Ok(Command::Mcp(arguments)) => mcp::run(&arguments),
+        Ok(Command::Import(arguments)) => import::run(&arguments),
         Ok(Command::Task(arguments)) => task::run(arguments),
         Ok(Command::Memory(arguments)) => memory::run(arguments),
         Ok(Command::Completions { shell }) => completions(shell),

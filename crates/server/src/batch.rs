@@ -79,7 +79,8 @@ impl Batch {
 async fn run(mut exchange: Exchange, ticket: Ticket, outlet: &Outlet) -> Option<Bytes> {
     loop {
         match exchange.next_unless(&ticket.cancel).await? {
-            Output::Message(message) => outlet.send(message).await,
+            Output::Notification(message) => outlet.offer(message),
+            Output::Question(message) => outlet.send(message).await,
             Output::Answer(answer) => return Some(answer.message),
         }
     }

@@ -33,6 +33,9 @@ impl Default for Replay {
     }
 }
 
+/// How many times what it keeps a stream may hold of what must arrive, before it is given up.
+const PATIENCE: usize = 16;
+
 /// One stream. Messages are numbered from 1; 0 is the place before the first.
 #[derive(Debug)]
 pub(crate) struct EventStream {
@@ -209,6 +212,18 @@ impl EventStream {
             expendable,
         });
         state.make_room(&self.replay);
+        if state.kept.len() > PATIENCE * self.replay.messages
+            || state.kept_bytes > PATIENCE * self.replay.bytes
+        {
+            // Nobody reads, and what is left cannot be dropped one by one.
+            tracing::warn!("a client does not read its stream; the stream is given up");
+            state.kept.clear();
+            state.kept_bytes = 0;
+            state.ended = Some(Ended {
+                at: Instant::now(),
+                status: None,
+            });
+        }
         drop(state);
         self.changed.notify_waiters();
     }
@@ -232,7 +247,7 @@ impl State {
                 self.kept.iter().position(|kept| kept.expendable)
             };
             let Some(dropped) = victim.and_then(|position| self.kept.remove(position)) else {
-                // Only what must arrive is left. It is bounded by the calls in flight.
+                // Only what must arrive is left.
                 return;
             };
             self.kept_bytes -= dropped.message.len();

@@ -11,8 +11,10 @@ use crate::stateless::StatelessCall;
 /// One message of an exchange.
 #[derive(Debug)]
 pub(crate) enum Output {
-    /// A notification or a question; more follows.
-    Message(Bytes),
+    /// A notification, which can be done without; more follows.
+    Notification(Bytes),
+    /// A question, which must arrive; more follows.
+    Question(Bytes),
     /// The answer; nothing follows.
     Answer(Answer),
 }
@@ -39,14 +41,6 @@ impl Exchange {
             Self::Session(call) => call.next().await,
             Self::Stateless(call) => call.next().await,
             Self::Listen(listen) => listen.next().await,
-        }
-    }
-
-    /// Whether the exchange waits for an answer of the client, and must not lose its channel.
-    pub(crate) fn is_asking(&self) -> bool {
-        match self {
-            Self::Session(call) => call.is_asking(),
-            Self::Answered(_) | Self::Stateless(_) | Self::Listen(_) => false,
         }
     }
 

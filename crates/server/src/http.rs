@@ -117,7 +117,11 @@ impl Endpoint {
             return refusal.to_response();
         }
         let origin = request.headers().get(header::ORIGIN).cloned();
-        let response = self.route(request).await;
+        let response = if request.method() == Method::OPTIONS {
+            cors::preflight(request.headers())
+        } else {
+            self.route(request).await
+        };
         cors::allow(response, origin)
     }
 
@@ -149,7 +153,6 @@ impl Endpoint {
             Method::POST => self.post(request).await,
             Method::GET => self.get(request.headers()),
             Method::DELETE => self.delete(request.headers()),
-            Method::OPTIONS => cors::preflight(request.headers()),
             Method::HEAD => respond::empty(StatusCode::OK),
             _ => respond::method_not_allowed("POST, GET, DELETE"),
         }
@@ -157,7 +160,10 @@ impl Endpoint {
 
     /// The legacy stream for what belongs to no request, or one that is resumed.
     fn get(self: &Arc<Self>, headers: &HeaderMap) -> Response<Body> {
-        if !headers.contains_key(SESSION_HEADER) || speaks_stateless(headers) {
+        if !self.serves_handshake()
+            || !headers.contains_key(SESSION_HEADER)
+            || speaks_stateless(headers)
+        {
             return respond::method_not_allowed("POST");
         }
         let session = match self.session(headers) {
@@ -174,7 +180,10 @@ impl Endpoint {
     }
 
     fn delete(&self, headers: &HeaderMap) -> Response<Body> {
-        if !headers.contains_key(SESSION_HEADER) || speaks_stateless(headers) {
+        if !self.serves_handshake()
+            || !headers.contains_key(SESSION_HEADER)
+            || speaks_stateless(headers)
+        {
             return respond::method_not_allowed("POST");
         }
         match self.session(headers) {
@@ -184,6 +193,10 @@ impl Endpoint {
             }
             Err(answer) => reply(answer),
         }
+    }
+
+    fn serves_handshake(&self) -> bool {
+        self.edge.options.served.includes(Era::Handshake)
     }
 
     /// The session that the request names; unknown ones are told to begin anew (HTTPL-20).

@@ -1,5 +1,6 @@
 //! `subscriptions/listen`: change notifications of the stateless era.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,6 +14,9 @@ use tokio::sync::watch;
 use crate::edge::Edge;
 use crate::exchange::Output;
 use crate::render::{Voice, complete, json, notification};
+
+/// The most resources that one subscription may watch.
+pub(crate) const MAX_SUBSCRIPTIONS: usize = 1000;
 
 /// One open subscription: an acknowledgement first, then what the client asked to hear, until one
 /// of the two ends it (SUB26).
@@ -66,11 +70,11 @@ impl Listen {
             let mut params = Object::new();
             params.set("notifications", json(&honoured));
             self.wanted = honoured;
-            return Output::Message(self.tagged(method::SUBSCRIPTION_ACKNOWLEDGED, params));
+            return Output::Notification(self.tagged(method::SUBSCRIPTION_ACKNOWLEDGED, params));
         }
         loop {
             if let Some(message) = self.queue.pop() {
-                return Output::Message(message);
+                return Output::Notification(message);
             }
             let shutdown = self.edge.shutdown.clone();
             tokio::select! {
@@ -84,14 +88,16 @@ impl Listen {
                     let mut params = Object::new();
                     params.set("uri", json(&*uri));
                     let message = self.tagged(method::RESOURCE_UPDATED, params);
-                    return Output::Message(message);
+                    return Output::Notification(message);
                 }
             }
         }
     }
 
-    /// Subscribes to what can be had of what is wanted, and says what that is (SUB26-03).
+    /// Subscribes to what can be had of what is wanted, and says what that is (SUB26-03). Begins anew
+    /// if it was dropped on the way.
     async fn subscribe(&mut self) -> SubscriptionFilter {
+        self.resources.clear();
         let capabilities = &self.known.capabilities;
         let mut honoured = SubscriptionFilter {
             tools_list_changed: self.wanted.tools_list_changed
@@ -114,10 +120,16 @@ impl Listen {
         if !can_watch_resources(capabilities) {
             return honoured;
         }
-        for uri in &self.wanted.resource_subscriptions {
-            if honoured.resource_subscriptions.contains(uri) {
-                continue;
-            }
+        let mut seen = HashSet::new();
+        let wanted = self
+            .wanted
+            .resource_subscriptions
+            .iter()
+            .filter(|uri| seen.insert(*uri));
+        // What is beyond the limit is not acknowledged (SUB26-03).
+        for uri in wanted.take(MAX_SUBSCRIPTIONS) {
+            // A service may answer at once, many times in a row; others want their turn.
+            tokio::task::yield_now().await;
             match self.edge.service.subscribe(&self.peer, uri).await {
                 Ok(updates) => {
                     self.resources.push(named(updates, uri));

@@ -110,6 +110,7 @@ fn try_begin(
         edge: Arc::clone(edge),
         voice,
         narrator,
+        peer: Arc::clone(&peer),
         id,
         method,
         binding,
@@ -124,13 +125,20 @@ fn try_begin(
         call.running = Some(parked.running);
         call.asked = parked.asked;
         call.place = Some(place);
-        if !parked.asks.is_empty() {
-            // What was not answered is asked again, at once.
-            call.asks = parked.asks;
-            call.ask_at = Some(Instant::now());
+        // What was not answered is asked again, at once.
+        for (key, ask) in parked.asks {
+            let capability = ask.question.needs();
+            if call.peer.supports(capability) {
+                call.asks.push((key, ask));
+                call.ask_at = Some(Instant::now());
+            } else {
+                ask.answer(Err(AskError::Unsupported(capability)));
+            }
         }
     } else {
-        call.volunteered = retry::answers(&object)?;
+        if method::may_ask(&call.method) {
+            call.volunteered = retry::answers(&object)?;
+        }
         let wants = call.narrator.wants(meta.trace_parent);
         call.running = Some(edge.start(&call.method, Some(params), peer, wants));
     }
@@ -143,6 +151,7 @@ pub(crate) struct StatelessCall {
     edge: Arc<Edge>,
     voice: Voice,
     narrator: Narrator,
+    peer: Arc<Peer>,
     id: Id,
     method: Box<str>,
     binding: [u8; 32],
@@ -167,7 +176,15 @@ impl StatelessCall {
             let step = match self.ask_at {
                 Some(at) => match timeout_at(at, running.next()).await {
                     Ok(step) => step,
-                    Err(_elapsed) => return Output::Answer(self.park()),
+                    Err(_elapsed) => {
+                        self.asks.retain(|(_, ask)| ask.is_wanted());
+                        if !self.asks.is_empty() {
+                            return Output::Answer(self.park());
+                        }
+                        // All was withdrawn; there is nothing to wait for.
+                        self.ask_at = None;
+                        continue;
+                    }
                 },
                 None => running.next().await,
             };
@@ -175,7 +192,7 @@ impl StatelessCall {
                 Step::Event(Event::Ask(ask)) => self.collect(ask),
                 Step::Event(event) => {
                     if let Some(message) = self.narrator.tell(&event) {
-                        return Output::Message(message);
+                        return Output::Notification(message);
                     }
                 }
                 Step::Done(outcome) => {
@@ -192,14 +209,26 @@ impl StatelessCall {
             ask.answer(Err(AskError::Unsupported(capability)));
             return;
         }
+        // What counts is what the request at hand declares, not the one that began the call.
+        let capability = ask.question.needs();
+        if !self.peer.supports(capability) {
+            ask.answer(Err(AskError::Unsupported(capability)));
+            return;
+        }
         if let Some(answer) = self.volunteered_for(&ask) {
             ask.answer(Ok(answer));
             return;
         }
-        self.asked += 1;
-        let key = match &ask.key {
-            Some(key) if !self.asks.iter().any(|(other, _)| other == key) => key.clone(),
-            _ => format!("q{}", self.asked),
+        let taken = |key: &str| self.asks.iter().any(|(other, _)| other == key);
+        let key = match ask.key.clone().filter(|key| !taken(key)) {
+            Some(key) => key,
+            None => loop {
+                self.asked += 1;
+                let key = format!("q{}", self.asked);
+                if !taken(&key) {
+                    break key;
+                }
+            },
         };
         self.asks.push((key, ask));
         self.ask_at
@@ -219,8 +248,7 @@ impl StatelessCall {
     }
 
     fn try_park(&mut self) -> Result<Answer, Fault> {
-        let mut asks = std::mem::take(&mut self.asks);
-        asks.retain(|(_, ask)| ask.is_wanted());
+        let asks = std::mem::take(&mut self.asks);
         let mut result = InputRequiredResult::default();
         for (key, ask) in &asks {
             let params = question::params(&ask.question, self.voice.revision)

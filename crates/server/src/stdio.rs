@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use plexus_mcp::classify::{self, Facts, Kind, Route};
@@ -36,6 +37,8 @@ use crate::writer::{LineSender, LineWriter};
 /// How many messages may wait to be written before whoever writes more has to wait.
 const QUEUE: usize = 1024;
 const READ: usize = 64 * 1024;
+/// After how long a client counts as gone that takes no answers.
+const STALL: Duration = Duration::from_secs(30);
 
 /// Serves the client at the other end of standard input and output, until it closes its end or
 /// the edge is shut down; then lets work in flight finish, for [`Options::drain`] at most.
@@ -71,7 +74,8 @@ where
         tracing::warn!(unfinished = tracker.len(), "ended with requests in flight");
     }
     pipe.cancel_all();
-    tracker.wait().await;
+    // Whoever still waits for a client that does not read is left behind.
+    drop(tokio::time::timeout(edge.options.drain, tracker.wait()).await);
     drop((pipe, lines));
     // A client that no longer reads must not keep us alive.
     let written = tokio::time::timeout(edge.options.drain, writer.finished()).await;
@@ -135,6 +139,10 @@ impl Pipe {
                 }
                 () = self.lines.closed() => {
                     self.gone.cancel();
+                    self.cancel_all();
+                    return Ok(());
+                }
+                () = self.gone.cancelled() => {
                     self.cancel_all();
                     return Ok(());
                 }
@@ -274,7 +282,9 @@ impl Pipe {
                     () = gone.cancelled(), if listening.is_some() => None,
                 };
                 match output {
-                    Some(Output::Message(message)) => outlet.send(message).await,
+                    Some(Output::Notification(message) | Output::Question(message)) => {
+                        outlet.send(message).await;
+                    }
                     Some(Output::Answer(answer)) => {
                         if let Some(id) = &listening {
                             // REVISIONS §23.1: on a pipe a subscription is ended in both ways.
@@ -298,8 +308,16 @@ impl Pipe {
         }
     }
 
+    /// Sends from the reading loop, which must not wait for ever for a client that does not read.
     async fn send(&self, message: Bytes) {
-        self.session.outlet().send(message).await;
+        tokio::select! {
+            () = self.session.outlet().send(message) => {}
+            () = self.edge.shutdown.cancelled() => {}
+            () = tokio::time::sleep(STALL) => {
+                tracing::warn!("the client does not read; it counts as gone");
+                self.gone.cancel();
+            }
+        }
     }
 
     fn cancel_all(&self) {

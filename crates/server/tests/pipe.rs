@@ -246,7 +246,7 @@ fn faulty() -> LocalService {
         .unwrap()
 }
 
-/// One bad handler costs one call.
+/// S000-44: one bad handler costs one call.
 #[tokio::test]
 async fn a_panic_is_an_error_of_one_call() {
     let mut client = Client::connect(faulty(), Options::default());
@@ -261,7 +261,7 @@ async fn a_panic_is_an_error_of_one_call() {
     assert_eq!(fine["result"]["content"][0]["text"], "fine");
 }
 
-/// C09: an answer beyond the limit is an error that says so.
+/// S000-46, C09: an answer beyond the limit is an error that says so.
 #[tokio::test]
 async fn an_answer_that_is_too_large_is_refused() {
     let mut options = Options::default();
@@ -273,7 +273,7 @@ async fn an_answer_that_is_too_large_is_refused() {
     assert_eq!(refused["error"]["data"]["limit"], 1000);
 }
 
-/// BASE-03: an id in flight cannot be used again; the first call is not disturbed.
+/// S002-39, BASE-03: an id in flight cannot be used again; the first call is not disturbed.
 #[tokio::test(start_paused = true)]
 async fn ids_in_flight_are_not_reused() {
     let mut client = Client::connect(greeter(), Options::default());

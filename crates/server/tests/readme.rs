@@ -3,6 +3,7 @@
 const README: &str = include_str!("../../../README.md");
 const EXAMPLE: &str = include_str!("../examples/greeter.rs");
 
+/// S000-48.
 #[test]
 fn the_readme_shows_the_example() {
     let (_, code) = README.split_once("```rust\n").unwrap();

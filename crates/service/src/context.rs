@@ -176,7 +176,7 @@ fn collect(collected: &mut String, text: &str) {
 mod tests {
     use super::*;
 
-    /// C57: head and tail survive, the omission is said, memory stays bounded.
+    /// S003-50, C57: head and tail survive, the omission is said, memory stays bounded.
     #[test]
     fn long_streams_keep_head_and_tail() {
         let mut collected = String::new();

@@ -6,7 +6,7 @@ mod registered;
 mod strings;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use plexus_mcp::messages::{
     CallToolParams, CallToolResult, CompleteParams, CompleteResult, Completion,
@@ -201,16 +201,37 @@ impl Service for LocalService {
     fn subscribe(&self, _peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {
         let updates = if self.registry().knows(uri) {
             let mut watched = self.watched();
-            // Forget what nobody watches any more before adding to it.
-            watched.retain(|_, versions| versions.receiver_count() > 0);
             let versions = watched
                 .entry(uri.to_owned())
                 .or_insert_with(|| watch::Sender::new(0));
-            Ok(Updates::new(versions.subscribe()))
+            let watching = Watching {
+                service: Arc::downgrade(&self.inner),
+                uri: uri.to_owned(),
+            };
+            Ok(Updates::guarded(versions.subscribe(), watching))
         } else {
             Err(Fault::ResourceNotFound(uri.to_owned()))
         };
         Box::pin(std::future::ready(updates))
+    }
+}
+
+/// Forgets a resource that nobody watches any more.
+struct Watching {
+    service: Weak<Inner>,
+    uri: String,
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let Some(inner) = self.service.upgrade() else {
+            return;
+        };
+        let mut watched = inner.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let unwatched = |versions: &watch::Sender<u64>| versions.receiver_count() == 0;
+        if watched.get(&self.uri).is_some_and(unwatched) {
+            watched.remove(&self.uri);
+        }
     }
 }
 

@@ -15,7 +15,7 @@ every_client!(reads_resources);
 every_client!(gets_prompts);
 every_client!(completes_arguments);
 
-/// S002-22, S002-32: a tool that fails is a result, not an error.
+/// S003-20, S002-22, S002-32: a tool that fails is a result, not an error.
 async fn calls_tools(client: &mut Client, _: &Value) {
     let result = client.call("test_simple_text", json!({})).await;
     assert_eq!(text(&result), "This is a simple text response for testing.");
@@ -30,7 +30,8 @@ async fn calls_tools(client: &mut Client, _: &Value) {
     assert_eq!(types, ["text", "image", "resource"]);
 }
 
-/// C10, TOOL-13: an error up to 2025-06-18, something for the model to read from 2025-11-25 on.
+/// S000-43, C10, TOOL-13: an error up to 2025-06-18, something for the model to read from
+/// 2025-11-25 on.
 async fn reports_bad_arguments_as_the_revision_wants(client: &mut Client, _: &Value) {
     for count in [json!(0), json!(11), json!("three"), Value::Null] {
         let params = json!({"name": "test_validated", "arguments": {"count": count}});
@@ -107,6 +108,7 @@ async fn lowers_links_and_recordings(client: &mut Client, _: &Value) {
     }
 }
 
+/// S003-24.
 async fn reads_resources(client: &mut Client, _: &Value) {
     for (uri, member) in [
         ("test://static-text", "text"),
@@ -119,6 +121,7 @@ async fn reads_resources(client: &mut Client, _: &Value) {
     }
 }
 
+/// S003-25.
 async fn gets_prompts(client: &mut Client, _: &Value) {
     let arguments = json!({"arg1": "one", "arg2": "two"});
     let params = json!({"name": "test_prompt_with_arguments", "arguments": arguments});

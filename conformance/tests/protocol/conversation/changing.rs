@@ -18,7 +18,7 @@ async fn tells_of_changes(client: &mut Client, _: &Value) {
     }
 }
 
-/// C46, SUBL-02, SUBL-03, HTTPL-13.
+/// S003-54, C46, SUBL-02, SUBL-03, HTTPL-13.
 async fn subscribes(client: &mut Client) {
     client.call("test_touch_watched_resource", json!({})).await;
     let uri = json!({"uri": WATCHED});

@@ -10,7 +10,7 @@ every_client!(refuses_cursors_it_did_not_give);
 every_client!(answers_ping_where_it_exists);
 every_client!(knows_no_other_methods);
 
-/// LIFE-02, LIFE-07, S002-07, C43; VER26-05, VER26-07, CACHE26-01.
+/// S000-17, S003-10, LIFE-02, LIFE-07, S002-07, C43; VER26-05, VER26-07, CACHE26-01.
 async fn greets(client: &mut Client, greeting: &Value) {
     let identity = if client.is_stateless() {
         let versions = [
@@ -42,7 +42,7 @@ async fn greets(client: &mut Client, greeting: &Value) {
     assert_eq!(greeting["capabilities"], offered);
 }
 
-/// TOOL-03, CACHE26-03, TRANSLATION §6.10.
+/// S000-19, TOOL-03, CACHE26-03, TRANSLATION §6.10.
 async fn lists(client: &mut Client, _: &Value) {
     let tools = client.result("tools/list", json!({})).await;
     let tool = |name: &str| find(&tools["tools"], "name", name);
@@ -81,7 +81,7 @@ async fn refuses_cursors_it_did_not_give(client: &mut Client, _: &Value) {
     }
 }
 
-/// PING-01, S002-09, C47; PING-03.
+/// S003-26, PING-01, S002-09, C47; PING-03.
 async fn answers_ping_where_it_exists(client: &mut Client, _: &Value) {
     if client.is_stateless() {
         assert_eq!(client.error("ping", json!({})).await["code"], -32601);
@@ -90,7 +90,7 @@ async fn answers_ping_where_it_exists(client: &mut Client, _: &Value) {
     }
 }
 
-/// HTTP26-17, and what 2026-07-28 removed.
+/// S000-38, S000-42, S000-53, C52, HTTP26-17, and what 2026-07-28 removed.
 async fn knows_no_other_methods(client: &mut Client, _: &Value) {
     let mut unknown = vec!["unknown/method", "tasks/list", "tasks/result"];
     if client.is_stateless() {

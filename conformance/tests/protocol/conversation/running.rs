@@ -14,7 +14,7 @@ every_client!(cancels);
 const PROGRESS: &str = "notifications/progress";
 const LOG: &str = "notifications/message";
 
-/// PROG-01, PROG-02, PROG-04, PROG-05, C18, C19.
+/// S003-45, PROG-01, PROG-02, PROG-04, PROG-05, C18, C19.
 async fn reports_progress_to_who_asked(client: &mut Client, _: &Value) {
     let call =
         |meta: Value| json!({"name": "test_tool_with_progress", "arguments": {}, "_meta": meta});
@@ -38,7 +38,7 @@ async fn reports_progress_to_who_asked(client: &mut Client, _: &Value) {
     assert_eq!(with_method(&exchange.before, PROGRESS), [] as [&Value; 0]);
 }
 
-/// What is streamed is seen on the way, and is in the result.
+/// S003-02, S003-46: what is streamed is seen on the way, and is in the result.
 async fn streams_content_as_progress(client: &mut Client, _: &Value) {
     let params =
         json!({"name": "test_streaming", "arguments": {}, "_meta": {"progressToken": "t"}});
@@ -59,7 +59,7 @@ async fn streams_content_as_progress(client: &mut Client, _: &Value) {
     assert_eq!(text(&exchange.response["result"]), "Hello world");
 }
 
-/// LOG-02, LOG-03, C42.
+/// S003-55, LOG-02, LOG-03, C42.
 async fn logs_at_the_level_asked_for(client: &mut Client, _: &Value) {
     for (level, wanted) in [("debug", 8), ("warning", 5), ("emergency", 1)] {
         let mut params = json!({"name": "test_logging_tool", "arguments": {}});
@@ -92,8 +92,8 @@ async fn logs_at_the_level_asked_for(client: &mut Client, _: &Value) {
     assert_eq!(error["code"], -32602);
 }
 
-/// C08, CAN-03, S002-24, S002-26, STDIO-11, HTTP26-15, HTTP26-16: the work stops, and nothing is
-/// said any more. That no answer comes, the end of the conversation shows.
+/// S003-27, S003-55, C08, CAN-03, S002-24, S002-26, STDIO-11, HTTP26-15, HTTP26-16: the work stops,
+/// and nothing is said any more. That no answer comes, the end of the conversation shows.
 async fn cancels(client: &mut Client, _: &Value) {
     let params = json!({"name": "test_wait_for_cancel", "arguments": {},
         "_meta": {"progressToken": "running"}});

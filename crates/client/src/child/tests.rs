@@ -414,7 +414,8 @@ async fn works_without_a_guard() {
     assert_eq!(running.child.stop(LONG).await, ExitReport::Code(3));
 }
 
-/// Issue "Connect to any MCP server", acceptance 2: a SIGKILL of ours leaves nothing behind.
+/// S001-66, S001-76; issue "Connect to any MCP server", acceptance 2: a SIGKILL of ours leaves
+/// nothing behind.
 #[tokio::test]
 async fn our_own_violent_death_takes_the_trees_along() {
     if std::env::var_os(VICTIM).is_some() {

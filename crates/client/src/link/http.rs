@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use plexus_mcp::Revision;
 use plexus_wire::{Limits, Message, Response, sse};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
@@ -25,6 +25,11 @@ const LAST_EVENT: &str = "last-event-id";
 const RETRY: Duration = Duration::from_secs(1);
 /// The longest that a server may have us wait.
 const MAX_RETRY: Duration = Duration::from_secs(30);
+/// How long the end of a session may take.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// How long a server may take to take a notification or an answer, and how many it may be taking.
+const POST: Duration = Duration::from_secs(30);
+const MAX_POSTS: usize = 32;
 /// How often in a row a stream is taken up again without a new event.
 const MAX_RESUMES: u32 = 5;
 /// How much of an error page is shown.
@@ -46,6 +51,8 @@ pub(crate) struct HttpLink {
     /// Exchanges under way.
     exchanges: Arc<Mutex<HashMap<Number, AbortOnDropHandle<()>>>>,
     closing: CancellationToken,
+    /// Notifications and answers that are being sent.
+    posts: Arc<Semaphore>,
 }
 
 struct Shared {
@@ -85,27 +92,53 @@ impl HttpLink {
             tasks: TaskTracker::new(),
             exchanges: Arc::default(),
             closing: CancellationToken::new(),
+            posts: Arc::new(Semaphore::new(MAX_POSTS)),
         }
     }
 
-    /// Sends a message; what comes of it goes to the inbox.
-    pub(crate) fn send(&self, outgoing: Outgoing) {
+    /// Sends a message, unless the server is busy taking others; what comes of it goes to the inbox.
+    pub(crate) fn try_send(&self, outgoing: Box<Outgoing>) -> Result<(), Box<Outgoing>> {
+        if outgoing.request.is_some() {
+            self.send(*outgoing);
+            return Ok(());
+        }
+        let Ok(slot) = Arc::clone(&self.posts).try_acquire_owned() else {
+            return Err(outgoing);
+        };
+        let shared = Arc::clone(&self.shared);
+        let closing = self.closing.clone();
+        self.tasks
+            .spawn(closing.run_until_cancelled_owned(async move {
+                let Outgoing {
+                    message,
+                    headers,
+                    taken,
+                    ..
+                } = *outgoing;
+                let post = tokio::time::timeout(POST, shared.post_plain(message, headers)).await;
+                if !matches!(post, Ok(Ok(()))) {
+                    tracing::debug!("the server did not take a message");
+                }
+                drop((taken, slot));
+            }));
+        Ok(())
+    }
+
+    /// Waits until the server can take another message.
+    pub(crate) async fn room(&self) {
+        drop(self.posts.acquire().await);
+    }
+
+    /// Sends a request.
+    fn send(&self, outgoing: Outgoing) {
         let shared = Arc::clone(&self.shared);
         let Outgoing {
             message,
             request,
             headers,
-            taken,
+            ..
         } = outgoing;
-        let Some(number) = request else {
-            self.tasks.spawn(async move {
-                if let Err(error) = shared.post_plain(message, headers).await {
-                    tracing::debug!(%error, "the server did not take a message");
-                }
-                drop(taken);
-            });
-            return;
-        };
+        let Some(number) = request else { return };
         let exchanges = Arc::clone(&self.exchanges);
         // Held until the entry is in the table, lest the exchange end before it begins.
         let mut table = lock(&self.exchanges);
@@ -158,8 +191,9 @@ impl HttpLink {
             let request = self
                 .shared
                 .request(Method::DELETE, Bytes::new(), HeaderMap::new());
-            if let Err(error) = self.shared.client.send(request).await {
-                tracing::debug!(%error, "the session could not be ended");
+            let ended = tokio::time::timeout(FAREWELL, self.shared.client.send(request)).await;
+            if !matches!(ended, Ok(Ok(_))) {
+                tracing::debug!("the session could not be ended properly");
             }
         }
     }

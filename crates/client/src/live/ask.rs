@@ -67,3 +67,11 @@ pub(super) fn unknown(method: &str) -> RpcError {
         data: None,
     }
 }
+
+pub(super) fn too_many() -> RpcError {
+    RpcError {
+        code: code::INTERNAL_ERROR,
+        message: "too many questions at once".to_owned(),
+        data: None,
+    }
+}

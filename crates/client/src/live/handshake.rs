@@ -1,6 +1,7 @@
 //! Calls of a legacy server.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -12,9 +13,12 @@ use plexus_wire::{Id, Notification, Raw, Request, RpcError};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{CallFailure, Live, ask, late};
+use super::{CallFailure, Live, ask, is_interactive, late};
 use crate::rpc::{InFlight, Next, Traits, Update};
 use crate::stamp;
+
+/// The most questions that one call may have open.
+const MAX_QUESTIONS: usize = 32;
 
 /// An answer on its way to the server that asked.
 type Answering = Boxed<Option<(Id, Result<Raw, RpcError>)>>;
@@ -25,7 +29,8 @@ pub(super) async fn call(live: &Live, call: &Call) -> Result<Raw, CallFailure> {
     // Progress keeps the clock from running out, so it is asked for wherever it helps.
     let wants_progress = call.events.wants_progress() || &*call.method == method::TOOLS_CALL;
     let params = stamp::handshake(Some(&call.params), wants_progress.then_some(number));
-    let traits = Traits::call(&call.method);
+    let caller = Arc::as_ptr(call.peer()).addr();
+    let traits = Traits::call(caller, &call.method, is_interactive(call));
     let request = live
         .rpc
         .request_as(number, &call.method, params, HeaderMap::new(), traits);
@@ -97,6 +102,13 @@ impl Following<'_> {
     }
 
     async fn asked(&mut self, request: Request) {
+        if self.open.len() >= MAX_QUESTIONS {
+            self.live
+                .rpc
+                .respond(request.id, Err(ask::too_many()))
+                .await;
+            return;
+        }
         let Some(question) = ask::question(&request.method, request.params) else {
             let outcome = Err(ask::unknown(&request.method));
             self.live.rpc.respond(request.id, outcome).await;

@@ -1,5 +1,6 @@
 //! Calls of a stateless server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -24,7 +25,7 @@ pub(super) async fn call(live: &Live, call: &Call) -> Result<Raw, CallFailure> {
     let mut params = call.params.clone();
     let mut relisted = false;
     let mut pause = PAUSE;
-    for _ in 0..=MAX_ROUNDS {
+    for round_number in 0..=MAX_ROUNDS {
         let result = match round(live, call, &params, end).await? {
             Ok(result) => result,
             // HDR26-15: our idea of the tool's schema may be old.
@@ -34,7 +35,9 @@ pub(super) async fn call(live: &Live, call: &Call) -> Result<Raw, CallFailure> {
                 continue;
             }
             // The server no longer speaks the version it agreed on; it carried out nothing.
-            Err(RpcFailure::Error(error)) if error.code == code::UNSUPPORTED_PROTOCOL_VERSION => {
+            Err(RpcFailure::Error(error))
+                if error.code == code::UNSUPPORTED_PROTOCOL_VERSION && round_number == 0 =>
+            {
                 return Err(CallFailure::SessionLost);
             }
             Err(failure) => return Err(failure.into()),
@@ -47,7 +50,8 @@ pub(super) async fn call(live: &Live, call: &Call) -> Result<Raw, CallFailure> {
             None | Some("complete") => return Ok(stamp::of_no_hop(object)),
             Some("input_required") if method::may_ask(&call.method) => {
                 let asked = object.contains("inputRequests");
-                params = retry(call, &object).await?;
+                let asking = tokio::time::timeout_at(end, retry(call, &object));
+                params = asking.await.map_err(|_elapsed| late(&call.method))??;
                 if !asked {
                     // State alone is a server's way to shed load.
                     tokio::time::sleep(pause).await;
@@ -100,7 +104,7 @@ async fn round(
         &call.method,
         Some(sent),
         headers,
-        Traits::call(&call.method),
+        Traits::call(Arc::as_ptr(call.peer()).addr(), &call.method, false),
     );
     let mut in_flight = match live.in_time(&call.method, request).await? {
         Ok(in_flight) => in_flight,

@@ -123,6 +123,9 @@ impl Driver {
                 });
             }
             Command::Send(message, taken) => {
+                if let Message::Response(Response { id: Some(id), .. }) = &message {
+                    self.asked.remove(id);
+                }
                 let outgoing = Outgoing {
                     taken,
                     ..Outgoing::plain(encoded(&message))
@@ -190,8 +193,8 @@ impl Driver {
                 let params: ProgressParams = params?.decode().ok()?;
                 params.progress_token.as_i64()
             }
-            // Nothing says whose message it is; the newest call is the likeliest.
-            method::LOG => self.newest(|traits| traits.is_call),
+            // Nothing says whose message it is: it is told to nobody while it might be another's.
+            method::LOG => self.only_caller(|traits| traits.caller.is_some()),
             // What a subscription says names it (SUB26-06).
             _ => {
                 let params = Object::parse(params?).ok()?;
@@ -205,28 +208,43 @@ impl Driver {
     }
 
     /// The request during which a question was asked on a channel that does not say so: the newest
-    /// that can be asked. All of one connection's requests have the same client behind them. Where
-    /// requests have streams of their own, a question on none belongs to none (SAMP-13).
+    /// that can be asked, of the only caller that has such. Where requests have streams of their own,
+    /// a question on none belongs to none (SAMP-13).
     fn askable(&self) -> Option<Number> {
         if matches!(self.link, Link::Http(_)) {
             return None;
         }
-        self.newest(|traits| traits.may_be_asked)
+        let interactive = |traits: &Traits| traits.interactive;
+        if self
+            .pending
+            .values()
+            .any(|pending| interactive(&pending.traits))
+        {
+            return self.only_caller(interactive);
+        }
+        // Nobody can answer; whoever cannot tells the server so.
+        self.only_caller(|traits| traits.may_be_asked)
     }
 
-    fn newest(&self, is_such: impl Fn(&Traits) -> bool) -> Option<Number> {
-        let such = self
-            .pending
-            .iter()
-            .filter(|(_, pending)| is_such(&pending.traits));
-        such.map(|(number, _)| *number).max()
+    /// The newest of such requests, if all of them are of one caller.
+    fn only_caller(&self, is_such: impl Fn(&Traits) -> bool) -> Option<Number> {
+        let such = || {
+            self.pending
+                .iter()
+                .filter(|(_, pending)| is_such(&pending.traits))
+        };
+        let (number, newest) = such().max_by_key(|(number, _)| **number)?;
+        let caller = newest.traits.caller;
+        such()
+            .all(|(_, pending)| pending.traits.caller == caller)
+            .then_some(*number)
     }
 
     fn update(&mut self, number: Option<Number>, update: Update) {
-        if let (Update::Request(request), Some(number)) = (&update, number) {
+        let pending = number.and_then(|number| self.pending.get(&number));
+        if let (Update::Request(request), Some(number), Some(_)) = (&update, number, pending) {
             self.asked.insert(request.id.clone(), number);
         }
-        let pending = number.and_then(|number| self.pending.get(&number));
         let refused = match (pending, number) {
             (Some(pending), _) => pending.updates.try_send(update),
             // Progress of a request that is over.

@@ -45,7 +45,8 @@ async fn ask(process: &Process, id: &Value, method: &str, params: &Value) {
     process.say(request(id, method, params)).await;
 }
 
-/// §3.5 "server requests unanswered": each reaches the caller, and its answer the server.
+/// S004-72, S004-73, §3.5 "server requests unanswered": each reaches the caller, and its answer the
+/// server.
 #[tokio::test]
 async fn questions_during_a_call_are_put_to_its_caller() {
     let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;

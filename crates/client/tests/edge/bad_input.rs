@@ -54,7 +54,7 @@ impl Bystander {
     }
 }
 
-/// Exits, hangs, garbage and wrong types at each stage of the greeting.
+/// S001-62: exits, hangs, garbage and wrong types at each stage of the greeting.
 #[tokio::test]
 async fn a_greeting_that_goes_wrong_fails_with_a_reason() {
     let result = |value: Value| vec![Step::Result(value)];

@@ -10,7 +10,7 @@ use crate::support::{
 
 const CANCELLED: &str = "notifications/cancelled";
 
-/// CAN-09, CAN-10, CAN-13, C34: by message, with the id as it was sent.
+/// S004-36, CAN-09, CAN-10, CAN-13, C34: by message, with the id as it was sent.
 #[tokio::test]
 async fn a_dropped_call_is_cancelled_over_stdio() {
     for revision in [LEGACY, STATELESS] {

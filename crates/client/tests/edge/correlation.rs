@@ -15,7 +15,8 @@ fn numbered(number: usize) -> Value {
     json!({"name": "a", "arguments": {"number": number}})
 }
 
-/// Acceptance 5, S004-10, S004-37: a thousand calls at once, answered by the last first.
+/// Acceptance 5, S004-10, S004-30, S004-37, S004-39: a thousand calls at once, answered by the last
+/// first.
 #[tokio::test]
 async fn a_thousand_calls_at_once_get_each_its_own_answer() {
     const CALLS: usize = 1000;
@@ -104,7 +105,7 @@ async fn answers_to_nobody_are_counted() {
     assert_eq!(unknown, 5, "{misdeeds:?}");
 }
 
-/// §3.2 (4): the next line is not the answer because it is the next line.
+/// S004-33, §3.2 (4): the next line is not the answer because it is the next line.
 #[tokio::test]
 async fn neither_notifications_nor_late_answers_are_taken_for_the_answer() {
     let server = StdioServer::new(script()).await;
@@ -151,7 +152,7 @@ async fn ids_of_the_server_are_echoed_exactly() {
     drop(upstream);
 }
 
-/// C32: one at a time for servers that cannot take several.
+/// S001-53, C32: one at a time for servers that cannot take several.
 #[tokio::test]
 async fn calls_are_serialised_where_that_is_wanted() {
     let server = StdioServer::new(script()).await;

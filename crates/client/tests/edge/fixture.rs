@@ -38,6 +38,7 @@ fn definition(target: Target, era: Era) -> Definition {
     definition
 }
 
+/// S001-01, S001-30, S001-47, S004-01, S004-02.
 #[tokio::test]
 async fn every_old_revision_over_stdio() {
     for older in legacy() {
@@ -61,6 +62,7 @@ async fn the_stateless_revision_over_stdio() {
     .await;
 }
 
+/// S004-01, S004-02.
 #[tokio::test]
 async fn every_old_revision_over_http() {
     let server = Listening::start(built("conformance-server"), &["--http", "127.0.0.1:0"]).await;
@@ -78,6 +80,7 @@ async fn the_stateless_revision_over_http() {
     converse(definition(target, Era::Stateless), STATELESS).await;
 }
 
+/// S001-01.
 #[tokio::test]
 async fn every_old_revision_over_sse() {
     let server = Listening::start(built("conformance-server"), &["--sse", "127.0.0.1:0"]).await;

@@ -47,8 +47,8 @@ fn count(server: &HttpServer, method: &str) -> usize {
     methods.iter().filter(|named| *named == method).count()
 }
 
-/// S004-40, S004-43, S004-44, HTTPLC-01, HTTPLC-05, HTTPLC-08, HTTPLC-10, HTTPLC-11, and §3.5 "no MCP-Protocol-Version header", "no DELETE of the
-/// session".
+/// S000-09, S004-40, S004-42, S004-43, S004-44, HTTPLC-01, HTTPLC-05, HTTPLC-08, HTTPLC-10,
+/// HTTPLC-11, and §3.5 "no MCP-Protocol-Version header", "no DELETE of the session".
 #[tokio::test]
 async fn every_request_carries_what_it_must() {
     let server = with_sessions(|_| None).await;
@@ -86,7 +86,7 @@ async fn every_request_carries_what_it_must() {
     }
 }
 
-/// LIFE-03: nothing overtakes the end of the handshake.
+/// S001-31, S004-11, S004-49, LIFE-03: nothing overtakes the end of the handshake.
 #[tokio::test]
 async fn the_handshake_is_over_before_anything_else_is_sent() {
     let (streams, mut opened) = tokio::sync::mpsc::channel(1);
@@ -113,8 +113,8 @@ async fn the_handshake_is_over_before_anything_else_is_sent() {
     assert!(place("notifications/initialized") < place("tools/list"));
 }
 
-/// LIFE-06, LIFE-10: whatever old revision a server answers with is spoken; the header is named from
-/// 2025-06-18 on.
+/// S001-46, LIFE-06, LIFE-10: whatever old revision a server answers with is spoken; the header is
+/// named from 2025-06-18 on.
 #[tokio::test]
 async fn the_server_chooses_among_the_old_revisions() {
     for older in Revision::ALL
@@ -369,7 +369,7 @@ async fn a_call_that_needs_auth_says_so() {
     assert!(status.reason.is_some());
 }
 
-/// HTTPLC-03, S004-45: answers in both forms, and errors of HTTP.
+/// S004-41, HTTPLC-03, S004-45: answers in both forms, and errors of HTTP.
 #[tokio::test]
 async fn answers_come_as_json_and_as_streams() {
     let server = with_sessions(|request| {

@@ -142,7 +142,7 @@ async fn header_annotations_of_an_old_server_are_removed() {
     }
 }
 
-/// Unknown members of what is shown survive, to the byte.
+/// S001-16: unknown members of what is shown survive, to the byte.
 #[tokio::test]
 async fn definitions_are_kept_as_they_are() {
     let definition = r#"{ "name":"a", "inputSchema":{"type":"object","x-odd":1.50,"$comment":"\u00e9"},"vendor/x":[ 12345678901234567890 ] ,"annotations":{"readOnlyHint":true,"mood":"good"}}"#;

@@ -98,7 +98,7 @@ async fn log_messages_reach_callers_that_want_them() {
     }
 }
 
-/// Unknown members of results survive, to the byte.
+/// S004-15, S004-59: unknown members of results survive, to the byte.
 #[tokio::test]
 async fn results_are_kept_as_they_are() {
     let result = r#"{ "content":[ {"type":"text","text":"\u00e9\/" , "odd":1e2} ],"structuredContent":{"big":12345678901234567890,"float":1.10},"vendor/x":null,"_meta":{"a/b":[ ]}}"#;
@@ -212,7 +212,7 @@ async fn errors_are_relayed_as_they_are() {
     }
 }
 
-/// A tool that fails is a result.
+/// C31: a tool that fails is a result.
 #[tokio::test]
 async fn a_failing_tool_is_a_result() {
     let failed = json!({"content": [{"type": "text", "text": "disk full"}], "isError": true});

@@ -14,7 +14,7 @@ fn script() -> Script {
     Script::from(&Offer::tools(LEGACY, [tool("a")])).on("tools/call", [Step::Echo])
 }
 
-/// S004-20: each state with its reason and since when.
+/// S004-48, S004-20: each state with its reason and since when.
 #[tokio::test]
 async fn a_server_is_pending_then_connected_then_pending() {
     let server = StdioServer::new(script()).await;
@@ -101,7 +101,7 @@ async fn a_crash_is_shown_and_nothing_is_done_twice() {
     within("the result", calling).await.unwrap();
 }
 
-/// S004-50, S004-51: what it offered is gone, and so is its process.
+/// S004-14, S004-29, S004-50, S004-51: what it offered is gone, and so is its process.
 #[tokio::test]
 async fn a_disconnected_server_leaves_nothing_behind() {
     for revision in [LEGACY, STATELESS] {
@@ -136,6 +136,7 @@ async fn calls_under_way_end_with_the_connection() {
     outcome.unwrap_err();
 }
 
+/// S001-33.
 #[tokio::test]
 async fn a_dropped_upstream_leaves_no_process() {
     let server = StdioServer::new(script()).await;

@@ -32,7 +32,7 @@ async fn cancelled(process: &Process, request: &Value) {
     assert_eq!(cancelled["params"]["requestId"], request["id"]);
 }
 
-/// LIFE-14
+/// S004-34, LIFE-14
 #[tokio::test]
 async fn a_request_that_is_not_answered_is_cancelled() {
     let server = StdioServer::new(script(&Offer::tools(LEGACY, [tool("a")]))).await;

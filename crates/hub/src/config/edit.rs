@@ -15,11 +15,12 @@
 
 mod write;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use plexus_wire::{Kind, Object, ObjectError, Raw};
+use serde::{Deserialize, Serialize};
 
 use super::problem::ConfigProblem;
 use super::{disk, json};
@@ -55,6 +56,12 @@ pub enum EditError {
         /// The server.
         name: String,
     },
+    /// It is not what it was.
+    #[error("{}: the file has changed since", .file.display())]
+    Changed {
+        /// The file.
+        file: PathBuf,
+    },
     /// The system did not permit it.
     #[error("{}: the file cannot be written", .file.display())]
     Write {
@@ -65,8 +72,8 @@ pub enum EditError {
     },
 }
 
-/// What a file was before and is now.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a file was before and is now. It may hold secrets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Change {
     /// The file.
@@ -97,22 +104,40 @@ pub fn change(
         file: file.to_owned(),
         source,
     };
-    let directory = write::directory(file).map_err(unwritten)?;
-    // Some file systems know no locks; there, the last one wins.
-    let lock = File::open(directory).and_then(|directory| {
-        directory.lock()?;
-        Ok(directory)
-    });
+    let lock = lock(file).map_err(unwritten)?;
     let mut document = Document::open(file)?;
     edit(&mut document)?;
-    let after = document.text();
-    write(file, &after).map_err(unwritten)?;
+    let change = document.change();
+    write(file, &change.after).map_err(unwritten)?;
     drop(lock);
-    Ok(Change {
-        file: file.to_owned(),
-        before: document.before,
+    Ok(change)
+}
+
+/// Makes a file what it was before a change; one that did not exist is removed.
+///
+/// # Errors
+/// Above all, the file has changed since, and that would be lost.
+pub fn undo(change: &Change) -> Result<(), EditError> {
+    let Change {
+        file,
+        before,
         after,
-    })
+    } = change;
+    let unwritten = |source| EditError::Write {
+        file: file.clone(),
+        source,
+    };
+    let lock = lock(file).map_err(unwritten)?;
+    if disk::read(file)?.as_ref() != Some(after) {
+        return Err(EditError::Changed { file: file.clone() });
+    }
+    match before {
+        Some(before) => write(file, before),
+        None => fs::remove_file(file),
+    }
+    .map_err(unwritten)?;
+    drop(lock);
+    Ok(())
 }
 
 /// A configuration file in memory, for showing what a change would make of it.
@@ -199,6 +224,15 @@ impl Document {
         }
     }
 
+    /// What writing the document would change.
+    pub fn change(&self) -> Change {
+        Change {
+            file: self.file.clone(),
+            before: self.before.clone(),
+            after: self.text(),
+        }
+    }
+
     /// What the file would say: all other members as they are and in their order, with two spaces
     /// per level.
     pub fn text(&self) -> String {
@@ -206,6 +240,17 @@ impl Document {
         root.set(SERVERS, self.servers.clone().into_raw());
         json::indented(&root.into_raw())
     }
+}
+
+/// Waits until no other Plexus process changes a file in the same directory. Some file systems know
+/// no locks; there, the last one wins.
+fn lock(file: &Path) -> io::Result<Option<File>> {
+    let directory = write::directory(file)?;
+    let lock = File::open(directory).and_then(|directory| {
+        directory.lock()?;
+        Ok(directory)
+    });
+    Ok(lock.ok())
 }
 
 fn object(file: &Path, raw: &Raw) -> Result<Object, ConfigProblem> {

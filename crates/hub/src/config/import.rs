@@ -14,9 +14,9 @@ use plexus_wire::{Object, Raw};
 
 use self::rules::Rules;
 use self::variables::Variables;
-use super::json;
 use super::locations::Locations;
 use super::problem::ConfigProblem;
+use super::{disk, json};
 
 /// A client whose configuration can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -127,6 +127,17 @@ impl std::fmt::Debug for ImportedServer {
             .field("definition", &keys)
             .field("notes", &self.notes)
             .finish()
+    }
+}
+
+/// Reads a file of `client` from the disk; `None` if there is no such file.
+pub fn read_file(client: Client, file: &Path) -> Option<Imported> {
+    match disk::read(file) {
+        Ok(text) => Some(read(client, file, &text?)),
+        Err(problem) => Some(Imported {
+            servers: Vec::new(),
+            problems: vec![problem],
+        }),
     }
 }
 

@@ -63,6 +63,31 @@ pub fn load(locations: &Locations, environment: &dyn Fn(&str) -> Option<String>)
     }
 }
 
+/// Reads one definition as if it stood in the file of `source`, which need not exist.
+///
+/// # Errors
+/// [`load`] would not use it.
+pub fn check(
+    name: &str,
+    definition: &Raw,
+    source: &Source,
+    locations: &Locations,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<ServerEntry, ConfigProblem> {
+    if name.is_empty() {
+        return Err(ConfigProblem::new(&source.file, EMPTY_NAME).server(name));
+    }
+    let surroundings = Surroundings {
+        source,
+        base: locations.base(source),
+        environment,
+        read: &disk::read,
+    };
+    server::read(name, definition, &surroundings)
+}
+
+const EMPTY_NAME: &str = "the name is empty";
+
 struct Loading<'a> {
     environment: &'a dyn Fn(&str) -> Option<String>,
     /// The names that are taken, in lower case.
@@ -125,7 +150,7 @@ impl Loading<'_> {
     fn take(&mut self, name: &str, source: &Source) -> Result<bool, ConfigProblem> {
         let refused = |what: String| ConfigProblem::new(&source.file, what).server(name);
         if name.is_empty() {
-            return Err(refused("the name is empty".to_owned()));
+            return Err(refused(EMPTY_NAME.to_owned()));
         }
         let Some(taken) = self.names.get(&name.to_lowercase()) else {
             let taken = Taken {

@@ -55,21 +55,37 @@ impl Locations {
         }
     }
 
+    /// The files that may have servers, whether they exist or not, in the order of precedence.
+    pub fn sources(&self) -> Vec<Source> {
+        let places = self.server_files().into_iter();
+        places.map(|place| place.source).collect()
+    }
+
+    /// Where relative paths in a file start.
+    pub(super) fn base<'a>(&'a self, source: &'a Source) -> &'a Path {
+        let base = match source.scope {
+            Scope::Explicit => source.file.parent(),
+            Scope::Local | Scope::Project => Some(self.project_dir.as_path()),
+            Scope::User => self.home.as_deref(),
+        };
+        base.unwrap_or(Path::new(""))
+    }
+
     /// The files with servers, in the order of precedence.
     pub(super) fn server_files(&self) -> Vec<Place> {
-        let explicit = self.explicit.iter().rev().map(|file| {
-            let base = file.parent().unwrap_or(Path::new(""));
-            Place::new(Scope::Explicit, file.clone(), base)
-        });
+        let place = |scope, file| Place::new(Source::new(scope, file), self);
+        let explicit = self.explicit.iter().rev();
+        let explicit = explicit.map(|file| place(Scope::Explicit, file.clone()));
         let of_project = [(Scope::Local, LOCAL), (Scope::Project, SHARED)];
         let of_project = of_project
             .into_iter()
             // In the home directory, the files are the user's.
             .filter(|_| !self.is_home())
-            .map(|(scope, name)| Place::new(scope, self.project_dir.join(name), &self.project_dir));
-        let of_user = self.home.iter().flat_map(|home| {
-            [LOCAL, SHARED].map(|name| Place::new(Scope::User, home.join(name), home))
-        });
+            .map(|(scope, name)| place(scope, self.project_dir.join(name)));
+        let of_user = self
+            .home
+            .iter()
+            .flat_map(|home| [LOCAL, SHARED].map(|name| place(Scope::User, home.join(name))));
         explicit.chain(of_project).chain(of_user).collect()
     }
 
@@ -104,10 +120,10 @@ pub(super) struct Place {
 }
 
 impl Place {
-    fn new(scope: Scope, file: PathBuf, base: &Path) -> Self {
+    fn new(source: Source, locations: &Locations) -> Self {
         Self {
-            source: Source::new(scope, file),
-            base: base.to_owned(),
+            base: locations.base(&source).to_owned(),
+            source,
         }
     }
 

@@ -21,6 +21,8 @@ pub struct ConfigProblem {
     pub what: Box<str>,
     /// What to do about it.
     pub advice: Option<Box<str>>,
+    /// See [`ConfigProblem::is_about_environment`].
+    about_environment: bool,
 }
 
 /// A place in a text, counted from 1.
@@ -43,6 +45,7 @@ impl ConfigProblem {
             key: None,
             what: what.into(),
             advice: None,
+            about_environment: false,
         }
     }
 
@@ -71,6 +74,18 @@ impl ConfigProblem {
     #[must_use]
     pub fn advice(mut self, advice: impl Into<Box<str>>) -> Self {
         self.advice = Some(advice.into());
+        self
+    }
+
+    /// Whether nothing is wrong with the file, only with what it refers to: a variable
+    /// is not set, or there is no environment file yet.
+    pub fn is_about_environment(&self) -> bool {
+        self.about_environment
+    }
+
+    /// Says that a variable or an environment file is at fault, not the file.
+    pub(super) fn of_environment(mut self) -> Self {
+        self.about_environment = true;
         self
     }
 

@@ -187,7 +187,10 @@ impl Reader<'_> {
         let shown = file.display();
         let text = (self.surroundings.read)(&file)
             .map_err(|problem| self.problem(KEY, format!("{shown}: {}", problem.what)))?
-            .ok_or_else(|| self.problem(KEY, format!("{shown}: there is no such file")))?;
+            .ok_or_else(|| {
+                let what = format!("{shown}: there is no such file");
+                self.problem(KEY, what).of_environment()
+            })?;
         dotenv::parse(&text)
             .map_err(|line| self.problem(KEY, format!("{shown}:{line}: this is not NAME=value")))
     }

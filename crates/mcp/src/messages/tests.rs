@@ -75,6 +75,7 @@ fn embedded_resources_are_nested() {
     ));
 }
 
+/// S004-24.
 #[test]
 fn resource_contents_are_text_or_blob() {
     assert!(is_refused::<ResourceContents>(r#"{"uri":"x:y"}"#));
@@ -97,6 +98,7 @@ fn unknown_blocks_survive() {
     assert!(is_refused::<ContentBlock>(r#"{"text":"no type"}"#));
 }
 
+/// S000-47, S003-39, S004-23.
 #[test]
 fn every_block_round_trips() {
     let annotations = Annotations::new().audience([Role::Assistant]).priority(2.0);
@@ -119,7 +121,7 @@ fn every_block_round_trips() {
     }
 }
 
-/// C40: the specification's names are written, and both are read.
+/// S004-22, C40: the specification's names are written, and both are read.
 #[test]
 fn tool_hints_are_read_by_either_name() {
     let older: ToolAnnotations =
@@ -468,7 +470,7 @@ fn what_is_required_would_satisfy() {
     }
 }
 
-/// COMP-01: the flag for completion exists from 2025-03-26.
+/// S004-21, S004-27, COMP-01: the flag for completion exists from 2025-03-26.
 #[test]
 fn server_capabilities_are_told_in_the_words_of_the_revision() {
     let server = ServerCapabilities {

@@ -16,6 +16,7 @@ fn the_definition_is_sound() {
     Cli::command().debug_assert();
 }
 
+/// S000-07.
 #[test]
 fn http_is_served_unless_only_stdio_is_asked_for() {
     let cases = [
@@ -59,6 +60,7 @@ fn the_native_protocol_is_refused_with_a_way_out() {
     );
 }
 
+/// S003-37.
 #[test]
 fn what_http_options_say_is_served() {
     let options = serve(

@@ -52,6 +52,7 @@ fn json_body(answer: &str) -> Value {
     serde_json::from_str(body).expect(answer)
 }
 
+/// S000-08, S003-32.
 #[cfg(unix)]
 #[test]
 fn both_eras_are_served_until_a_signal() {
@@ -119,6 +120,7 @@ fn stdio_and_http_are_served_together() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
+/// S000-50.
 #[test]
 fn a_port_in_use_is_explained() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

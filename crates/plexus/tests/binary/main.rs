@@ -1,7 +1,13 @@
 //! The program itself, as clients and people start it.
 
 #[cfg(test)]
+mod home;
+#[cfg(test)]
 mod http;
+#[cfg(test)]
+mod import;
+#[cfg(test)]
+mod mcp;
 #[cfg(test)]
 mod memory;
 #[cfg(test)]

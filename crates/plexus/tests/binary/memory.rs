@@ -98,7 +98,8 @@ fn a_search_lists_the_best_first() {
     assert_eq!(found["results"][0]["node"]["key"], "lunch");
 }
 
-/// S000-20, S000-22: what a person remembers, an agent is told, by the name that it asks for.
+/// S000-01, S000-21, S000-20, S000-22: what a person remembers, an agent is told, by the name that
+/// it asks for.
 #[test]
 fn people_and_agents_share_a_memory() {
     let person = Person::new();

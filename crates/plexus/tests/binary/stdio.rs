@@ -20,7 +20,8 @@ fn tool_names(list: &serde_json::Value) -> Vec<&str> {
         .collect()
 }
 
-/// S002-43, S002-05, S000-10, S000-11: a whole session, ended by closing the input.
+/// S000-51, S002-37, S002-43, S002-05, S000-10, S000-11: a whole session, ended by closing the
+/// input.
 #[test]
 fn a_session_from_the_handshake_to_the_end_of_input() {
     let mut plexus = Plexus::start(&["serve", "--stdio"]);

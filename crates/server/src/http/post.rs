@@ -245,6 +245,10 @@ impl Endpoint {
     ) -> Response<Body> {
         let keep_alive = self.options.keep_alive;
         if !negotiation::accepts_events(headers) {
+            if matches!(exchange, Exchange::Listen(_)) {
+                let text = "a subscription is answered with text/event-stream only\n";
+                return respond::text(StatusCode::NOT_ACCEPTABLE, text);
+            }
             loop {
                 if let Output::Answer(answer) = exchange.next().await {
                     return reply(answer);
@@ -253,7 +257,9 @@ impl Endpoint {
         }
         match timeout(self.options.stream_after, exchange.next()).await {
             Ok(Output::Answer(answer)) => reply(answer),
-            Ok(Output::Message(first)) => streams::stateless(Some(first), exchange, keep_alive),
+            Ok(Output::Notification(first) | Output::Question(first)) => {
+                streams::stateless(Some(first), exchange, keep_alive)
+            }
             Err(_elapsed) => streams::stateless(None, exchange, keep_alive),
         }
     }
@@ -284,14 +290,26 @@ impl Endpoint {
         };
         let (number, stream) = session.open_stream(self.options.replay);
         let task = Arc::clone(&stream);
+        let streaming = negotiation::accepts_events(headers);
+        let messages = Arc::clone(if streaming {
+            &stream
+        } else {
+            &session.standalone
+        });
         self.edge.tracker.spawn(async move {
-            let answers = batch.run(&Outlet::Stream(Arc::clone(&task))).await;
+            let answers = batch.run(&Outlet::Stream(messages)).await;
             task.end(answers.map(|message| Answer {
                 status: 200,
                 message,
             }));
         });
-        match timeout(self.options.stream_after, stream.beginning()).await {
+        let beginning = stream.beginning();
+        let beginning = if negotiation::accepts_events(headers) {
+            timeout(self.options.stream_after, beginning).await
+        } else {
+            Ok(beginning.await)
+        };
+        match beginning {
             Ok(Beginning::Answer(answer)) => {
                 session.forget_stream(number);
                 reply(answer)
@@ -327,8 +345,12 @@ async fn run(
 ) {
     loop {
         match exchange.next_unless(&ticket.cancel).await {
-            Some(Output::Message(message)) => {
-                stream.set_asking(exchange.is_asking());
+            Some(Output::Notification(message)) => {
+                stream.set_asking(false);
+                messages.offer(message);
+            }
+            Some(Output::Question(message)) => {
+                stream.set_asking(true);
                 messages.push(message);
             }
             Some(Output::Answer(answer)) => return stream.end(Some(answer)),

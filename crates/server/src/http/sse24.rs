@@ -2,6 +2,7 @@
 //! its messages to.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::stream;
 use http::{Method, Request, Response, StatusCode};
@@ -18,6 +19,9 @@ use crate::event_stream::{EventStream, Read, Reader};
 use crate::exchange::{Exchange, Output};
 use crate::net::{Body, respond};
 use crate::render::{Answer, anonymous_error};
+
+/// How often a stream that is to end looks whether calls are still in flight.
+const DRAIN_CHECK: Duration = Duration::from_millis(50);
 
 /// The stream of one client. Its end is the session's end.
 struct Stream {
@@ -36,7 +40,7 @@ impl Drop for Stream {
 impl Endpoint {
     /// GET: opens the stream and names the other endpoint (SSE24-02).
     pub(super) fn sse_stream(self: &Arc<Self>, request: &Request<IncomingBody>) -> Response<Body> {
-        if request.method() != Method::GET {
+        if request.method() != Method::GET || !self.serves_handshake() {
             return respond::method_not_allowed("GET");
         }
         let session = HttpSession::new(&self.edge, self.options.replay, Rules::UNORDERED);
@@ -144,10 +148,17 @@ impl Stream {
             }));
         }
         let shutdown = self.endpoint.edge.shutdown.clone();
-        let read = tokio::select! {
-            biased;
-            read = self.reader.next(None) => read,
-            () = shutdown.cancelled() => Read::End,
+        let read = loop {
+            // A shut-down lets calls in flight finish; their answers come here.
+            let patience = shutdown.is_cancelled().then_some(DRAIN_CHECK);
+            let read = tokio::select! {
+                biased;
+                read = self.reader.next(patience) => read,
+                () = shutdown.cancelled(), if patience.is_none() => Read::Silence,
+            };
+            if read != Read::Silence || !self.session.core.is_busy() {
+                break read;
+            }
         };
         match read {
             Read::Message(_, message) => Some(streams::message(&message)),
@@ -159,7 +170,8 @@ impl Stream {
 async fn run(mut exchange: Exchange, stream: Arc<EventStream>) {
     loop {
         match exchange.next().await {
-            Output::Message(message) => stream.push(message),
+            Output::Notification(message) => stream.offer(message),
+            Output::Question(message) => stream.push(message),
             Output::Answer(answer) => return stream.push(answer.message),
         }
     }

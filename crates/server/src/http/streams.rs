@@ -137,7 +137,9 @@ pub(super) fn stateless(
         }
         let mut exchange = exchange?;
         match exchange.next().await {
-            Output::Message(next) => Some((message(&next), (None, Some(exchange)))),
+            Output::Notification(next) | Output::Question(next) => {
+                Some((message(&next), (None, Some(exchange))))
+            }
             Output::Answer(answer) => Some((message(&answer.message), (None, None))),
         }
     });

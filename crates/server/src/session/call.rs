@@ -16,8 +16,6 @@ pub(crate) struct SessionCall {
     voice: Voice,
     id: Id,
     work: Work,
-    /// Questions put so far that may still be open.
-    asking: bool,
 }
 
 enum Work {
@@ -48,7 +46,6 @@ impl SessionCall {
             voice,
             id,
             work,
-            asking: false,
         }
     }
 
@@ -64,7 +61,6 @@ impl SessionCall {
             voice,
             id,
             work,
-            asking: false,
         }
     }
 
@@ -81,18 +77,16 @@ impl SessionCall {
                 running,
             } => loop {
                 let step = running.next().await;
-                self.asking = false;
                 match step {
                     Step::Event(Event::Ask(ask)) => {
                         let revision = self.voice.revision;
                         if let Some(message) = asks::put(&self.session, revision, ask) {
-                            self.asking = true;
-                            return Output::Message(message);
+                            return Output::Question(message);
                         }
                     }
                     Step::Event(event) => {
                         if let Some(message) = narrator.tell(&event) {
-                            return Output::Message(message);
+                            return Output::Notification(message);
                         }
                     }
                     Step::Done(outcome) => {
@@ -101,10 +95,5 @@ impl SessionCall {
                 }
             },
         }
-    }
-
-    /// Whether the call's last word was a question.
-    pub(crate) fn is_asking(&self) -> bool {
-        self.asking
     }
 }

@@ -10,6 +10,7 @@ use plexus_wire::{Object, Raw};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Session;
+use crate::listen::MAX_SUBSCRIPTIONS;
 use crate::render::{json, notification};
 
 /// What a session watches. Dropping an entry ends the subscription.
@@ -43,6 +44,11 @@ pub(super) fn uri(params: Option<&Raw>) -> Result<String, Fault> {
 
 /// Subscribes, and tells the client of updates from then on. Subscribing twice is subscribing once.
 pub(super) async fn subscribe(session: Arc<Session>, peer: Arc<Peer>, uri: String) -> Outcome {
+    if session.subscriptions.lock().len() >= MAX_SUBSCRIPTIONS {
+        return Err(Fault::Busy(
+            "the session watches too many resources already".to_owned(),
+        ));
+    }
     let mut updates = session.edge.service.subscribe(&peer, &uri).await?;
     let mut params = Object::new();
     params.set("uri", json(&uri));

@@ -48,11 +48,25 @@ pub(super) fn check_params(
     let Some(tool) = name.and_then(|name| catalogue.list(Section::Tools).get(&name)) else {
         return Ok(());
     };
+    if let Some(name) = doubled(headers) {
+        return Err(Fault::HeaderMismatch(format!(
+            "the {name} header is given twice"
+        )));
+    }
     tool.headers
         .check(params.get("arguments"), |name| {
             headers.get(name).map(http::HeaderValue::as_bytes)
         })
         .map_err(|mismatch| Fault::HeaderMismatch(mismatch.to_string()))
+}
+
+/// A mirrored argument that is given more than once: who reads which value, nobody knows.
+fn doubled(headers: &HeaderMap) -> Option<&str> {
+    let mirrored = headers
+        .keys()
+        .filter(|name| name.as_str().starts_with("mcp-param-"));
+    let mut doubled = mirrored.filter(|name| headers.get_all(*name).iter().nth(1).is_some());
+    doubled.next().map(http::HeaderName::as_str)
 }
 
 fn check(headers: &HeaderMap, name: &str, expected: &str) -> Result<(), Fault> {

@@ -110,7 +110,7 @@ fn capabilities_are_what_is_registered() {
     assert_eq!(capabilities(completed), completions);
 }
 
-/// C44: who promises that nothing changes announces no changes.
+/// S000-39, C44: who promises that nothing changes announces no changes.
 #[test]
 fn unchanging_services_announce_no_changes() {
     let all = with_tool(builder(), Tool::new("a"));

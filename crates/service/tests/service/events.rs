@@ -116,8 +116,8 @@ fn streaming() -> Builder {
         )
 }
 
-/// C16: what was streamed is, joined, the first block of the result, also of one that failed, and
-/// whether or not anybody took the pieces early.
+/// S003-42, C16: what was streamed is, joined, the first block of the result, also of one that
+/// failed, and whether or not anybody took the pieces early.
 #[tokio::test]
 async fn what_was_streamed_is_the_first_block() {
     let mut failed = texts(&["Hello", "no more"]);

@@ -33,6 +33,7 @@ fn response(id: Option<Id>, outcome: Result<Raw, RpcError>) -> Message {
     Message::Response(Response { id, outcome })
 }
 
+/// S000-12, S004-26.
 #[test]
 fn requests() {
     assert_eq!(
@@ -45,6 +46,7 @@ fn requests() {
     );
 }
 
+/// S000-15.
 #[test]
 fn notifications() {
     let expected = Message::Notification(Notification {
@@ -61,6 +63,7 @@ fn notifications() {
     );
 }
 
+/// S000-13, S000-14, S004-26.
 #[test]
 fn responses() {
     let id = || Some(Id::from(7_i64));
@@ -246,7 +249,7 @@ fn a_scalar_is_json_but_no_message() {
     }
 }
 
-/// C04, S002-03, BASE-09.
+/// S002-35, S002-41, C04, S002-03, BASE-09.
 #[test]
 fn one_bad_element_does_not_spoil_a_batch() {
     let json = r#" [ {"jsonrpc":"2.0","id":1,"method":"a","params":[ 2 ]}, 1, [], "x",
@@ -315,7 +318,7 @@ fn bad_syntax_is_found_everywhere() {
     }
 }
 
-/// S000-36, BASE-08.
+/// S000-04, S000-36, BASE-08.
 #[test]
 fn input_must_be_utf8() {
     let line = Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xc3\x28\"}");

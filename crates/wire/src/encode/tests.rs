@@ -12,6 +12,7 @@ fn written(write: impl FnOnce(&mut BytesMut)) -> String {
     text.strip_prefix("before ").unwrap().to_owned()
 }
 
+/// S004-18.
 #[test]
 fn requests_and_notifications() {
     let params = raw(r#"{"n":1.50}"#);
@@ -29,6 +30,7 @@ fn requests_and_notifications() {
     );
 }
 
+/// S002-34.
 #[test]
 fn responses() {
     assert_eq!(

@@ -9,7 +9,7 @@ fn read(json: &str) -> Result<Id, serde_json::Error> {
     serde_json::from_str(json)
 }
 
-/// S002-14, S002-40.
+/// S002-33, S002-14, S002-40.
 #[test]
 fn strings_and_integers_are_echoed_with_their_type() {
     for json in [

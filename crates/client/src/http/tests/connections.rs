@@ -29,6 +29,7 @@ async fn a_refused_connection_is_safe_to_retry() {
     assert!(!format!("{error:?}").contains("s3cret"));
 }
 
+/// S004-46.
 #[tokio::test]
 async fn a_server_that_never_answers_is_given_up_and_told_so() {
     let mut options = options();

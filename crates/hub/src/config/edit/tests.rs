@@ -72,6 +72,22 @@ fn json_of(text: &str) -> String {
 }
 
 #[test]
+fn undoing_is_exact_and_loses_nothing() {
+    let (directory, file) = written(TEXT);
+    let change = add(&file, "new", &Raw::empty_object()).unwrap();
+    undo(&change).unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap(), TEXT);
+    let error = undo(&change).unwrap_err();
+    assert!(matches!(error, EditError::Changed { .. }), "{error}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), TEXT);
+
+    let fresh = directory.path().join("fresh.json");
+    let change = add(&fresh, "new", &Raw::empty_object()).unwrap();
+    undo(&change).unwrap();
+    assert!(!fresh.exists());
+}
+
+#[test]
 fn a_missing_file_is_made_with_its_directory() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join(".claude/settings.local.json");

@@ -85,7 +85,7 @@ fn file_with(servers: &[&str], command: &str) -> String {
     format!("{{\"mcpServers\": {{{}}}}}", servers.join(", "))
 }
 
-/// C24, S001-38, S000-24, S000-25, S000-26
+/// S001-37, C24, S001-38, S000-24, S000-25, S000-26
 #[test]
 fn files_have_precedence_per_server() {
     let mut fixture = Fixture::new(&[
@@ -367,4 +367,29 @@ fn what_the_system_refuses_is_a_problem() {
         "{problems:?}"
     );
     assert_eq!(names(&fixture.load()), ["works"]);
+}
+
+/// What a command is about to write is judged as if it stood there.
+#[test]
+fn a_definition_is_checked_before_it_is_written() {
+    let fixture = Fixture::new(&[("project/.env", "A=b")]);
+    let source = Source::new(Scope::Project, fixture.path("project/.mcp.json"));
+    let check = |name: &str, definition: &'static str| {
+        let definition = Raw::parse(definition.into(), &json::LIMITS).unwrap();
+        super::check(name, &definition, &source, &fixture.locations, &|_| None)
+    };
+    let entry = check("a", r#"{"command": "x", "env_file": ".env"}"#).unwrap();
+    assert!(matches!(entry.kind, Kind::Stdio { env, .. } if env.len() == 1));
+    for definition in [
+        r#"{"command": "${NONE}"}"#,
+        r#"{"command": "x", "env_file": "none"}"#,
+    ] {
+        let problem = check("a", definition).unwrap_err();
+        assert!(problem.is_about_environment(), "{problem}");
+    }
+    for (name, definition) in [("a", "{}"), ("a", "[]"), ("", r#"{"command": "x"}"#)] {
+        let problem = check(name, definition).unwrap_err();
+        assert!(!problem.is_about_environment(), "{problem}");
+        assert_eq!(problem.file, source.file);
+    }
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{Reader, kind_name};
 use crate::config::problem::ConfigProblem;
-use crate::config::text::Text;
+use crate::config::text::{ExpandError, Text};
 
 impl Reader<'_> {
     pub(super) fn path(&self, key: &str, written: String) -> Result<PathBuf, ConfigProblem> {
@@ -30,8 +30,13 @@ impl Reader<'_> {
             Some(value) => Some(value.clone()),
             None => (self.surroundings.environment)(name),
         };
-        Text::expand(written, &lookup)
-            .map_err(|error| self.problem(key, error.to_string()).advice(error.advice()))
+        Text::expand(written, &lookup).map_err(|error| {
+            let problem = self.problem(key, error.to_string()).advice(error.advice());
+            match error {
+                ExpandError::Unset(_) => problem.of_environment(),
+                ExpandError::Question(_) => problem,
+            }
+        })
     }
 
     pub(super) fn required(&mut self, key: &str) -> Result<String, ConfigProblem> {

@@ -68,7 +68,7 @@ fn a_program_has_arguments_environment_and_directory() {
     assert_eq!(program.cwd, Some(PathBuf::from("/project/tools")));
 }
 
-/// C22, C23, S001-57, S004-04
+/// S004-19, S004-68, S004-69, C22, C23, S001-57, S004-04
 #[test]
 fn the_kind_is_inferred_or_said() {
     let cases = [

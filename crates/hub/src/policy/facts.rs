@@ -1,0 +1,64 @@
+//! What a policy knows of a tool.
+
+use plexus_mcp::messages::ToolAnnotations;
+
+/// What a policy knows of a tool.
+#[derive(Debug, Clone)]
+pub struct ToolFacts<'a> {
+    server: &'a str,
+    names: [String; 4],
+    trusted: bool,
+    annotations: ToolAnnotations,
+}
+
+impl<'a> ToolFacts<'a> {
+    /// The tool that `server` calls `tool`, and that is shown as `shown`.
+    pub fn new(shown: &str, server: &'a str, tool: &str) -> Self {
+        Self {
+            server,
+            names: [
+                shown.to_owned(),
+                format!("mcp__{server}__{tool}"),
+                format!("{server}.{tool}"),
+                // Differs from the above if the server's name has characters that are not shown.
+                format!("mcp__{shown}"),
+            ],
+            trusted: false,
+            annotations: ToolAnnotations::default(),
+        }
+    }
+
+    /// What the server says of the tool, and whether that is believed.
+    #[must_use]
+    pub fn annotated(mut self, annotations: ToolAnnotations, trusted: bool) -> Self {
+        self.annotations = annotations;
+        self.trusted = trusted;
+        self
+    }
+
+    /// The server that has the tool.
+    pub(super) fn server(&self) -> &str {
+        self.server
+    }
+
+    /// The name under which clients see it.
+    pub(super) fn shown(&self) -> &str {
+        let [shown, ..] = &self.names;
+        shown
+    }
+
+    /// Everything a rule may call it.
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Whether it changes nothing, according to a server that is believed.
+    pub(super) fn is_harmless(&self) -> bool {
+        self.trusted && self.annotations.read_only_hint == Some(true)
+    }
+
+    /// Whether it may destroy something, according to whomever: nobody says this to be let through.
+    pub(super) fn is_destructive(&self) -> bool {
+        self.annotations.destructive_hint == Some(true) && !self.is_harmless()
+    }
+}

@@ -1,0 +1,268 @@
+use plexus_mcp::messages::ToolAnnotations;
+use plexus_wire::Limits;
+
+use super::*;
+
+const FILE: &str = "/etc/plexus.toml";
+
+fn rule(tool: &str, action: Action) -> Rule {
+    Rule::new(tool, action, FILE)
+}
+
+fn with_pattern(tool: &str, pattern: &str, action: Action) -> Rule {
+    let mut rule = rule(tool, action);
+    rule.pattern = Some(pattern.to_owned());
+    rule
+}
+
+fn settings(mode: Mode, rules: Vec<Rule>) -> config::Policy {
+    config::Policy { rules, mode }
+}
+
+fn raw(json: &str) -> Raw {
+    Raw::parse(json.to_owned().into(), &Limits::default()).unwrap()
+}
+
+fn action(decision: Decision<'_>) -> Action {
+    match decision {
+        Decision::Allow => Action::Allow,
+        Decision::Ask(_) => Action::Ask,
+        Decision::Deny(_) => Action::Deny,
+    }
+}
+
+/// What these rules do about a call of a server's tool behind a client.
+fn decided(rules: &[Rule], server: &str, tool: &str, arguments: &str) -> Action {
+    let policy = Policy::behind_client(&settings(Mode::Default, rules.to_vec()));
+    let shown = format!("{}__{tool}", server.replace(' ', "_"));
+    let facts = ToolFacts::new(&shown, server, tool);
+    action(policy.decide(&facts, &raw(arguments)))
+}
+
+/// C28, S001-45, S001-74: real globs, over each of the names.
+#[test]
+fn globs_match_any_name_of_a_tool() {
+    for glob in [
+        "mcp__github__*",
+        "mcp__*",
+        "mcp__*__delete_*",
+        "github__*",
+        "github.delete_repo",
+        "*.delete_*",
+        "{gitlab,github}__delete_rep?",
+    ] {
+        let rules = [rule(glob, Action::Ask)];
+        assert_eq!(
+            decided(&rules, "github", "delete_repo", "{}"),
+            Action::Ask,
+            "{glob}"
+        );
+        let other = decided(&rules, "fs", "read", "{}");
+        assert_eq!(other == Action::Ask, glob == "mcp__*", "{glob}");
+    }
+    for glob in ["github", "delete_repo", "mcp__git__*", "MCP__GITHUB__*"] {
+        let rules = [rule(glob, Action::Ask)];
+        assert_eq!(
+            decided(&rules, "github", "delete_repo", "{}"),
+            Action::Allow,
+            "{glob}"
+        );
+    }
+    for glob in [
+        "mcp__my server__*",
+        "mcp__my_server__*",
+        "my_server__*",
+        "my server.*",
+    ] {
+        let rules = [rule(glob, Action::Deny)];
+        assert_eq!(
+            decided(&rules, "my server", "x", "{}"),
+            Action::Deny,
+            "{glob}"
+        );
+    }
+}
+
+/// C29, S001-45: any deny wins, wherever it stands; otherwise the first match decides.
+#[test]
+fn denies_win_and_then_the_first_match() {
+    let github = rule("mcp__github__*", Action::Allow);
+    let all = rule("mcp__*", Action::Ask);
+    let deletions = rule("*delete*", Action::Deny);
+    let rules = [github.clone(), all.clone()];
+    assert_eq!(decided(&rules, "github", "search", "{}"), Action::Allow);
+    assert_eq!(decided(&rules, "fs", "read", "{}"), Action::Ask);
+    let turned = [all.clone(), github.clone()];
+    assert_eq!(decided(&turned, "github", "search", "{}"), Action::Ask);
+    for rules in [
+        [github.clone(), all.clone(), deletions.clone()],
+        [deletions, github, all],
+    ] {
+        assert_eq!(decided(&rules, "github", "delete_repo", "{}"), Action::Deny);
+        assert_eq!(decided(&rules, "github", "search", "{}"), Action::Allow);
+    }
+}
+
+/// S001-14, C28: strings at any depth and the whole as plain JSON are matched, however they are
+/// spelled.
+#[test]
+fn strict_patterns_match_any_text_among_the_arguments() {
+    let rules = |pattern| [with_pattern("*", pattern, Action::Deny)];
+    for (pattern, arguments) in [
+        ("rm *", r#"{"command":"rm -r /"}"#),
+        ("rm *", r#"{"a":[1,{"b":["x","rm -r\n/"]}]}"#),
+        ("rm *", r#"{"command":"\u0072m -r /"}"#),
+        ("rm *", r#"{"command":"rm -r /","command":"ls"}"#),
+        (r#"*"force":true*"#, r#"{ "force" : true , "n": 1 }"#),
+        (
+            r#"{"a":\[1,"x",null,-2,0.5\],"b":\{\}\}"#,
+            r#"{"a": [1, "x", null, -2, 0.5], "b": {}}"#,
+        ),
+        ("*", "{}"),
+        ("rm *", r#"{"command":"\ud800"}"#),
+    ] {
+        let decision = decided(&rules(pattern), "sh", "run", arguments);
+        assert_eq!(decision, Action::Deny, "{pattern} in {arguments}");
+    }
+    for arguments in [r#"{"command":"ls"}"#, r#"{"command":"echo rm x"}"#, "{}"] {
+        let decision = decided(&rules("rm *"), "sh", "run", arguments);
+        assert_eq!(decision, Action::Allow, "{arguments}");
+    }
+}
+
+/// One argument that fits must not carry another that does not.
+#[test]
+fn allowing_patterns_must_match_every_string() {
+    let rules = [
+        with_pattern("*", "git *", Action::Allow),
+        rule("*", Action::Ask),
+    ];
+    for (arguments, expected) in [
+        (r#"{"command":"git log"}"#, Action::Allow),
+        (r#"{"command":"git log","timeout":5}"#, Action::Allow),
+        (r#"{"command":"rm -r /","comment":"git log"}"#, Action::Ask),
+        (r#"{"command":"git log","command":"rm -r /"}"#, Action::Ask),
+        (r#"{"command":"git \ud800"}"#, Action::Ask),
+        ("{}", Action::Ask),
+    ] {
+        assert_eq!(
+            decided(&rules, "sh", "run", arguments),
+            expected,
+            "{arguments}"
+        );
+    }
+}
+
+/// C26, S001-35: what no rule matches.
+#[test]
+fn modes_decide_what_no_rule_matches() {
+    let facts = ToolFacts::new("fs__read", "fs", "read");
+    let rules = vec![rule("other__*", Action::Deny)];
+    for (mode, alone, behind_client) in [
+        (
+            Mode::DangerouslySkipPermissions,
+            Action::Allow,
+            Action::Allow,
+        ),
+        (Mode::Default, Action::Ask, Action::Allow),
+        (Mode::DontAsk, Action::Deny, Action::Deny),
+    ] {
+        let settings = settings(mode, rules.clone());
+        let decide = |policy: Policy| action(policy.decide(&facts, &raw("{}")));
+        assert_eq!(decide(Policy::new(&settings)), alone, "{mode:?}");
+        assert_eq!(
+            decide(Policy::behind_client(&settings)),
+            behind_client,
+            "{mode:?}"
+        );
+    }
+}
+
+/// C26: rules hold in every mode.
+#[test]
+fn no_mode_skips_a_denial_or_forgets_a_permission() {
+    let rules = vec![
+        rule("fs__write", Action::Deny),
+        rule("fs__read", Action::Allow),
+    ];
+    for mode in [
+        Mode::DangerouslySkipPermissions,
+        Mode::Default,
+        Mode::DontAsk,
+    ] {
+        let policy = Policy::new(&settings(mode, rules.clone()));
+        let decide = |shown: &str, tool: &str| {
+            action(policy.decide(&ToolFacts::new(shown, "fs", tool), &raw("{}")))
+        };
+        assert_eq!(decide("fs__write", "write"), Action::Deny, "{mode:?}");
+        assert_eq!(decide("fs__read", "read"), Action::Allow, "{mode:?}");
+    }
+}
+
+/// C26: nobody talks a tool harmless unless they are trusted, and no hint overrules a rule.
+#[test]
+fn annotations_lower_risk_only_for_trusted_servers() {
+    let read_only = ToolAnnotations::new().read_only(true);
+    let facts =
+        |trusted| ToolFacts::new("fs__read", "fs", "read").annotated(read_only.clone(), trusted);
+    let unnamed = Policy::new(&settings(Mode::Default, Vec::new()));
+    assert_eq!(
+        action(unnamed.decide(&facts(false), &raw("{}"))),
+        Action::Ask
+    );
+    assert_eq!(
+        action(unnamed.decide(&facts(true), &raw("{}"))),
+        Action::Allow
+    );
+    let asking = Policy::new(&settings(Mode::Default, vec![rule("fs__*", Action::Ask)]));
+    assert_eq!(action(asking.decide(&facts(true), &raw("{}"))), Action::Ask);
+    let strict = Policy::new(&settings(Mode::DontAsk, Vec::new()));
+    assert_eq!(
+        action(strict.decide(&facts(true), &raw("{}"))),
+        Action::Deny
+    );
+}
+
+/// C26: warnings are believed from anyone, unless one who is trusted knows better.
+#[test]
+fn annotations_raise_risk_for_everybody() {
+    let facts = |annotations: ToolAnnotations, trusted| {
+        ToolFacts::new("fs__write", "fs", "write").annotated(annotations, trusted)
+    };
+    let destructive = ToolAnnotations::new().destructive(true);
+    assert!(facts(destructive.clone(), false).is_destructive());
+    assert!(facts(destructive.clone(), true).is_destructive());
+    let both = destructive.read_only(true);
+    assert!(facts(both.clone(), false).is_destructive());
+    assert!(!facts(both, true).is_destructive());
+}
+
+#[test]
+fn a_rule_with_a_broken_glob_lets_nothing_through() {
+    for broken in [
+        |action| rule("[", action),
+        |action| with_pattern("*", "[", action),
+    ] {
+        for (action, expected) in [
+            (Action::Allow, Action::Ask),
+            (Action::Ask, Action::Ask),
+            (Action::Deny, Action::Deny),
+        ] {
+            let rules = [broken(action), rule("*", Action::Ask)];
+            assert_eq!(decided(&rules, "fs", "read", "{}"), expected, "{action:?}");
+        }
+    }
+}
+
+#[test]
+fn reasons_name_the_rule_and_its_file() {
+    let rules = vec![with_pattern("fs__*", "*.env", Action::Deny)];
+    let policy = Policy::new(&settings(Mode::Default, rules));
+    let facts = ToolFacts::new("fs__read", "fs", "read");
+    let Decision::Deny(reason) = policy.decide(&facts, &raw(r#"{"path":"a/.env"}"#)) else {
+        panic!("it is denied");
+    };
+    let expected =
+        r#"the rule { tool = "fs__*", pattern = "*.env", action = "deny" } in /etc/plexus.toml"#;
+    assert_eq!(reason.to_string(), expected);
+}

@@ -1,0 +1,228 @@
+//! What an import would do, before it does anything.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use plexus_hub::config::edit::Document;
+use plexus_hub::config::import::{self, Client, ImportedServer};
+use plexus_hub::config::{self, ConfigProblem, Kind, Locations, Scope, Source};
+use plexus_service::Raw;
+
+use crate::mcp::show::summary;
+use crate::mcp::surroundings::file_of;
+
+/// What an import would do.
+pub(super) struct Plan {
+    /// The file to change.
+    pub(super) file: PathBuf,
+    /// The servers that were found, in order.
+    pub(super) servers: Vec<Planned>,
+    /// What cannot be read.
+    pub(super) problems: Vec<ConfigProblem>,
+}
+
+/// A server of another client.
+pub(super) struct Planned {
+    pub(super) name: String,
+    pub(super) client: Client,
+    /// The file it stands in.
+    pub(super) from: PathBuf,
+    /// Its definition, which may hold secrets.
+    pub(super) definition: Raw,
+    pub(super) fate: Fate,
+    /// What its owner should know.
+    pub(super) notes: Vec<String>,
+}
+
+/// What becomes of a server.
+pub(super) enum Fate {
+    /// It is added. What it is can be said only if all its variables are set.
+    Added { summary: Option<String> },
+    /// There is one of this name, in this file.
+    Exists { file: PathBuf },
+    /// It is for this project only.
+    OfProject { project: PathBuf },
+    /// It cannot be used.
+    Unsupported { reason: String },
+}
+
+impl Plan {
+    /// Reads the files of `clients`, and what the user has already.
+    ///
+    /// # Errors
+    /// The user's own file cannot be read, or a client that was named has none.
+    pub(super) fn make(
+        locations: &Locations,
+        clients: &[Client],
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> anyhow::Result<Self> {
+        let mut planning = Planning {
+            locations,
+            environment,
+            taken: HashMap::new(),
+            plan: Self {
+                file: file_of(locations, Scope::User)?,
+                servers: Vec::new(),
+                problems: Vec::new(),
+            },
+        };
+        planning.take_existing()?;
+        let mut found = false;
+        for client in clients {
+            found |= planning.client(*client);
+        }
+        if let ([client], false) = (clients, found) {
+            let files = client.files(locations);
+            let files: Vec<_> = files
+                .iter()
+                .map(|file| file.display().to_string())
+                .collect();
+            let files = files.join(" and ");
+            bail!(
+                "{} is not configured here; looked for {files}",
+                client.as_str()
+            );
+        }
+        Ok(planning.plan)
+    }
+
+    /// The servers that are added.
+    pub(super) fn additions(&self) -> impl Iterator<Item = &Planned> {
+        self.servers
+            .iter()
+            .filter(|server| matches!(server.fate, Fate::Added { .. }))
+    }
+}
+
+struct Planning<'a> {
+    locations: &'a Locations,
+    environment: &'a dyn Fn(&str) -> Option<String>,
+    /// The names that are taken, in lower case, and where.
+    taken: HashMap<String, PathBuf>,
+    plan: Plan,
+}
+
+impl Planning<'_> {
+    fn take_existing(&mut self) -> Result<(), ConfigProblem> {
+        for source in self.locations.sources() {
+            if source.scope != Scope::User {
+                continue;
+            }
+            match Document::open(&source.file) {
+                Ok(document) => {
+                    for (name, _) in document.servers() {
+                        let file = source.file.clone();
+                        self.taken.entry(name.to_lowercase()).or_insert(file);
+                    }
+                }
+                Err(problem) if source.file == self.plan.file => return Err(problem),
+                Err(problem) => self.plan.problems.push(problem),
+            }
+        }
+        Ok(())
+    }
+
+    /// Plans for all files of a client, the user's first; whether there is one.
+    fn client(&mut self, client: Client) -> bool {
+        let nowhere = Locations {
+            home: None,
+            ..self.locations.clone()
+        };
+        let of_project = client.files(&nowhere);
+        let of_user = client.files(self.locations).split_off(of_project.len());
+        let mut found = false;
+        for file in &of_user {
+            found |= self.file(client, file, None);
+        }
+        // At home, both are the same.
+        for file in of_project.iter().filter(|file| !of_user.contains(file)) {
+            found |= self.file(client, file, Some(&self.locations.project_dir));
+        }
+        found
+    }
+
+    fn file(&mut self, client: Client, file: &Path, project: Option<&Path>) -> bool {
+        let Some(imported) = import::read_file(client, file) else {
+            return false;
+        };
+        self.plan.problems.extend(imported.problems);
+        for mut server in imported.servers {
+            if let Some(project) = project {
+                server.project = Some(project.to_owned());
+            }
+            self.server(client, file, server);
+        }
+        true
+    }
+
+    fn server(&mut self, client: Client, file: &Path, server: ImportedServer) {
+        let ImportedServer {
+            name,
+            project,
+            definition,
+            mut notes,
+            ..
+        } = server;
+        let definition = definition.into_raw();
+        let fate = match (project, self.taken.get(&name.to_lowercase())) {
+            (Some(project), _) => Fate::OfProject { project },
+            (None, Some(file)) => Fate::Exists { file: file.clone() },
+            (None, None) => self.fate_of_new(&name, &definition, file, &mut notes),
+        };
+        if matches!(fate, Fate::Added { .. }) {
+            self.taken.insert(name.to_lowercase(), file.to_owned());
+        } else {
+            notes.clear();
+        }
+        self.plan.servers.push(Planned {
+            name,
+            client,
+            from: file.to_owned(),
+            definition,
+            fate,
+            notes,
+        });
+    }
+
+    fn fate_of_new(
+        &self,
+        name: &str,
+        definition: &Raw,
+        file: &Path,
+        notes: &mut Vec<String>,
+    ) -> Fate {
+        let source = Source::new(Scope::User, file);
+        let checked = config::check(name, definition, &source, self.locations, self.environment);
+        match checked {
+            Ok(entry) => match &entry.kind {
+                Kind::Unsupported(reason) => Fate::Unsupported {
+                    reason: reason.clone(),
+                },
+                Kind::Builtin(_) => Fate::Unsupported {
+                    reason: "it is a part of that client".to_owned(),
+                },
+                _ => Fate::Added {
+                    summary: Some(summary(&entry)),
+                },
+            },
+            Err(problem) => {
+                let said = said(&problem);
+                if problem.is_about_environment() {
+                    notes.push(said);
+                    Fate::Added { summary: None }
+                } else {
+                    Fate::Unsupported { reason: said }
+                }
+            }
+        }
+    }
+}
+
+/// A problem without the file and the server, which are shown beside it.
+fn said(problem: &ConfigProblem) -> String {
+    let key = problem.key.as_ref().map(|key| format!("{key}: "));
+    let advice = problem.advice.as_ref().map(|advice| format!("; {advice}"));
+    let (key, advice) = (key.unwrap_or_default(), advice.unwrap_or_default());
+    format!("{key}{}{advice}", problem.what)
+}

@@ -1,0 +1,131 @@
+//! An import on a terminal and for scripts. Nothing here shows a secret.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::plan::{Fate, Plan, Planned};
+use crate::mcp::show::{Problem, as_json, printable};
+
+/// What was undone.
+#[derive(Serialize)]
+pub(super) struct Undone<'a> {
+    pub(super) file: &'a Path,
+    /// The servers that are gone.
+    pub(super) removed: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Import<'a> {
+    file: &'a Path,
+    /// Whether the file was changed.
+    written: bool,
+    servers: Vec<Server<'a>>,
+    problems: Vec<Problem<'a>>,
+}
+
+#[derive(Serialize)]
+struct Server<'a> {
+    name: &'a str,
+    client: &'static str,
+    from: &'a Path,
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    notes: &'a [String],
+}
+
+/// What becomes of each server: `+` it is added, `=` there is one, `!` it is left out.
+pub(super) fn diff(plan: &Plan) -> String {
+    let line = |text: String| printable(&text) + "\n";
+    let mut shown = String::new();
+    for server in &plan.servers {
+        let mark = match server.fate {
+            Fate::Added { .. } => '+',
+            Fate::Exists { .. } => '=',
+            Fate::OfProject { .. } | Fate::Unsupported { .. } => '!',
+        };
+        let what = match &server.fate {
+            Fate::Added { summary } => summary.clone(),
+            _ => reason(&server.fate).map(|reason| format!("left out: {reason}")),
+        };
+        let what = what.map_or_else(String::new, |what| format!("  {what}"));
+        let (name, client) = (&server.name, server.client.as_str());
+        let from = server.from.display();
+        shown += &line(format!("{mark} {name}{what}  ({client}, {from})"));
+        for note in &server.notes {
+            shown += &line(format!("    note: {note}"));
+        }
+    }
+    shown
+}
+
+/// How it ended.
+pub(super) fn end(plan: &Plan, is_written: bool) -> String {
+    let file = printable(&plan.file.to_string_lossy());
+    match (plan.additions().count(), is_written) {
+        (0, _) if plan.servers.is_empty() => "no other client has servers here\n".to_owned(),
+        (0, _) => "there is nothing to add\n".to_owned(),
+        (count, true) => format!(
+            "added {}: {file}; to undo this: plexus import --undo\n",
+            servers(count)
+        ),
+        (count, false) => format!(
+            "nothing was written; with --yes, {} would be added: {file}\n",
+            servers(count)
+        ),
+    }
+}
+
+/// What was undone.
+pub(super) fn undone(file: &Path, removed: &[String]) -> String {
+    let removed = removed.join(", ");
+    printable(&format!("removed {removed}: {}", file.display())) + "\n"
+}
+
+/// All of it, for a script.
+pub(super) fn json(plan: &Plan, is_written: bool) -> anyhow::Result<String> {
+    as_json(&Import {
+        file: &plan.file,
+        written: is_written,
+        servers: plan.servers.iter().map(server).collect(),
+        problems: plan.problems.iter().map(Problem::of).collect(),
+    })
+}
+
+fn server(planned: &Planned) -> Server<'_> {
+    Server {
+        name: &planned.name,
+        client: planned.client.as_str(),
+        from: &planned.from,
+        outcome: match planned.fate {
+            Fate::Added { .. } => "added",
+            Fate::Exists { .. } => "exists",
+            Fate::OfProject { .. } => "of_project",
+            Fate::Unsupported { .. } => "unsupported",
+        },
+        reason: reason(&planned.fate),
+        notes: &planned.notes,
+    }
+}
+
+/// Why a server is left out.
+fn reason(fate: &Fate) -> Option<String> {
+    match fate {
+        Fate::Added { .. } => None,
+        Fate::Exists { file } => Some(format!("there is one already in {}", file.display())),
+        Fate::OfProject { project } => {
+            let project = project.display();
+            Some(format!("it is only for the project {project}"))
+        }
+        Fate::Unsupported { reason } => Some(reason.clone()),
+    }
+}
+
+fn servers(count: usize) -> String {
+    match count {
+        1 => "1 server".to_owned(),
+        many => format!("{many} servers"),
+    }
+}

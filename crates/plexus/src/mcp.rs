@@ -1,0 +1,221 @@
+//! `plexus mcp`: the servers that are configured, in the words of `claude mcp` (C25).
+
+mod add;
+mod remove;
+pub(crate) mod show;
+pub(crate) mod surroundings;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow};
+use clap::{Args, Subcommand, ValueEnum};
+use plexus_hub::config::edit::{self, EditError};
+use plexus_hub::config::{self, Loaded, Locations, Scope, Source};
+use plexus_service::{Limits, Raw};
+
+use add::AddArgs;
+use show::{as_json, print};
+use surroundings::{environment, file_of, locations};
+
+use crate::announce;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  A program that runs on this machine, for this project:
+    plexus mcp add git -- mcp-server-git --repository .
+
+  An address, for all projects; the token stays in the environment:
+    plexus mcp add --scope user --transport http github https://example.com/mcp \\
+      -H 'Authorization: Bearer ${TOKEN}'
+
+  A definition as .mcp.json has it:
+    plexus mcp add-json time '{\"command\": \"mcp-server-time\", \"timeout_ms\": 5000}'
+
+  What there is, for a script:
+    plexus mcp list --json | jq -r '.servers[].name'
+
+The files are, from the highest precedence to the lowest: ./.claude/settings.local.json (local),
+./.mcp.json (project), ~/.claude/settings.local.json and ~/.mcp.json (user).
+
+The exit code is 0 if it was done, 1 if not, and 2 for wrong usage.";
+
+/// What to do with the configured servers.
+#[derive(Debug, Args)]
+pub(crate) struct McpArgs {
+    #[command(subcommand)]
+    command: McpCommand,
+
+    /// Print one JSON object instead of text. Secrets are masked in it as well.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum McpCommand {
+    /// Add a server.
+    #[command(after_help = add::EXAMPLES)]
+    Add(AddArgs),
+    /// Add a server by its definition in JSON.
+    AddJson {
+        /// What to call it.
+        name: String,
+        /// The definition, as it would stand in .mcp.json.
+        #[arg(value_name = "JSON")]
+        definition: String,
+        /// Whose file to add it to.
+        #[arg(short, long, value_enum, default_value_t)]
+        scope: ScopeName,
+    },
+    /// List the servers, and what is wrong with the files. None of them is connected.
+    List,
+    /// Show one server, with its secrets masked.
+    Get {
+        /// Its name.
+        name: String,
+    },
+    /// Remove a server.
+    Remove {
+        /// Its name.
+        name: String,
+        /// Whose file to remove it from; needed only if several have it.
+        #[arg(short, long, value_enum)]
+        scope: Option<ScopeName>,
+    },
+}
+
+/// Whose file it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum ScopeName {
+    /// Yours, for this project: ./.claude/settings.local.json.
+    #[default]
+    Local,
+    /// The project's, shared with others: ./.mcp.json.
+    Project,
+    /// Yours, for all projects: ~/.mcp.json.
+    User,
+}
+
+impl From<ScopeName> for Scope {
+    fn from(name: ScopeName) -> Self {
+        match name {
+            ScopeName::Local => Self::Local,
+            ScopeName::Project => Self::Project,
+            ScopeName::User => Self::User,
+        }
+    }
+}
+
+impl McpArgs {
+    /// Refuses what each argument allows but all together do not.
+    ///
+    /// # Errors
+    /// What to tell about the wrong usage.
+    pub(crate) fn check(&self) -> Result<(), clap::Error> {
+        match &self.command {
+            McpCommand::Add(arguments) => arguments.check(),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Does it, and says what was done.
+pub(crate) fn run(arguments: &McpArgs) -> anyhow::Result<ExitCode> {
+    let locations = locations()?;
+    let json = arguments.json;
+    let said = match &arguments.command {
+        McpCommand::Add(new) => {
+            let source = source(&locations, new.scope)?;
+            add(&locations, &new.name, &new.definition()?, &source)?;
+            show::changed("added", &new.name, &[source], json)?
+        }
+        McpCommand::AddJson {
+            name,
+            definition,
+            scope,
+        } => {
+            let definition = Raw::parse(definition.clone().into(), &Limits::default())
+                .with_context(|| format!("the definition of {name:?} cannot be read"))?;
+            let source = source(&locations, *scope)?;
+            add(&locations, name, &definition, &source)?;
+            show::changed("added", name, &[source], json)?
+        }
+        McpCommand::List => list(&config::load(&locations, &environment), json)?,
+        McpCommand::Get { name } => get(&config::load(&locations, &environment), name, json)?,
+        McpCommand::Remove { name, scope } => {
+            let sources = remove::everywhere(&locations, name, scope.map(Into::into))?;
+            show::changed("removed", name, &sources, json)?
+        }
+    };
+    print(&said)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn source(locations: &Locations, scope: ScopeName) -> anyhow::Result<Source> {
+    let scope = scope.into();
+    Ok(Source::new(scope, file_of(locations, scope)?))
+}
+
+/// Adds a server, if it would be understood. That a variable is not set yet is only said.
+fn add(locations: &Locations, name: &str, definition: &Raw, source: &Source) -> anyhow::Result<()> {
+    match config::check(name, definition, source, locations, &environment) {
+        Err(problem) if !problem.is_about_environment() => return Err(problem.into()),
+        _ => {}
+    }
+    edit::add(&source.file, name, definition).map_err(|error| match error {
+        EditError::Taken { ref name, .. } => {
+            anyhow!("{error}; choose another name, or first: plexus mcp remove {name:?}")
+        }
+        other => other.into(),
+    })?;
+
+    let loaded = config::load(locations, &environment);
+    for problem in &loaded.problems {
+        if problem.file == source.file && problem.server.as_deref() == Some(name) {
+            announce::problem(problem);
+        }
+    }
+    let used = loaded.servers.iter().find(|entry| entry.name == name);
+    if let Some(other) = used.filter(|entry| entry.source.file != source.file) {
+        announce::problem(&format!(
+            "it is not used here: the server {name:?} of {} has precedence",
+            other.source.file.display()
+        ));
+    }
+    Ok(())
+}
+
+fn list(loaded: &Loaded, json: bool) -> anyhow::Result<String> {
+    if json {
+        return as_json(&show::Everything::of(loaded));
+    }
+    for problem in &loaded.problems {
+        announce::problem(problem);
+    }
+    if loaded.servers.is_empty() && loaded.problems.is_empty() {
+        return Ok("no server is configured; to add one, see: plexus mcp add --help\n".to_owned());
+    }
+    Ok(loaded.servers.iter().map(show::line).collect())
+}
+
+fn get(loaded: &Loaded, name: &str, json: bool) -> anyhow::Result<String> {
+    if let Some(entry) = loaded.servers.iter().find(|entry| entry.name == name) {
+        return if json {
+            as_json(&show::Server::of(entry))
+        } else {
+            Ok(show::details(entry))
+        };
+    }
+    let (about_it, others): (Vec<_>, Vec<_>) = loaded
+        .problems
+        .iter()
+        .partition(|problem| problem.server.as_deref() == Some(name));
+    if let Some(problem) = about_it.first() {
+        return Err((*problem).clone().into());
+    }
+    for problem in others {
+        announce::problem(problem);
+    }
+    Err(anyhow!(
+        "there is no server {name:?}; for those there are: plexus mcp list"
+    ))
+}

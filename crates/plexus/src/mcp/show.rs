@@ -1,0 +1,171 @@
+//! Configured servers on a terminal and for scripts. Nothing here shows a secret.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use plexus_hub::config::{ConfigProblem, Kind, Loaded, ServerEntry, Source};
+use plexus_service::Raw;
+use serde::Serialize;
+
+/// All that is configured.
+#[derive(Serialize)]
+pub(crate) struct Everything<'a> {
+    servers: Vec<Server<'a>>,
+    problems: Vec<Problem<'a>>,
+}
+
+impl<'a> Everything<'a> {
+    pub(crate) fn of(loaded: &'a Loaded) -> Self {
+        Self {
+            servers: loaded.servers.iter().map(Server::of).collect(),
+            problems: loaded.problems.iter().map(Problem::of).collect(),
+        }
+    }
+}
+
+/// One server.
+#[derive(Serialize)]
+pub(crate) struct Server<'a> {
+    name: &'a str,
+    scope: &'static str,
+    file: &'a Path,
+    definition: Raw,
+}
+
+impl<'a> Server<'a> {
+    pub(crate) fn of(entry: &'a ServerEntry) -> Self {
+        Self {
+            name: &entry.name,
+            scope: entry.source.scope.as_str(),
+            file: &entry.source.file,
+            definition: entry.shown().into_raw(),
+        }
+    }
+}
+
+/// What is wrong with a file.
+#[derive(Serialize)]
+pub(crate) struct Problem<'a> {
+    file: &'a Path,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    /// All of it in one line.
+    message: String,
+}
+
+impl<'a> Problem<'a> {
+    pub(crate) fn of(problem: &'a ConfigProblem) -> Self {
+        Self {
+            file: &problem.file,
+            server: problem.server.as_deref(),
+            key: problem.key.as_deref(),
+            message: problem.to_string(),
+        }
+    }
+}
+
+/// Which files were changed.
+#[derive(Serialize)]
+struct Changed<'a> {
+    name: &'a str,
+    changed: Vec<Place<'a>>,
+}
+
+#[derive(Serialize)]
+struct Place<'a> {
+    scope: &'static str,
+    file: &'a Path,
+}
+
+/// Says what was `done` to a server, and in which files.
+pub(super) fn changed(
+    done: &str,
+    name: &str,
+    sources: &[Source],
+    json: bool,
+) -> anyhow::Result<String> {
+    if json {
+        let place = |source| {
+            let Source { scope, file, .. }: &Source = source;
+            Place {
+                scope: scope.as_str(),
+                file,
+            }
+        };
+        let changed = sources.iter().map(place).collect();
+        return as_json(&Changed { name, changed });
+    }
+    let line = |source: &Source| {
+        let (scope, file) = (source.scope.as_str(), source.file.display());
+        printable(&format!("{done} {name}: {file} ({scope} scope)")) + "\n"
+    };
+    Ok(sources.iter().map(line).collect())
+}
+
+/// One server in one line.
+pub(super) fn line(entry: &ServerEntry) -> String {
+    let disabled = if entry.disabled { ", disabled" } else { "" };
+    let line = format!(
+        "{}  {}  ({}, {}{disabled})",
+        entry.name,
+        summary(entry),
+        entry.source.scope.as_str(),
+        entry.source.file.display(),
+    );
+    printable(&line) + "\n"
+}
+
+/// One server, each member of its definition in a line.
+pub(super) fn details(entry: &ServerEntry) -> String {
+    let mut lines = vec![
+        entry.name.clone(),
+        format!("  scope: {}", entry.source.scope.as_str()),
+        format!("  file: {}", entry.source.file.display()),
+    ];
+    for (key, value) in entry.shown().iter() {
+        let text = value.decode::<String>();
+        let text = text.unwrap_or_else(|_| value.as_str().to_owned());
+        lines.push(format!("  {key}: {text}"));
+    }
+    lines.iter().map(|line| printable(line) + "\n").collect()
+}
+
+/// What a server is: its kind, and its program or address.
+pub(crate) fn summary(entry: &ServerEntry) -> String {
+    let shown = entry.shown();
+    let text = |key: &str| {
+        let value = shown.get(key)?;
+        value.decode::<String>().ok()
+    };
+    let what = match &entry.kind {
+        Kind::Stdio { .. } => {
+            let args = shown.get("args").map(Raw::decode::<Vec<String>>);
+            let args = args.and_then(Result::ok).unwrap_or_default();
+            let words: Vec<_> = text("command").into_iter().chain(args).collect();
+            words.join(" ")
+        }
+        Kind::Http { .. } | Kind::Sse { .. } => text("url").unwrap_or_default(),
+        Kind::Builtin(name) => name.clone(),
+        Kind::Unsupported(reason) => reason.clone(),
+    };
+    format!("{}  {what}", entry.kind.name())
+}
+
+/// The text on one line, without anything that a terminal would obey.
+pub(crate) fn printable(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}
+
+pub(crate) fn as_json<T: Serialize>(value: &T) -> anyhow::Result<String> {
+    Ok(Raw::encode(value)?.as_str().to_owned() + "\n")
+}
+
+/// Whoever closed the pipe has read enough.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,75 @@
+//! A home directory with a project in it, for commands about configuration.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::process::{Ended, Plexus, plexus};
+
+pub(crate) struct Home {
+    directory: TempDir,
+}
+
+impl Home {
+    /// A home with these files.
+    pub(crate) fn with(files: &[(&str, &str)]) -> Self {
+        let home = Self {
+            directory: tempfile::tempdir().unwrap(),
+        };
+        fs::create_dir(home.path("project")).unwrap();
+        for (name, text) in files {
+            let file = home.path(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        home
+    }
+
+    /// A file in it, as the program names it.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().canonicalize().unwrap().join(name)
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    pub(crate) fn json(&self, name: &str) -> Value {
+        serde_json::from_str(&self.read(name)).unwrap()
+    }
+
+    /// Runs the program in the project.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
+        let mut command = plexus(arguments);
+        command
+            .current_dir(self.path("project"))
+            .env("HOME", self.path(""))
+            .env("GITHUB_TOKEN", "hunter2")
+            .env_remove("XDG_CONFIG_HOME");
+        Plexus::spawn(&mut command).end()
+    }
+
+    /// What a command prints that succeeds and has nothing to warn of.
+    pub(crate) fn succeeds(&self, arguments: &[&str]) -> Vec<String> {
+        let ended = self.run(arguments);
+        assert_eq!((ended.code, ended.stderr.as_slice()), (Some(0), &[][..]));
+        ended.stdout
+    }
+
+    /// The JSON that a command prints that succeeds.
+    pub(crate) fn asks(&self, arguments: &[&str]) -> Value {
+        let printed = self.succeeds(arguments);
+        assert_eq!(printed.len(), 1, "{printed:?}");
+        serde_json::from_str(&printed[0]).unwrap()
+    }
+
+    /// What a command says that fails, and not for wrong usage.
+    pub(crate) fn fails(&self, arguments: &[&str]) -> String {
+        let ended = self.run(arguments);
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.stdout.is_empty(), "{ended:?}");
+        ended.stderr.join("\n")
+    }
+}
