@@ -207,13 +207,10 @@ impl Driver {
         }
     }
 
-    /// The request during which a question was asked on a channel that does not say so: the newest
-    /// that can be asked, of the only caller that has such. Where requests have streams of their own,
-    /// a question on none belongs to none (SAMP-13).
+    /// The request during which a question was asked that does not say so: the newest that can be
+    /// asked, of the only caller that has such. On a pipe no question says it; over HTTP a question on
+    /// the stream of no request does not, which is where common servers put theirs.
     fn askable(&self) -> Option<Number> {
-        if matches!(self.link, Link::Http(_)) {
-            return None;
-        }
         let interactive = |traits: &Traits| traits.interactive;
         if self
             .pending

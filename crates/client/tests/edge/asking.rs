@@ -244,9 +244,11 @@ async fn questions_on_the_stream_of_a_call_are_put_to_its_caller() {
     assert_eq!(value(&within("the other", other).await.unwrap())["n"], 2);
 }
 
-/// On the stream that belongs to no call, only roots can be answered.
+/// Common servers put their questions on the stream that belongs to no call. While one caller has
+/// calls in flight, they are that caller's; while two have, or nobody has, they are nobody's (SAMP-13),
+/// and only roots, of which there are none, can be answered.
 #[tokio::test]
-async fn questions_on_the_stream_of_no_call_have_nobody_to_answer_them() {
+async fn questions_on_the_stream_of_no_call_are_put_to_the_only_caller() {
     let offer = Offer::tools(LEGACY, [tool("a")]);
     let (streams, mut opened) = tokio::sync::mpsc::channel(2);
     let server = HttpServer::start(move |request| {
@@ -263,9 +265,23 @@ async fn questions_on_the_stream_of_no_call_have_nobody_to_answer_them() {
     .await;
     let upstream = connected(http(&server)).await;
     let stream = within("the stream", opened.recv()).await.unwrap();
-    let caller = Caller::able(everything());
-    let (mut calling, _events) = caller.call(&upstream, "tools/call", &json!({"name": "a"}));
+    let [(method, params, answer), ..] = questions();
+    stream.say(&request(&json!("early"), method, &params)).await;
+    let early = within("the refusal", server.answer(&json!("early"))).await;
+    assert_eq!(early.body["error"]["code"], -32602, "{:?}", early.body);
+
+    let one = Caller::able(everything());
+    let (mut calling, mut events) = one.call(&upstream, "tools/call", &json!({"name": "a"}));
     during(&mut calling, server.received("tools/call")).await;
+    stream.say(&request(&json!("only"), method, &params)).await;
+    let question = asked(&mut calling, &mut events).await;
+    question.answer(Ok(raw(&answer)));
+    let only = during(&mut calling, server.answer(&json!("only"))).await;
+    assert_eq!(only.body["result"], answer);
+
+    let other = Caller::able(everything());
+    let (mut calling_too, _events) = other.call(&upstream, "tools/call", &json!({"name": "a"}));
+    during(&mut calling_too, server.received("tools/call")).await;
     for (method, params, _) in questions() {
         stream.say(&request(&json!(method), method, &params)).await;
         let answer = during(&mut calling, server.answer(&json!(method))).await;
