@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use plexus_mcp::method;
 use plexus_service::{
-    Boxed, Call, Catalogue, Fault, LocalService, Outcome, Peer, Raw, Section, Service, Updates,
+    Boxed, BuildError, Builder, Call, Catalogue, Fault, LocalService, Outcome, Peer, Raw, Section,
+    Service, Updates,
 };
 use plexus_wire::Object;
 use serde::Deserialize;
@@ -44,10 +45,25 @@ impl Aliased {
     }
 
     /// Lets a tool answer to one more name, unless another tool has it already.
-    pub(crate) fn alias(mut self, alias: &str, namespace: &str, method: &str) -> Self {
+    pub(crate) fn alias(self, alias: &str, namespace: &str, method: &str) -> Self {
         let shown = self.names.tool(namespace, method).name;
-        self.shown.entry(folded(alias)).or_insert(shown);
+        self.also_called(alias, &shown)
+    }
+
+    /// The same, for the tool that is shown under this name.
+    pub(crate) fn also_called(mut self, alias: &str, shown: &str) -> Self {
+        let shown = || shown.to_owned();
+        self.shown.entry(folded(alias)).or_insert_with(shown);
         self
+    }
+
+    /// Changes what is said about the service as a whole; its tools stay the same.
+    pub(crate) fn introduced(
+        self,
+        change: impl FnOnce(Builder) -> Builder,
+    ) -> Result<Self, BuildError> {
+        self.service.edit(change)?;
+        Ok(self)
     }
 
     /// The parameters of `tools/call` with the name under which the service knows the tool.
@@ -69,7 +85,7 @@ impl Aliased {
             Names::Dotted if !name.contains('.') => {
                 Fault::InvalidParams(format!("Invalid tool name format: {name}"))
             }
-            Names::Dotted | Names::Underscored => Fault::UnknownTool(name),
+            Names::Dotted | Names::Underscored | Names::Flat => Fault::UnknownTool(name),
         }
     }
 }

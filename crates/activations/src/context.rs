@@ -46,7 +46,7 @@ pub use remember::{NodeQuery, NodeWithLinks, Stored};
 pub use search::{Breakdown, Found, Hit, Rank, Search};
 pub use status::{NamespaceStatus, Status};
 pub use tables::MIGRATIONS;
-pub use tools::context;
+pub use tools::{context, founding_context};
 
 /// The resource of a node.
 fn uri(id: &str) -> String {

@@ -31,6 +31,7 @@ mod data;
 mod echo;
 mod health;
 mod names;
+mod profile;
 mod service;
 pub mod task;
 
@@ -39,6 +40,7 @@ pub use data::{Data, Places};
 pub use echo::echo;
 pub use health::health;
 pub use names::Names;
+pub use profile::{Profile, profile};
 pub use service::service;
 
 #[cfg(test)]

@@ -14,15 +14,17 @@ pub enum Names {
     /// `health_check`, which every model API takes.
     #[default]
     Underscored,
+    /// `create_task`, the method alone, as a system of one namespace has it (S002-20).
+    Flat,
 }
 
 impl Names {
     /// A tool without arguments, called by this namespace and method.
     pub fn tool(self, namespace: &str, method: &str) -> Tool {
-        let separator = match self {
-            Self::Dotted => '.',
-            Self::Underscored => '_',
-        };
-        Tool::new(format!("{namespace}{separator}{method}"))
+        Tool::new(match self {
+            Self::Dotted => format!("{namespace}.{method}"),
+            Self::Underscored => format!("{namespace}_{method}"),
+            Self::Flat => method.to_owned(),
+        })
     }
 }

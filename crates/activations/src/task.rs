@@ -17,4 +17,4 @@ pub use error::TaskError;
 pub use model::{Status, Summary, Task};
 pub use tables::MIGRATIONS;
 pub use tasks::{Clock, Filter, Found, NewTask, Tasks, Update};
-pub use tools::{METHODS, task};
+pub use tools::{FOUNDING_METHODS, METHODS, founding_task, task};

@@ -12,7 +12,7 @@ use http::{HeaderName, HeaderValue};
 use plexus_server::http::{HttpOptions, SsePaths};
 use plexus_server::net::{Host, Origin};
 
-pub(crate) use values::{Era, LogLevel, Profile, ServerEra, parse_header};
+pub(crate) use values::{Compat, Era, LogLevel, Profile, ServerEra, parse_header};
 use values::{parse_address, parse_path};
 
 use crate::import::{self, ImportArgs};
@@ -198,11 +198,15 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
 
-    /// Follow these habits where older systems have their own.
+    /// Show what this system shows, as it shows it.
     ///
-    /// This matters only to clients and validators that were made for such a system.
+    /// This matters only to clients that were made for one of the systems that Plexus came from.
     #[arg(long, value_enum, value_name = "PROFILE", default_value_t)]
     pub(crate) profile: Profile,
+
+    /// Meet demands that no revision of MCP makes, for a validator that does.
+    #[arg(long, value_enum, value_name = "WHOSE")]
+    pub(crate) compat: Option<Compat>,
 }
 
 /// Which server is shown.

@@ -8,9 +8,9 @@ use std::time::Duration;
 use plexus_hub::config::{self, Locations, SETTINGS_FILE, Scope, ServerEntry};
 use plexus_hub::policy::Policy;
 use plexus_hub::{Hub, MemberKind, MemberSpec, secrets};
-use plexus_service::{Implementation, Service};
+use plexus_service::Service;
 
-use crate::{VERSION, announce, named};
+use crate::{announce, named};
 
 /// How long the servers are waited for before the first client is answered without them. Clients
 /// give up soon after two seconds.
@@ -33,6 +33,7 @@ pub(crate) async fn open(builtin: Arc<dyn Service>, files: &[PathBuf]) -> Hub {
         announce::problem(problem);
     }
 
+    let identity = builtin.catalogue().borrow().identity.clone();
     let mut builtin = MemberSpec::new("plexus", MemberKind::Local(builtin), [0; 32]);
     builtin.plain_names = true;
     let mut members = vec![builtin];
@@ -48,7 +49,7 @@ pub(crate) async fn open(builtin: Arc<dyn Service>, files: &[PathBuf]) -> Hub {
             }
         }
     }
-    let hub = Hub::new(Implementation::new("plexus", VERSION));
+    let hub = Hub::new(identity);
     hub.set_policy(Policy::behind_client(&settings().policy).trusting(trusted));
     hub.set_members(members).await;
     hub.connect_in_background();

@@ -11,7 +11,7 @@ use plexus_server::{Edge, Options, stdio};
 use plexus_service::Service;
 use tokio::runtime::Runtime;
 
-use crate::cli::{DownstreamArgs, ServeArgs};
+use crate::cli::{Compat, DownstreamArgs, ServeArgs};
 use crate::signals::Signals;
 use crate::{VERSION, announce, data, gateway};
 
@@ -20,9 +20,10 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     on_runtime(async {
         let signals = Signals::take().context("cannot wait for signals")?;
         let data = data::open()?;
-        let service = plexus_activations::service(arguments.profile.names(), VERSION, &data)?;
+        let service = plexus_activations::profile(arguments.profile.into(), VERSION, &data)?;
         let mut options = Options::default();
         options.profile = arguments.profile.into();
+        options.mcp_validator = arguments.compat == Some(Compat::McpValidator);
         let service: Arc<dyn Service> = Arc::new(service);
         if arguments.mcp_config.is_empty() {
             return serve(service, options, &arguments.downstream, signals).await;

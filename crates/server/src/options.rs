@@ -15,6 +15,9 @@ pub struct Options {
     pub served: Served,
     /// Whose habits are followed where the founding documents differ from one another.
     pub profile: Profile,
+    /// Whether the Janix mcp-validator is to be satisfied: `initialize` may be repeated,
+    /// `server/info` and `shutdown` are answered (C07, C51). Only legacy revisions are affected.
+    pub mcp_validator: bool,
     /// What a message may be like.
     pub limits: Limits,
     /// The largest answer, in bytes; a larger one becomes an error (C09).
@@ -36,6 +39,7 @@ impl Default for Options {
         Self {
             served: Served::Both,
             profile: Profile::default(),
+            mcp_validator: false,
             limits: Limits::default(),
             max_answer: 10 * 1024 * 1024,
             max_in_flight: 4096,
@@ -47,8 +51,8 @@ impl Default for Options {
     }
 }
 
-/// A set of habits for clients and validators that expect those of an older system. Only legacy
-/// revisions are affected.
+/// A set of habits for clients that expect those of an older system. Only legacy revisions are
+/// affected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Profile {
@@ -58,23 +62,18 @@ pub enum Profile {
     /// As the Substrate documents have it: `-32002` for requests in the wrong state (C05), an
     /// unsupported version is an error instead of a counter-offer (C03).
     Substrate,
-    /// What the Janix mcp-validator needs: `initialize` may be repeated, `server/info` and
-    /// `shutdown` are answered (C07, C51).
-    McpValidator,
 }
 
-impl Profile {
-    pub(crate) fn rules(self, base: Rules) -> Rules {
-        match self {
-            Self::Plexus => base,
-            Self::Substrate => Rules {
-                error_code: code::LEGACY_RESOURCE_NOT_FOUND,
-                ..base
-            },
-            Self::McpValidator => Rules {
-                reinitialize: true,
-                ..base
-            },
+impl Options {
+    pub(crate) fn rules(&self, base: Rules) -> Rules {
+        let error_code = match self.profile {
+            Profile::Plexus => base.error_code,
+            Profile::Substrate => code::LEGACY_RESOURCE_NOT_FOUND,
+        };
+        Rules {
+            error_code,
+            reinitialize: base.reinitialize || self.mcp_validator,
+            ..base
         }
     }
 }

@@ -57,7 +57,7 @@ struct Agreed {
 
 impl Session {
     pub(crate) fn new(edge: Arc<Edge>, outlet: Outlet, rules: Rules) -> Arc<Self> {
-        let rules = edge.options.profile.rules(rules);
+        let rules = edge.options.rules(rules);
         Arc::new(Self {
             edge,
             outlet,

@@ -31,12 +31,7 @@ const EXCERPT: usize = 400;
 pub fn context(builder: Builder, names: Names, graph: &Graph) -> Builder {
     let tool = |method| names.tool("context", method);
     let tools = Tools { builder, graph };
-    let tools = tools
-        .plain(
-            reading(tool("query").title("Query the context graph"))
-                .description("Query the context graph for relevant information"),
-            async |graph: Graph, Query { query }: Query, _| answer(&graph.query(&query).await?),
-        )
+    let tools = query(tools, tool("query"))
         .json(
             adding(tool("store").title("Store a memory")).description(
                 "Remembers a text, by its key if it has one; the same text is remembered once",
@@ -76,6 +71,19 @@ pub fn context(builder: Builder, names: Names, graph: &Graph) -> Builder {
         );
     let Tools { builder, .. } = curation(tools, names);
     resources(builder, graph)
+}
+
+/// Adds the one tool of the founding system, under its name, and nothing else (S000-20).
+pub fn founding_context(builder: Builder, graph: &Graph) -> Builder {
+    query(Tools { builder, graph }, Tool::new("query_context")).builder
+}
+
+fn query(tools: Tools<'_>, tool: Tool) -> Tools<'_> {
+    tools.plain(
+        reading(tool.title("Query the context graph"))
+            .description("Query the context graph for relevant information"),
+        async |graph: Graph, Query { query }: Query, _| answer(&graph.query(&query).await?),
+    )
 }
 
 fn curation(tools: Tools<'_>, names: Names) -> Tools<'_> {

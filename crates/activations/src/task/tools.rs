@@ -32,8 +32,24 @@ pub const METHODS: [&str; 12] = [
     "release_claim",
 ];
 
+/// Those that the founding system has.
+pub const FOUNDING_METHODS: &[&str] = METHODS.split_at(8).0;
+
 /// Adds the tools and resources of a task list.
 pub fn task(builder: Builder, names: Names, tasks: &Tasks) -> Builder {
+    resources(tools(builder, names, tasks), tasks)
+}
+
+/// Adds the eight tools of the founding system, under its names, and nothing else (S002-20).
+pub fn founding_task(builder: Builder, tasks: &Tasks) -> Builder {
+    let builder = tools(builder, Names::Flat, tasks);
+    let later = METHODS
+        .iter()
+        .filter(|method| !FOUNDING_METHODS.contains(method));
+    later.fold(builder, |builder, method| builder.remove_tool(method))
+}
+
+fn tools(builder: Builder, names: Names, tasks: &Tasks) -> Builder {
     let [
         create_task,
         list_tasks,
@@ -45,7 +61,7 @@ pub fn task(builder: Builder, names: Names, tasks: &Tasks) -> Builder {
     let [add_blocker, remove_blocker, get_blockers, rest @ ..] = rest;
     let [next_tasks, claim_task, renew_claim, release_claim] = rest;
 
-    let builder = builder
+    builder
         .tool(
             changing(create_task)
                 .title("Create task")
@@ -120,8 +136,7 @@ pub fn task(builder: Builder, names: Names, tasks: &Tasks) -> Builder {
                 .title("Release claim")
                 .description("Give a claimed task back: it is pending again"),
             with(tasks, release),
-        );
-    resources(builder, tasks)
+        )
 }
 
 /// Several tasks.

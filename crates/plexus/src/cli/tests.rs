@@ -84,16 +84,14 @@ fn what_http_options_say_is_served() {
     assert_eq!((options.path.as_str(), options.sse), ("/mcp", None));
 }
 
-/// C11: each profile shows the names that its clients take.
+/// C51: what a validator demands is asked for by itself, whatever is shown.
 #[test]
-fn profiles_name_tools() {
-    use plexus_activations::Names;
-
-    assert_eq!(serve("plexus serve").profile.names(), Names::Underscored);
-    let substrate = serve("plexus serve --profile substrate");
-    assert_eq!(substrate.profile.names(), Names::Dotted);
-    let validator = serve("plexus serve --profile mcp-validator");
-    assert_eq!(validator.profile.names(), Names::Underscored);
+fn a_profile_and_a_validator_go_together() {
+    let plain = serve("plexus serve");
+    assert_eq!((plain.profile, plain.compat), (Profile::Plexus, None));
+    let both = serve("plexus serve --profile substrate --compat mcp-validator");
+    assert_eq!(both.profile, Profile::Substrate);
+    assert_eq!(both.compat, Some(Compat::McpValidator));
 }
 
 #[test]

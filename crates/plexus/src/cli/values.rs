@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 
 use clap::ValueEnum;
 use http::{HeaderName, HeaderValue};
-use plexus_activations::Names;
 use plexus_server::Served;
 use tracing::level_filters::LevelFilter;
 
@@ -58,24 +57,27 @@ impl From<Era> for Served {
     }
 }
 
-/// Whose habits to follow.
+/// Which system to be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Profile {
-    /// What the specification says, with tool names that every model takes.
+    /// Everything, with tool names that every model takes.
     #[default]
     Plexus,
-    /// What Substrate does, with dots in tool names.
+    /// Everything, with dots in tool names and the error codes of Substrate.
     Substrate,
-    /// What the mcp-validator expects.
-    McpValidator,
+    /// The context graph alone: query_context.
+    Ghost,
+    /// The task list alone: create_task and its kin.
+    Bossman,
 }
 
-impl Profile {
-    /// How tools are named (C11).
-    pub(crate) fn names(self) -> Names {
-        match self {
-            Self::Plexus | Self::McpValidator => Names::Underscored,
-            Self::Substrate => Names::Dotted,
+impl From<Profile> for plexus_activations::Profile {
+    fn from(profile: Profile) -> Self {
+        match profile {
+            Profile::Plexus => Self::Plexus,
+            Profile::Substrate => Self::Substrate,
+            Profile::Ghost => Self::Ghost,
+            Profile::Bossman => Self::Bossman,
         }
     }
 }
@@ -83,11 +85,17 @@ impl Profile {
 impl From<Profile> for plexus_server::Profile {
     fn from(profile: Profile) -> Self {
         match profile {
-            Profile::Plexus => Self::Plexus,
+            Profile::Plexus | Profile::Ghost | Profile::Bossman => Self::Plexus,
             Profile::Substrate => Self::Substrate,
-            Profile::McpValidator => Self::McpValidator,
         }
     }
+}
+
+/// Whose demands to meet that no revision makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Compat {
+    /// Those of the Janix mcp-validator: server/info, shutdown, and a second initialize.
+    McpValidator,
 }
 
 pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {

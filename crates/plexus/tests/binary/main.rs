@@ -15,6 +15,8 @@ mod probe;
 #[cfg(test)]
 mod process;
 #[cfg(test)]
+mod profiles;
+#[cfg(test)]
 mod stdio;
 #[cfg(test)]
 mod task;

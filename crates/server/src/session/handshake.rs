@@ -68,7 +68,7 @@ impl Session {
 
     /// C51: methods that no revision has, for a validator that needs them.
     pub(super) fn compatibility(&self, method: &str) -> Option<Raw> {
-        if self.edge.options.profile != Profile::McpValidator {
+        if !self.edge.options.mcp_validator {
             return None;
         }
         match method {

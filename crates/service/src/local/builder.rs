@@ -63,6 +63,7 @@ pub struct Builder {
     instructions: Option<String>,
     cache: CacheHints,
     announces_changes: bool,
+    logs: bool,
     pub(super) tools: Registered<ToolSlot>,
     resources: Registered<ResourceSlot>,
     templates: Registered<TemplateSlot>,
@@ -79,6 +80,7 @@ impl Builder {
             instructions: None,
             cache: CacheHints::NONE,
             announces_changes: true,
+            logs: true,
             tools: Registered::default(),
             resources: Registered::default(),
             templates: Registered::default(),
@@ -100,6 +102,12 @@ impl Builder {
         self
     }
 
+    /// Leaves it to the model how to use the service.
+    pub fn without_instructions(mut self) -> Self {
+        self.instructions = None;
+        self
+    }
+
     /// Says how long lists may be cached.
     pub fn cache(mut self, hints: CacheHints) -> Self {
         self.cache = hints;
@@ -109,6 +117,18 @@ impl Builder {
     /// Promises that the lists never change, so that clients need not listen for changes.
     pub fn unchanging(mut self) -> Self {
         self.announces_changes = false;
+        self
+    }
+
+    /// Takes that promise back: the lists may change, and clients are told when they do.
+    pub fn changing(mut self) -> Self {
+        self.announces_changes = true;
+        self
+    }
+
+    /// Promises no log messages: no handler sends any that a client would want to read.
+    pub fn silent(mut self) -> Self {
+        self.logs = false;
         self
     }
 

@@ -84,7 +84,7 @@ impl Builder {
             }),
             prompts: (!self.prompts.is_empty()).then_some(list),
             completions: !self.completers.is_empty(),
-            logging: true,
+            logging: self.logs,
             ..ServerCapabilities::default()
         }
     }
