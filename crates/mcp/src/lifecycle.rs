@@ -50,6 +50,9 @@ pub struct Rules {
     /// Requests wait for `notifications/initialized`. Right for pipes, where messages have an
     /// order; wrong for HTTP, where two POSTs may overtake one another (C06).
     pub wait_for_initialized: bool,
+    /// Requests are served before any `initialize`. Only for the native view, which has no
+    /// handshake (C49); whoever begins one keeps to its order.
+    pub ungated: bool,
     /// A second `initialize` starts over instead of being refused (C07, only for old validators).
     pub reinitialize: bool,
     /// The error code of a request in the wrong state (C05).
@@ -60,12 +63,18 @@ impl Rules {
     /// For ordered channels.
     pub const STRICT: Self = Self {
         wait_for_initialized: true,
+        ungated: false,
         reinitialize: false,
         error_code: code::INVALID_REQUEST,
     };
     /// For unordered ones.
     pub const UNORDERED: Self = Self {
         wait_for_initialized: false,
+        ..Self::STRICT
+    };
+    /// For ordered channels on which no handshake is needed.
+    pub const UNGATED: Self = Self {
+        ungated: true,
         ..Self::STRICT
     };
 }
@@ -121,7 +130,8 @@ impl Lifecycle {
             _ if method == method::PING => true,
             State::Operating => true,
             State::Initializing => !self.rules.wait_for_initialized,
-            State::Created | State::ShutDown => false,
+            State::Created => self.rules.ungated,
+            State::ShutDown => false,
         };
         if admitted {
             Ok(())
@@ -187,6 +197,19 @@ mod tests {
         life.initialize().unwrap();
         assert_eq!(life.admit("tools/list"), Ok(()));
         assert!(life.initialize().is_err());
+    }
+
+    /// C49: no handshake is needed, but one that was begun is brought to its end.
+    #[test]
+    fn ungated_channels_need_no_handshake() {
+        let mut life = Lifecycle::new(Rules::UNGATED);
+        assert_eq!(life.admit("health.check"), Ok(()));
+        life.initialize().unwrap();
+        assert_eq!(message(life.admit("health.check")), "Server initializing");
+        life.initialized();
+        assert_eq!(life.admit("health.check"), Ok(()));
+        life.shut_down();
+        assert!(life.admit("health.check").is_err());
     }
 
     /// C05, C07: what profiles may change.

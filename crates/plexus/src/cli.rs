@@ -67,7 +67,8 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
 
-    // The founding documents' spelling of `serve --stdio` (S003-59).
+    // The founding documents' spelling: alone, `serve --stdio --native` (S003-58); with `--mcp`,
+    // `serve --stdio` (S003-59).
     #[arg(long, hide = true)]
     stdio: bool,
     #[arg(long, hide = true, requires = "stdio")]
@@ -204,6 +205,13 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_enum, value_name = "PROFILE", default_value_t)]
     pub(crate) profile: Profile,
 
+    /// Let the client on standard input call tools as methods of their own, without a handshake.
+    ///
+    /// This is the native protocol: a call of health.check is answered with the number of a
+    /// stream, whose events follow as they happen. MCP is spoken as well.
+    #[arg(long, requires = "stdio")]
+    pub(crate) native: bool,
+
     /// Meet demands that no revision of MCP makes, for a validator that does.
     #[arg(long, value_enum, value_name = "WHOSE")]
     pub(crate) compat: Option<Compat>,
@@ -273,11 +281,9 @@ impl Cli {
                 Self::try_parse_from(["plexus", "serve", "--stdio"])?.into_command()
             }
             // S003-58
-            (None, true, false) => Err(usage(
-                ErrorKind::MissingRequiredArgument,
-                "without --mcp this would speak the native Plexus protocol, which is not offered \
-                 yet; to speak MCP, use: plexus --stdio --mcp",
-            )),
+            (None, true, false) => {
+                Self::try_parse_from(["plexus", "serve", "--stdio", "--native"])?.into_command()
+            }
             (None, false, _) => Err(usage(
                 ErrorKind::MissingSubcommand,
                 "a command is missing; to serve MCP, use: plexus serve",

@@ -23,6 +23,7 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
         let service = plexus_activations::profile(arguments.profile.into(), VERSION, &data)?;
         let mut options = Options::default();
         options.profile = arguments.profile.into();
+        options.native = arguments.native;
         options.mcp_validator = arguments.compat == Some(Compat::McpValidator);
         let service: Arc<dyn Service> = Arc::new(service);
         if arguments.mcp_config.is_empty() {

@@ -49,7 +49,18 @@ pub(crate) fn begin(
                     .answers
                     .push(session.refuse(&request.id, &fault).message);
             }
-            Ok(Message::Request(request)) => batch.running.push(session.begin(request)),
+            Ok(Message::Request(request)) => {
+                let id = request.id.clone();
+                match session.begin(request) {
+                    // Its answer has to come before its events, and cannot wait for the others.
+                    (Exchange::Native(_), _) => {
+                        let text = "a native call must not be in a batch";
+                        let fault = Fault::InvalidRequest(text.to_owned());
+                        batch.answers.push(session.refuse(&id, &fault).message);
+                    }
+                    begun => batch.running.push(begun),
+                }
+            }
         }
     }
     Ok(batch)

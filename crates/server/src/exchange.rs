@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::listen::Listen;
 use crate::render::Answer;
-use crate::session::SessionCall;
+use crate::session::{NativeCall, SessionCall};
 use crate::stateless::StatelessCall;
 
 /// One message of an exchange.
@@ -26,6 +26,8 @@ pub(crate) enum Exchange {
     Answered(Answer),
     /// A call of a legacy session.
     Session(Box<SessionCall>),
+    /// A native call, which is answered first: its last event is what ends it.
+    Native(Box<NativeCall>),
     /// A stateless call.
     Stateless(Box<StatelessCall>),
     /// A stateless subscription.
@@ -39,6 +41,7 @@ impl Exchange {
         match self {
             Self::Answered(answer) => Output::Answer(answer.clone()),
             Self::Session(call) => call.next().await,
+            Self::Native(call) => call.next().await,
             Self::Stateless(call) => call.next().await,
             Self::Listen(listen) => listen.next().await,
         }

@@ -18,6 +18,9 @@ pub struct Options {
     /// Whether the Janix mcp-validator is to be satisfied: `initialize` may be repeated,
     /// `server/info` and `shutdown` are answered (C07, C51). Only legacy revisions are affected.
     pub mcp_validator: bool,
+    /// Whether tools may be called as methods of their own on pipes, and without a handshake: the
+    /// native view (S003-05, C49). Over HTTP there is none.
+    pub native: bool,
     /// What a message may be like.
     pub limits: Limits,
     /// The largest answer, in bytes; a larger one becomes an error (C09).
@@ -40,6 +43,7 @@ impl Default for Options {
             served: Served::Both,
             profile: Profile::default(),
             mcp_validator: false,
+            native: false,
             limits: Limits::default(),
             max_answer: 10 * 1024 * 1024,
             max_in_flight: 4096,

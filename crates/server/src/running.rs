@@ -7,6 +7,9 @@ use futures_util::FutureExt;
 use plexus_service::{Boxed, Call, Event, EventReceiver, Fault, Outcome, Service};
 use tokio_util::sync::DropGuard;
 
+/// How much text is joined, in bytes; less is more messages than anybody wants to read.
+const JOINED: usize = 64 * 1024;
+
 /// What a call does next.
 pub(crate) enum Step {
     Event(Event),
@@ -66,9 +69,13 @@ impl Running {
     }
 
     /// Joins what waits behind `event` with it, as long as that loses nothing: a newer progress
-    /// report says all that the older did, and text can be joined (C18, PROG-06).
+    /// report says all that the older did, and text can be joined (C18, PROG-06). A handler that
+    /// never stops talking is interrupted, so that what it says does not pile up here (C57).
     fn merged(&mut self, mut event: Event) -> Event {
         loop {
+            if matches!(&event, Event::Content(text) if text.len() >= JOINED) {
+                return event;
+            }
             let Ok(next) = self.events.try_recv() else {
                 return event;
             };

@@ -4,6 +4,7 @@
 mod asks;
 mod call;
 mod handshake;
+mod native;
 mod subscriptions;
 
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ use plexus_wire::{Id, Malformed, Notification, Raw, Request, Response};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use call::SessionCall;
+pub(crate) use native::NativeCall;
 
 use crate::edge::{Edge, admit};
 use crate::exchange::Exchange;
@@ -25,6 +27,7 @@ use crate::lock::lock;
 use crate::outlet::Outlet;
 use crate::render::{Answer, Narrator, Voice, anonymous_error, complete, notification};
 use asks::Asks;
+use native::Streams;
 use subscriptions::Subscriptions;
 
 /// Log messages below this are not sent to a client that never said which it wants.
@@ -38,6 +41,8 @@ pub(crate) struct Session {
     state: Mutex<SessionState>,
     asks: Asks,
     subscriptions: Subscriptions,
+    /// What native calls stream; `None` where there are none.
+    streams: Option<Arc<Streams>>,
     /// Requests in flight, by the client's ids.
     calls: Mutex<HashMap<Id, CancellationToken>>,
 }
@@ -59,15 +64,16 @@ impl Session {
     pub(crate) fn new(edge: Arc<Edge>, outlet: Outlet, rules: Rules) -> Arc<Self> {
         let rules = edge.options.rules(rules);
         Arc::new(Self {
-            edge,
-            outlet,
             state: Mutex::new(SessionState {
                 lifecycle: Lifecycle::new(rules),
                 log_level: DEFAULT_LOG_LEVEL,
-                agreed: None,
+                agreed: rules.ungated.then(|| native::presumed(&edge)),
             }),
+            edge,
+            outlet,
             asks: Asks::default(),
             subscriptions: Subscriptions::default(),
+            streams: rules.ungated.then(Arc::default),
             calls: Mutex::default(),
         })
     }
@@ -88,6 +94,11 @@ impl Session {
             Revision::NEWEST_STATELESS
         };
         self.revision().unwrap_or(oldest)
+    }
+
+    /// Whether tools are methods here.
+    pub(crate) fn is_native(&self) -> bool {
+        self.streams.is_some()
     }
 
     pub(crate) fn outlet(&self) -> &Outlet {
@@ -211,6 +222,12 @@ impl Session {
             return Ok(Exchange::Answered(complete(&id, &result)));
         }
         admit(&method, voice.revision, &self.edge.catalogue().capabilities)?;
+        if let Some(streams) = &self.streams
+            && method::defined_in(&method, voice.revision).is_none()
+        {
+            let request = Request { id, method, params };
+            return self.begin_native(streams, peer, voice, request);
+        }
         match &*method {
             method::PING => Ok(Exchange::Answered(complete(&id, &Raw::empty_object()))),
             method::SET_LEVEL => {

@@ -1,7 +1,9 @@
 //! MCP over a pair of pipes.
 //!
 //! Lines are classified one by one, so both eras may interleave on one pipe. Legacy messages belong
-//! to one session with a strict lifecycle; stateless ones stand alone.
+//! to one session with a strict lifecycle; stateless ones stand alone. With
+//! [`Options::native`](crate::Options::native), tools can be called as methods of their own, and no
+//! handshake is needed.
 
 mod batch;
 
@@ -18,7 +20,8 @@ use plexus_mcp::messages::CancelledParams;
 use plexus_mcp::{RequestMeta, Revision, method};
 use plexus_service::Fault;
 use plexus_wire::{
-    DecodeError, Id, Incoming, Line, LineDecoder, Malformed, Message, Notification, Raw, Request,
+    DecodeError, Id, Incoming, Kind as JsonKind, Line, LineDecoder, Malformed, Message,
+    Notification, Raw, Request,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio_util::sync::CancellationToken;
@@ -99,8 +102,13 @@ struct Pipe {
 impl Pipe {
     fn new(edge: &Arc<Edge>, lines: LineSender, tracker: TaskTracker) -> Self {
         let outlet = Outlet::Lines(lines.clone());
+        let rules = if edge.options.native {
+            Rules::UNGATED
+        } else {
+            Rules::STRICT
+        };
         Self {
-            session: Session::new(Arc::clone(edge), outlet, Rules::STRICT),
+            session: Session::new(Arc::clone(edge), outlet, rules),
             edge: Arc::clone(edge),
             lines,
             tracker,
@@ -204,6 +212,10 @@ impl Pipe {
     }
 
     fn route(&self, request: &Request) -> Result<(Route, RequestMeta), Fault> {
+        let positional = |params: &Raw| params.kind() == JsonKind::Array;
+        if self.session.is_native() && request.params.as_ref().is_some_and(positional) {
+            return Ok((Route::Session, RequestMeta::default()));
+        }
         let meta = RequestMeta::read(request.params.as_ref())?;
         let facts = Facts {
             kind: Kind::Request(&request.method),

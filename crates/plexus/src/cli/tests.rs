@@ -46,18 +46,17 @@ fn http_is_served_unless_only_stdio_is_asked_for() {
 fn stdio_mcp_is_serve_stdio() {
     let arguments = serve("plexus --stdio --mcp");
     assert!(arguments.downstream.stdio && arguments.downstream.address().is_none());
+    assert!(!arguments.native);
 }
 
 /// S003-58
 #[test]
-fn the_native_protocol_is_refused_with_a_way_out() {
-    let error = read("plexus --stdio").unwrap_err();
-    assert_eq!(error.exit_code(), 2);
-    let text = error.to_string();
-    assert!(
-        text.contains("not offered yet") && text.contains("plexus --stdio --mcp"),
-        "{text}"
-    );
+fn stdio_alone_is_the_native_protocol() {
+    for line in ["plexus --stdio", "plexus serve --stdio --native"] {
+        let arguments = serve(line);
+        assert!(arguments.downstream.stdio && arguments.native, "{line}");
+        assert!(arguments.downstream.address().is_none(), "{line}");
+    }
 }
 
 /// S003-37.
@@ -100,6 +99,7 @@ fn misuse_is_told_apart_and_explained() {
         ("plexus", "plexus serve --stdio"),
         ("plexus --mcp", "--stdio"),
         ("plexus --stdio serve", "plexus serve --stdio"),
+        ("plexus serve --native", "--stdio"),
         ("plexus serve --http 4445", "127.0.0.1:4445"),
         ("plexus serve --http localhost:4445", "127.0.0.1:4445"),
         ("plexus serve --path mcp", "/mcp"),

@@ -65,9 +65,9 @@ pub(crate) enum Profile {
     Plexus,
     /// Everything, with dots in tool names and the error codes of Substrate.
     Substrate,
-    /// The context graph alone: query_context.
+    /// The context graph alone, with one tool to search it.
     Ghost,
-    /// The task list alone: create_task and its kin.
+    /// The task list alone, with eight tools.
     Bossman,
 }
 

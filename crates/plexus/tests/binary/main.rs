@@ -11,6 +11,8 @@ mod mcp;
 #[cfg(test)]
 mod memory;
 #[cfg(test)]
+mod native;
+#[cfg(test)]
 mod probe;
 #[cfg(test)]
 mod process;

@@ -1,0 +1,198 @@
+//! The native view: a tool is a method of its own, and what it says is streamed (S003-05…07).
+//!
+//! A call is answered at once with the number of its stream; its events follow as notifications of
+//! the called method, from `start` to `complete` or `error` (S003-43). Nothing is collected for the
+//! client, so that it costs the same however much is said.
+
+mod arguments;
+mod event;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use plexus_mcp::messages::ClientCapabilities;
+use plexus_mcp::{Revision, method};
+use plexus_service::{Event, Fault, Peer};
+use plexus_wire::{Id, Object, Request};
+use tokio_util::sync::CancellationToken;
+
+use self::event::Teller;
+use super::{Agreed, Session, asks};
+use crate::edge::{Edge, Wants, anonymous};
+use crate::exchange::{Exchange, Output};
+use crate::lock::lock;
+use crate::render::{Answer, Voice, complete, json};
+use crate::running::{Running, Step};
+
+/// Ends a stream before its time.
+const UNSUBSCRIBE: &str = "unsubscribe";
+
+/// The revision in which a client is answered that never said which it speaks: that of the document
+/// which describes the native view.
+const PRESUMED: Revision = Revision::V2025_03_26;
+
+/// What counts as settled without a handshake: a client that can be asked nothing.
+pub(super) fn presumed(edge: &Edge) -> Agreed {
+    let peer = Peer::new(PRESUMED, ClientCapabilities::none(), None, anonymous());
+    Agreed {
+        peer: Arc::new(peer),
+        voice: edge.voice(PRESUMED),
+    }
+}
+
+/// The streams of one session.
+#[derive(Default)]
+pub(super) struct Streams {
+    last: AtomicU64,
+    open: Mutex<HashMap<u64, CancellationToken>>,
+}
+
+impl Streams {
+    fn open(self: &Arc<Self>) -> Stream {
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let stop = CancellationToken::new();
+        lock(&self.open).insert(number, stop.clone());
+        Stream {
+            number,
+            stop,
+            streams: Arc::clone(self),
+        }
+    }
+
+    /// Whether there was one to stop.
+    fn stop(&self, number: u64) -> bool {
+        let stop = lock(&self.open).get(&number).cloned();
+        stop.is_some_and(|stop| {
+            stop.cancel();
+            true
+        })
+    }
+}
+
+/// One stream, open until it is dropped.
+struct Stream {
+    number: u64,
+    stop: CancellationToken,
+    streams: Arc<Streams>,
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        lock(&self.streams.open).remove(&self.number);
+    }
+}
+
+impl Session {
+    /// Serves a method that MCP does not have.
+    pub(super) fn begin_native(
+        self: &Arc<Self>,
+        streams: &Arc<Streams>,
+        peer: Arc<Peer>,
+        voice: Voice,
+        request: Request,
+    ) -> Result<Exchange, Fault> {
+        let Request { id, method, params } = request;
+        if &*method == UNSUBSCRIBE {
+            let stopped = streams.stop(arguments::subscription(params.as_ref())?);
+            return Ok(Exchange::Answered(complete(&id, &json(&stopped))));
+        }
+        let catalogue = self.edge.catalogue();
+        let tool = arguments::tool(&catalogue, &method)
+            .ok_or_else(|| Fault::MethodNotFound(method.clone().into()))?;
+        let mut call = Object::new();
+        call.set("name", json(&*tool.key));
+        call.set("arguments", arguments::named(&tool.definition, params)?);
+        let wants = Wants {
+            progress: true,
+            log_level: Some(self.state().log_level),
+            trace_parent: None,
+        };
+        let call = Some(call.into_raw());
+        let running = self.edge.start(method::TOOLS_CALL, call, peer, wants);
+        let stream = streams.open();
+        Ok(Exchange::Native(Box::new(NativeCall {
+            session: Arc::clone(self),
+            voice,
+            id,
+            teller: Teller::new(method, stream.number),
+            stream,
+            running,
+            said: VecDeque::new(),
+            answered: false,
+            over: false,
+        })))
+    }
+}
+
+/// A native call and its stream.
+pub(crate) struct NativeCall {
+    session: Arc<Session>,
+    voice: Voice,
+    id: Id,
+    teller: Teller,
+    stream: Stream,
+    running: Running,
+    /// What is to be sent before anything else happens.
+    said: VecDeque<Bytes>,
+    answered: bool,
+    over: bool,
+}
+
+impl NativeCall {
+    /// The next message: the answer, then the events, of which the last one ends the exchange.
+    pub(crate) async fn next(&mut self) -> Output {
+        loop {
+            if let Some(message) = self.said.pop_front() {
+                return if self.over && self.said.is_empty() {
+                    let status = 200;
+                    Output::Answer(Answer { status, message })
+                } else {
+                    Output::Question(message)
+                };
+            }
+            if !self.answered {
+                match self.running.next().now_or_never() {
+                    // What fails at once never was a stream: its arguments were wrong, most likely.
+                    Some(Step::Done(Err(fault))) => {
+                        return Output::Answer(self.voice.error(&self.id, &fault));
+                    }
+                    step => {
+                        self.answered = true;
+                        let number = json(&self.stream.number);
+                        self.said.push_back(complete(&self.id, &number).message);
+                        self.said.push_back(self.teller.start());
+                        if let Some(step) = step {
+                            self.tell(step);
+                        }
+                        continue;
+                    }
+                }
+            }
+            tokio::select! {
+                biased;
+                () = self.stream.stop.cancelled() => {
+                    self.tell(Step::Done(Err(Fault::Cancelled)));
+                }
+                step = self.running.next() => self.tell(step),
+            }
+        }
+    }
+
+    fn tell(&mut self, step: Step) {
+        match step {
+            Step::Event(Event::Ask(ask)) => {
+                self.said
+                    .extend(asks::put(&self.session, self.voice.revision, ask));
+            }
+            Step::Event(event) => self.said.extend(self.teller.event(&event)),
+            Step::Done(outcome) => {
+                let error = |fault: &Fault| fault.to_error(self.voice.revision);
+                self.said.extend(self.teller.end(outcome, error));
+                self.over = true;
+            }
+        }
+    }
+}
