@@ -50,7 +50,12 @@ impl Caller {
                         let answer = answers::answer(&ask.question);
                         ask.answer(answer);
                     }
-                    Event::Progress(_) | Event::Log(_) | Event::Content(_) => {}
+                    Event::Progress(_)
+                    | Event::Log(_)
+                    | Event::Content(_)
+                    | Event::Stderr(_)
+                    | Event::ToolUse(_)
+                    | Event::Recovered(_) => {}
                 },
             }
         }

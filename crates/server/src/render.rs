@@ -5,7 +5,7 @@ use plexus_mcp::messages::{
     CacheScope, CallToolResult, Implementation, LogLevel, LoggingMessageParams, ProgressParams,
 };
 use plexus_mcp::{ArgumentErrors, Revision, Status, UnreadableId, convert, key, method};
-use plexus_service::{CacheHints, Event, Fault, Log, Outcome, Progress};
+use plexus_service::{CacheHints, Event, Fault, Log, Outcome, Progress, ToolUse};
 use plexus_wire::encode::ErrorId;
 use plexus_wire::{Id, Object, Raw, encode};
 use serde::Serialize;
@@ -151,9 +151,18 @@ impl Narrator {
                 total,
                 message,
             }) => self.progress(*progress, *total, message.as_deref()),
-            Event::Content(text) => {
-                let next = self.reported.map_or(1.0, |reported| reported.floor() + 1.0);
-                self.progress(next, None, Some(text))
+            Event::Content(text) | Event::Stderr(text) => self.advance(text),
+            Event::ToolUse(ToolUse { name, .. }) => self.advance(&format!("Using tool: {name}")),
+            Event::Recovered(reason) => {
+                let wanted = self
+                    .log_level
+                    .is_some_and(|wanted| LogLevel::Warning >= wanted);
+                let log = || Log {
+                    level: LogLevel::Warning,
+                    logger: None,
+                    data: json(reason),
+                };
+                wanted.then(|| log_message(&log()))
             }
             // A call outlives the request that began it (a retry may want less).
             Event::Log(log) => {
@@ -162,6 +171,12 @@ impl Narrator {
             }
             Event::Ask(_) => None,
         }
+    }
+
+    /// A step whose size is unknown.
+    fn advance(&mut self, message: &str) -> Option<Bytes> {
+        let next = self.reported.map_or(1.0, |reported| reported.floor() + 1.0);
+        self.progress(next, None, Some(message))
     }
 
     /// Progress that does not advance is not reported (PROG-02).

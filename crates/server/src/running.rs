@@ -73,14 +73,16 @@ impl Running {
     /// never stops talking is interrupted, so that what it says does not pile up here (C57).
     fn merged(&mut self, mut event: Event) -> Event {
         loop {
-            if matches!(&event, Event::Content(text) if text.len() >= JOINED) {
+            if matches!(&event, Event::Content(text) | Event::Stderr(text) if text.len() >= JOINED)
+            {
                 return event;
             }
             let Ok(next) = self.events.try_recv() else {
                 return event;
             };
             match (&mut event, next) {
-                (Event::Content(text), Event::Content(more)) => text.push_str(&more),
+                (Event::Content(text), Event::Content(more))
+                | (Event::Stderr(text), Event::Stderr(more)) => text.push_str(&more),
                 (Event::Progress(old), Event::Progress(new))
                     if old.message.is_none() || old.message == new.message =>
                 {

@@ -1,17 +1,14 @@
 //! Messages as lines on one output, written by one task.
 //!
 //! Every message goes through one queue to one writer, so lines of different tasks cannot
-//! interleave. The writer takes all that is queued and gives it to the system in one call. The queue
-//! is bounded in messages and in bytes, so that a slow reader costs little memory whatever is sent
-//! to it (C57).
+//! interleave. The writer takes all that is queued and gives it to the system in one call.
 
 use std::io;
-use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use thiserror::Error;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
@@ -24,16 +21,7 @@ pub(crate) struct LineWriter {
 /// Queues messages for the writer. Cheap to clone; the writer ends when the last one is dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct LineSender {
-    queue: mpsc::Sender<Queued>,
-    /// One permit for each byte that may still be queued.
-    room: Arc<Semaphore>,
-}
-
-/// A message, and the room that it takes up until it is written.
-#[derive(Debug)]
-struct Queued {
-    message: Bytes,
-    room: OwnedSemaphorePermit,
+    queue: mpsc::Sender<Bytes>,
 }
 
 /// The writer has ended: the output is closed or failed.
@@ -63,8 +51,7 @@ impl LineWriter {
     {
         let (queue, messages) = mpsc::channel(capacity.max(1));
         let task = tracker.spawn(write(output, messages));
-        let room = Arc::new(Semaphore::new(ROOM as usize));
-        (LineSender { queue, room }, Self { task })
+        (LineSender { queue }, Self { task })
     }
 
     /// Waits for the writer to end. Dropping this future leaves the writer running.
@@ -78,24 +65,13 @@ impl LineSender {
     ///
     /// Dropping this future before it completes leaves the message unsent.
     pub(crate) async fn send(&self, message: Bytes) -> Result<(), Closed> {
-        let room = Arc::clone(&self.room).acquire_many_owned(needed(&message));
-        let room = tokio::select! {
-            room = room => room.map_err(|_never| Closed)?,
-            () = self.queue.closed() => return Err(Closed),
-        };
-        let sent = self.queue.send(Queued { message, room }).await;
+        let sent = self.queue.send(message).await;
         sent.map_err(|mpsc::error::SendError(_)| Closed)
     }
 
     /// Queues a message if there is room now. For what may be dropped under load.
     pub(crate) fn try_send(&self, message: Bytes) -> Result<(), TrySendError> {
-        if self.queue.is_closed() {
-            return Err(TrySendError::Closed);
-        }
-        let room = Arc::clone(&self.room).try_acquire_many_owned(needed(&message));
-        let room = room.map_err(|_none| TrySendError::Full)?;
-        let queued = Queued { message, room };
-        self.queue.try_send(queued).map_err(|error| match error {
+        self.queue.try_send(message).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => TrySendError::Full,
             mpsc::error::TrySendError::Closed(_) => TrySendError::Closed,
         })
@@ -107,23 +83,20 @@ impl LineSender {
     }
 }
 
-/// How many bytes may be queued. A message that is longer waits until nothing else is.
-const ROOM: u32 = 4 * 1024 * 1024;
-
 /// Messages taken from the queue at a time.
 const BATCH: usize = 64;
 
 /// A message at least this long is written as it is; copying it would cost more than the call.
 const LARGE: usize = 32 * 1024;
 
-async fn write<W>(mut output: W, mut messages: mpsc::Receiver<Queued>) -> io::Result<()>
+async fn write<W>(mut output: W, mut messages: mpsc::Receiver<Bytes>) -> io::Result<()>
 where
     W: AsyncWrite + Unpin,
 {
     let mut batch = Vec::with_capacity(BATCH);
     let mut lines = BytesMut::new();
     while messages.recv_many(&mut batch, BATCH).await > 0 {
-        for Queued { message, room } in batch.drain(..) {
+        for message in batch.drain(..) {
             let message = on_one_line(message);
             if message.len() < LARGE {
                 lines.extend_from_slice(&message);
@@ -132,17 +105,11 @@ where
                 output.write_all(&message).await?;
             }
             lines.extend_from_slice(b"\n");
-            drop(room);
         }
         output.write_all_buf(&mut lines).await?;
         output.flush().await?;
     }
     output.shutdown().await
-}
-
-/// How much room a message takes up.
-fn needed(message: &Bytes) -> u32 {
-    u32::try_from(message.len()).unwrap_or(ROOM).min(ROOM)
 }
 
 /// The message without line breaks.

@@ -85,7 +85,8 @@ impl Client {
             assert_eq!(event.get("id"), None);
             assert_eq!(&event["params"]["subscription"], subscription);
             events.push(event["params"]["result"].clone());
-            if ["complete", "error"].contains(&events.last().unwrap()["type"].as_str().unwrap()) {
+            let last = events.last().unwrap();
+            if last["type"] == "complete" || last["recoverable"] == false {
                 return events;
             }
         }
@@ -118,6 +119,15 @@ async fn run(Repeat { message, .. }: Repeat, ctx: Context) -> CallToolResult {
     result
 }
 
+async fn agent(_: NoArguments, ctx: Context) -> &'static str {
+    ctx.stream("thinking").await;
+    let input = Raw::encode(&json!({"q": "x"})).unwrap();
+    ctx.tool_used("search", input).await;
+    ctx.recovered("the first try failed").await;
+    ctx.stderr("warning\n").await;
+    "done"
+}
+
 fn service() -> LocalService {
     LocalService::builder("native", "1.0.0")
         .tool(
@@ -135,6 +145,7 @@ fn service() -> LocalService {
             async |Repeat { message, .. }: Repeat, _: Context| message,
         )
         .tool(Tool::new("shell.run"), run)
+        .tool(Tool::new("agent.work"), agent)
         .tool(
             Tool::new("deep_space.dock_now"),
             async |_: NoArguments, ctx: Context| {
@@ -194,6 +205,24 @@ async fn a_command_completes_with_its_exit_code() {
     assert_eq!(events, expected);
 }
 
+/// C14, C16, C17, S003-42: what happens beside the answer is told as it happens, and once.
+#[tokio::test]
+async fn asides_are_events_of_their_own() {
+    let mut client = Client::connect(service());
+    let events = client.stream("agent.work", json!([])).await;
+    let failed = "the first try failed";
+    let expected = [
+        json!({"type": "start"}),
+        json!({"type": "stdout", "data": "thinking"}),
+        json!({"type": "tool_use", "tool_name": "search", "input": {"q": "x"}}),
+        json!({"type": "error", "message": failed, "recoverable": true}),
+        json!({"type": "stderr", "data": "warning\n"}),
+        json!({"type": "stdout", "data": "done"}),
+        json!({"type": "complete"}),
+    ];
+    assert_eq!(events, expected);
+}
+
 /// S003-06: a tool that does not stream is told in the same way.
 #[tokio::test]
 async fn what_was_not_streamed_comes_before_the_end() {
@@ -208,7 +237,8 @@ async fn what_was_not_streamed_comes_before_the_end() {
     assert_eq!(events, expected);
 
     let events = client.stream("echo.fail", json!([])).await;
-    assert_eq!(events[1], json!({"type": "error", "message": "no luck"}));
+    let failed = json!({"type": "error", "message": "no luck", "recoverable": false});
+    assert_eq!(events[1], failed);
     let events = client.stream("echo.panic", json!([])).await;
     assert_eq!(events[1]["code"], -32603);
 }

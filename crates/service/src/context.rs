@@ -1,5 +1,6 @@
 //! What a handler can do besides returning.
 
+mod asides;
 mod asking;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,13 +11,15 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::Call;
-use crate::event::{EventSender, Log, Progress};
+use crate::event::{Event, EventSender, Log, Progress, ToolUse};
 use crate::local::LocalService;
 use crate::peer::Peer;
+use asides::Asides;
 
 /// The most streamed text that is kept for the final result; beyond it the middle is left out,
-/// which the stream already carried (C57).
-const MAX_COLLECTED: usize = 10 * 1024 * 1024;
+/// which the stream already carried (C57). Less than half of what an answer may have, for JSON
+/// escapes what it quotes.
+const MAX_COLLECTED: usize = 4 * 1024 * 1024;
 
 /// The caller's side of one call, in the hands of a handler. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -31,6 +34,7 @@ struct Inner {
     params: Raw,
     service: LocalService,
     collected: Mutex<String>,
+    asides: Mutex<Asides>,
 }
 
 impl Context {
@@ -49,6 +53,7 @@ impl Context {
                 params,
                 service,
                 collected,
+                asides: Mutex::default(),
             }),
         }
     }
@@ -128,6 +133,31 @@ impl Context {
         self.inner.events.content(text).await;
     }
 
+    /// Hands out at once what a program says on its standard error. It is not part of the result:
+    /// the handler puts it there as it sees fit.
+    pub async fn stderr(&self, text: impl Into<String>) {
+        self.inner.events.aside(Event::Stderr(text.into())).await;
+    }
+
+    /// Says that the call uses a tool itself. The result has a line about it (S003-42).
+    pub async fn tool_used(&self, name: impl Into<String>, input: Raw) {
+        let tool = ToolUse {
+            name: name.into(),
+            input,
+        };
+        let line = format!("[Tool: {}] {}", tool.name, tool.input.as_str());
+        self.lock_asides().tools.add(&line);
+        self.inner.events.aside(Event::ToolUse(tool)).await;
+    }
+
+    /// Says what failed although the call goes on: it is logged, and kept for the result, which
+    /// need not have failed for it (C17). An error that ends the call is what the handler returns.
+    pub async fn recovered(&self, reason: impl std::fmt::Display) {
+        let reason = reason.to_string();
+        self.lock_asides().errors.add(&reason);
+        self.inner.events.aside(Event::Recovered(reason)).await;
+    }
+
     /// Waits until the call is over, be it that the caller no longer wants the answer or that it has
     /// been given: for work that a handler started elsewhere. The handler itself is dropped when it
     /// is cancelled.
@@ -148,6 +178,19 @@ impl Context {
     /// What [`Context::stream`] handed out.
     pub(crate) fn take_collected(&self) -> String {
         std::mem::take(&mut *self.lock_collected())
+    }
+
+    /// What is to be said in the result beside what was streamed, in blocks.
+    pub(crate) fn take_asides(&self) -> Vec<String> {
+        std::mem::take(&mut *self.lock_asides()).into_blocks()
+    }
+
+    fn lock_asides(&self) -> std::sync::MutexGuard<'_, Asides> {
+        // A panic elsewhere cannot leave a line half written.
+        self.inner
+            .asides
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_collected(&self) -> std::sync::MutexGuard<'_, String> {

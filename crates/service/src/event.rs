@@ -26,6 +26,12 @@ pub enum Event {
     Log(Log),
     /// A piece of the answer, ahead of the whole.
     Content(String),
+    /// What a program that the call runs says beside its answer.
+    Stderr(String),
+    /// The call uses a tool itself.
+    ToolUse(ToolUse),
+    /// Something failed, and the call goes on (C17). What ends a call is its outcome.
+    Recovered(String),
     /// A question to the caller, which the call waits for.
     Ask(Ask),
 }
@@ -40,6 +46,16 @@ pub struct Progress {
     pub total: Option<f64>,
     /// What is being done.
     pub message: Option<String>,
+}
+
+/// A tool that a call uses itself.
+#[derive(Debug, Clone)]
+#[expect(clippy::exhaustive_structs, reason = "what the founding document has")]
+pub struct ToolUse {
+    /// Which tool.
+    pub name: String,
+    /// What it is given: any JSON.
+    pub input: Raw,
 }
 
 /// A log message.
@@ -241,6 +257,13 @@ impl EventSender {
     pub async fn content(&self, text: String) {
         if self.progress {
             self.send(Event::Content(text)).await;
+        }
+    }
+
+    /// Tells what happens beside the answer, if anybody listens to the call while it runs.
+    pub(crate) async fn aside(&self, event: Event) {
+        if self.progress || self.log_level.is_some() {
+            self.send(event).await;
         }
     }
 

@@ -187,7 +187,9 @@ mod uri_template;
 pub use call::{Boxed, Call, Outcome, Service, Updates};
 pub use catalogue::{CacheHints, Catalogue, Changes, Entry, InvalidDefinition, List, Section};
 pub use context::Context;
-pub use event::{Ask, AskError, Event, EventReceiver, EventSender, Log, Progress, Question};
+pub use event::{
+    Ask, AskError, Event, EventReceiver, EventSender, Log, Progress, Question, ToolUse,
+};
 pub use local::{BuildError, Builder, IntoContents, IntoPrompt, LocalService};
 pub use peer::{Peer, Principal};
 pub use schema::NoArguments;

@@ -130,7 +130,11 @@ impl LocalService {
             Err(ToolError::Failed(message)) => CallToolResult::error(message),
             Err(ToolError::Fault(fault)) => return Err(fault),
         };
-        encode(&with_streamed(result, context.take_collected()))
+        encode(&aggregated(
+            result,
+            context.take_collected(),
+            context.take_asides(),
+        ))
     }
 
     async fn read_resource(self, call: Call) -> Outcome {
@@ -252,12 +256,22 @@ fn encode<T: serde::Serialize>(result: &T) -> Outcome {
     Raw::encode(result).map_err(|error| Fault::Internal(format!("the result is no JSON: {error}")))
 }
 
-/// C16: what was streamed is the first block, all of it in one.
-fn with_streamed(mut result: CallToolResult, streamed: String) -> CallToolResult {
-    if !streamed.is_empty() {
-        result.content.insert(0, ContentBlock::text(streamed));
+/// C16: what was streamed is the first block, all of it in one; then come lines about tools and
+/// errors, then what the handler returned. A result with nothing but data shows that.
+fn aggregated(mut result: CallToolResult, streamed: String, asides: Vec<String>) -> CallToolResult {
+    let streamed = (!streamed.is_empty()).then_some(streamed);
+    let before = streamed.into_iter().chain(asides).map(ContentBlock::text);
+    result.content.splice(0..0, before);
+    if let (true, Some(data)) = (result.content.is_empty(), &result.structured_content) {
+        result.content.push(ContentBlock::text(pretty(data)));
     }
     result
+}
+
+fn pretty(data: &Raw) -> String {
+    let value = data.decode::<serde_json::Value>();
+    let pretty = value.and_then(|value| serde_json::to_string_pretty(&value));
+    pretty.unwrap_or_else(|_never| data.as_str().to_owned())
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ fn wrong_usage_has_its_own_exit_code() {
         &["surf"],
         &["serve", "--http", "nowhere"],
         &["serve", "--stdio", "--sse"],
-        &["--stdio"],
+        &["--mcp"],
     ] {
         let ended = run(arguments);
         assert_eq!(ended.code, Some(2), "{arguments:?}");

@@ -143,29 +143,3 @@ async fn senders_learn_that_the_output_failed() {
     let error = writer.finished().await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
 }
-
-/// C57: however few, messages that nobody reads do not take up more than the room for them; one
-/// that is larger than all of it gets through alone.
-#[tokio::test]
-async fn unread_bytes_are_bounded() {
-    let (near, mut far) = tokio::io::duplex(16);
-    let (sender, writer) = LineWriter::spawn(&TaskTracker::new(), near, 256);
-    let quarter = Bytes::from(vec![b'x'; (ROOM / 4) as usize]);
-    for _ in 0..4 {
-        sender.send(quarter.clone()).await.unwrap();
-    }
-    tokio::task::yield_now().await;
-    assert!(sender.send(quarter.clone()).now_or_never().is_none());
-    assert_eq!(sender.try_send(quarter.clone()), Err(TrySendError::Full));
-
-    let huge = Bytes::from(vec![b'y'; ROOM as usize + 1]);
-    let sending = async move {
-        sender.send(huge).await.unwrap();
-        sender.try_send(quarter).unwrap_err()
-    };
-    let mut read = Vec::new();
-    let (full, _) = tokio::join!(sending, far.read_to_end(&mut read));
-    assert_eq!(full, TrySendError::Full);
-    assert_eq!(read.len(), 2 * ROOM as usize + 1 + 5);
-    writer.finished().await.unwrap();
-}

@@ -141,6 +141,74 @@ async fn what_was_streamed_is_the_first_block() {
     }
 }
 
+/// C16, C17, S003-22, S003-42: first what was streamed, then lines about tools, then errors that the
+/// call survived, then what was returned; a survived error is no failure. The same for those who
+/// listen and those who do not.
+#[tokio::test]
+async fn the_result_is_put_together_by_one_rule() {
+    let service = || {
+        builder().tool(
+            Tool::new("tool"),
+            async |_: NoArguments, ctx: Context| -> ToolResult<&str> {
+                ctx.recovered("the first try failed").await;
+                ctx.tool_used("search", crate::support::raw(&json!({"q": "x"})))
+                    .await;
+                ctx.stream("Hello, ").await;
+                ctx.stderr("said, not kept").await;
+                ctx.tool_used("read", crate::support::raw(&json!([1])))
+                    .await;
+                ctx.stream("world").await;
+                Ok("returned")
+            },
+        )
+    };
+    let expected = texts(&[
+        "Hello, world",
+        "[Tool: search] {\"q\":\"x\"}\n[Tool: read] [1]",
+        "the first try failed",
+        "returned",
+    ]);
+    let buffered = Caller::of(service()).call_tool("tool", json!({})).await;
+    assert_eq!(buffered, Ok(expected.clone()));
+
+    let mut heard = Vec::new();
+    let listening = Caller::of(service()).wanting_progress();
+    let streamed = listening.hear_tool("tool", |event| {
+        heard.push(match event {
+            Event::Content(text) => format!("content {text}"),
+            Event::Stderr(text) => format!("stderr {text}"),
+            Event::ToolUse(tool) => format!("tool {} {}", tool.name, tool.input.as_str()),
+            Event::Recovered(reason) => format!("recovered {reason}"),
+            other => panic!("{other:?}"),
+        });
+    });
+    assert_eq!(streamed.await, Ok(expected));
+    let told = [
+        "recovered the first try failed",
+        "tool search {\"q\":\"x\"}",
+        "content Hello, ",
+        "stderr said, not kept",
+        "tool read [1]",
+        "content world",
+    ];
+    assert_eq!(heard, told);
+}
+
+/// C16, S003-22: a result that is nothing but data is shown, nicely laid out.
+#[tokio::test]
+async fn data_alone_is_shown() {
+    let builder = builder().tool(Tool::new("tool"), async |_: NoArguments, _: Context| {
+        let mut result = plexus_service::CallToolResult::new([]);
+        result.structured_content = Some(crate::support::raw(&json!({"exit_code": 0})));
+        result
+    });
+    let result = Caller::of(builder)
+        .call_tool("tool", json!({}))
+        .await
+        .unwrap();
+    assert_eq!(result["content"][0]["text"], "{\n  \"exit_code\": 0\n}");
+}
+
 fn call(events: EventSender, cancel: CancellationToken) -> Call {
     let params = crate::support::raw(&json!({ "name": "tool" }));
     Call::new("tools/call", Some(params), events, cancel)

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use plexus_mcp::messages::LogLevel;
-use plexus_service::{Event, Fault, Log, Outcome, Progress};
-use plexus_wire::{Object, Raw, RpcError};
+use plexus_service::{Event, Fault, Log, Outcome, Progress, ToolUse};
+use plexus_wire::{Kind, Object, Raw, RpcError};
 use serde::{Deserialize, Serialize};
 
 use crate::render::{json, notification};
@@ -15,6 +15,13 @@ enum Told<'a> {
     Start,
     Stdout {
         data: &'a str,
+    },
+    Stderr {
+        data: &'a str,
+    },
+    ToolUse {
+        tool_name: &'a str,
+        input: &'a Raw,
     },
     Progress {
         progress: f64,
@@ -32,12 +39,14 @@ enum Told<'a> {
     Content {
         content: &'a Raw,
     },
+    /// An error that the call survives has `recoverable`, any other is the last event (C17).
     Error {
         message: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         code: Option<i64>,
         #[serde(skip_serializing_if = "Option::is_none")]
         data: Option<&'a Raw>,
+        recoverable: bool,
     },
 }
 
@@ -45,8 +54,16 @@ enum Told<'a> {
 pub(super) struct Teller {
     method: Box<str>,
     subscription: u64,
-    /// Whether text was told before the end, which the result then has once more.
-    streamed: bool,
+    /// What was told before the end, and the result has once more.
+    told: Repeated,
+}
+
+/// Each of these is a block of the result, in this order (C16).
+#[derive(Default)]
+struct Repeated {
+    text: bool,
+    tools: bool,
+    errors: bool,
 }
 
 impl Teller {
@@ -55,7 +72,7 @@ impl Teller {
         Self {
             method,
             subscription,
-            streamed: false,
+            told: Repeated::default(),
         }
     }
 
@@ -67,8 +84,25 @@ impl Teller {
     pub(super) fn event(&mut self, event: &Event) -> Option<Bytes> {
         match event {
             Event::Content(data) => {
-                self.streamed = true;
+                self.told.text = true;
                 Some(self.told(&Told::Stdout { data }))
+            }
+            Event::Stderr(data) => Some(self.told(&Told::Stderr { data })),
+            Event::ToolUse(ToolUse { name, input }) => {
+                self.told.tools = true;
+                Some(self.told(&Told::ToolUse {
+                    tool_name: name,
+                    input,
+                }))
+            }
+            Event::Recovered(message) => {
+                self.told.errors = true;
+                Some(self.told(&Told::Error {
+                    message,
+                    code: None,
+                    data: None,
+                    recoverable: true,
+                }))
             }
             Event::Progress(Progress {
                 progress,
@@ -110,6 +144,7 @@ impl Teller {
                     message: &message,
                     code: Some(code),
                     data: data.as_ref(),
+                    recoverable: false,
                 })]
             }
         }
@@ -121,20 +156,25 @@ impl Teller {
             structured_content,
             is_error,
         } = result.decode().unwrap_or_default();
-        let structured = structured_content.as_ref().map(Object::parse);
-        let structured = structured.and_then(Result::ok);
-        let exit_code = structured.as_ref().and_then(|data| data.get("exit_code"));
-        // C16: the first block is what was streamed.
-        let rest = content.iter().skip(usize::from(self.streamed));
+        let structured = structured_content.and_then(|data| Object::parse(&data).ok());
+        let Repeated {
+            text: streamed,
+            tools,
+            errors,
+        } = self.told;
+        let repeated = [streamed, tools, errors].into_iter().filter(|told| *told);
+        let rest = content.iter().skip(repeated.count());
 
-        // C14: a command that ran has completed, whatever it thought of its work.
-        if is_error && exit_code.is_none() {
+        // C14: a command that ran to its end has completed, whatever it thought of its work.
+        let exit_code = structured.as_ref().and_then(|data| data.get("exit_code"));
+        let exited = exit_code.is_some_and(|code| code.kind() == Kind::Number);
+        if is_error && !exited {
             let texts: Vec<_> = rest.filter_map(text).collect();
-            let message = &texts.join("\n");
             return vec![self.told(&Told::Error {
-                message,
+                message: &texts.join("\n"),
                 code: None,
-                data: structured_content.as_ref(),
+                data: None,
+                recoverable: false,
             })];
         }
         let mut messages = Vec::new();
@@ -155,7 +195,7 @@ impl Teller {
         let Some(mut structured) = structured else {
             return complete.into_raw();
         };
-        if self.streamed {
+        if self.told.text {
             structured.remove("stdout");
             structured.remove("stderr");
         }
