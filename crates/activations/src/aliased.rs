@@ -21,7 +21,7 @@ use crate::names::Names;
 /// method has an underscore of its own (C50).
 #[derive(Debug)]
 pub struct Aliased {
-    service: LocalService,
+    pub(crate) service: LocalService,
     names: Names,
     /// The shown name of every tool, by its folded names.
     shown: HashMap<String, String>,

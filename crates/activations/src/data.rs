@@ -1,9 +1,9 @@
 //! What the activations remember, and where.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use plexus_store::{FILE_NAME, OpenError, Store};
+use plexus_store::{FILE_NAME, Migrations, OpenError, Store};
 
 use crate::context::{self, Graph};
 use crate::task::{self, Tasks};
@@ -56,6 +56,7 @@ pub struct Data {
     pub tasks: Tasks,
     /// The context graph.
     pub context: Graph,
+    stores: Vec<Store>,
 }
 
 impl Data {
@@ -65,16 +66,41 @@ impl Data {
     /// # Errors
     /// A database cannot be used. The error says what to do.
     pub fn open(places: &Places) -> Result<Self, OpenError> {
-        let shared = places.directory.join(FILE_NAME);
-        let shared = Store::open(&shared, &[task::MIGRATIONS, context::MIGRATIONS])?;
-        let own = |path: &Option<PathBuf>, migrations| match path {
-            Some(path) => Store::open(path, &[migrations]),
-            None => Ok(shared.clone()),
+        let (data, errors) = Self::open_in_time(places);
+        errors.into_iter().next().map_or(Ok(data), Err)
+    }
+
+    /// The same, but a database that cannot be used costs only the activations that stand on it:
+    /// their tools say what is wrong, and work as soon as it is put in order. What is wrong now
+    /// comes second.
+    pub fn open_in_time(places: &Places) -> (Self, Vec<OpenError>) {
+        let mut errors = Vec::new();
+        let mut stores = Vec::new();
+        let mut open = |path: &Path, migrations: &[Migrations]| {
+            let (store, error) = Store::open_in_time(path, migrations);
+            errors.extend(error);
+            stores.push(store.clone());
+            store
         };
-        Ok(Self {
-            tasks: Tasks::new(own(&places.tasks, task::MIGRATIONS)?),
-            context: Graph::new(own(&places.context, context::MIGRATIONS)?),
-        })
+        let shared = places.directory.join(FILE_NAME);
+        let shared = open(&shared, &[task::MIGRATIONS, context::MIGRATIONS]);
+        let mut own = |path: &Option<PathBuf>, migrations| match path {
+            Some(path) => open(path, &[migrations]),
+            None => shared.clone(),
+        };
+        let tasks = Tasks::new(own(&places.tasks, task::MIGRATIONS));
+        let context = Graph::new(own(&places.context, context::MIGRATIONS));
+        let data = Self {
+            tasks,
+            context,
+            stores,
+        };
+        (data, errors)
+    }
+
+    /// The databases, that which all share first.
+    pub fn stores(&self) -> &[Store] {
+        &self.stores
     }
 }
 

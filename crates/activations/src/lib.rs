@@ -29,6 +29,7 @@ mod aliased;
 pub mod context;
 mod data;
 mod echo;
+mod follow;
 mod health;
 mod names;
 mod profile;

@@ -13,6 +13,8 @@ mod tables;
 mod tasks;
 mod tools;
 
+pub(crate) use resources::state;
+
 pub use error::TaskError;
 pub use model::{Status, Summary, Task};
 pub use tables::MIGRATIONS;

@@ -15,6 +15,7 @@ use plexus_server::net::{Host, Origin};
 pub(crate) use values::{Compat, Era, LogLevel, Profile, ServerEra, parse_header};
 use values::{parse_address, parse_path};
 
+use crate::backup::{self, BackupArgs};
 use crate::import::{self, ImportArgs};
 use crate::mcp::{self, McpArgs};
 use crate::memory::{self, MemoryArgs};
@@ -117,6 +118,11 @@ pub(crate) enum Command {
     /// They are what the built-in tools of the context graph remember.
     #[command(after_help = memory::EXAMPLES)]
     Memory(MemoryArgs),
+    /// Copy what Plexus remembers, while it runs.
+    ///
+    /// The copy is complete and of one moment, whoever writes meanwhile.
+    #[command(after_help = backup::EXAMPLES)]
+    Backup(BackupArgs),
     /// Print a script that completes this command line in a shell.
     Completions {
         /// The shell to write it for.

@@ -1,6 +1,7 @@
 //! The `plexus` command: reads what is asked for, starts it, and says how it ended.
 
 mod announce;
+mod backup;
 mod bridge;
 mod cli;
 mod data;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Ok(Command::Import(arguments)) => import::run(&arguments),
         Ok(Command::Task(arguments)) => task::run(arguments),
         Ok(Command::Memory(arguments)) => memory::run(arguments),
+        Ok(Command::Backup(arguments)) => backup::run(arguments),
         Ok(Command::Completions { shell }) => completions(shell),
         Err(usage) => {
             // Help and version come this way too. Whoever closed the pipe has read enough.

@@ -19,22 +19,36 @@ use crate::{VERSION, announce, data, gateway};
 pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     on_runtime(async {
         let signals = Signals::take().context("cannot wait for signals")?;
-        let data = data::open()?;
+        let data = data::open_in_time()?;
         let service = plexus_activations::profile(arguments.profile.into(), VERSION, &data)?;
         let mut options = Options::default();
         options.profile = arguments.profile.into();
         options.native = arguments.native;
         options.mcp_validator = arguments.compat == Some(Compat::McpValidator);
+        let following = service.follow(&data);
         let service: Arc<dyn Service> = Arc::new(service);
-        if arguments.mcp_config.is_empty() {
-            return serve(service, options, &arguments.downstream, signals).await;
+        tokio::select! {
+            ended = builtin(service, options, arguments, signals) => ended,
+            never = following => match never {},
         }
-        let hub = gateway::open(service, &arguments.mcp_config).await;
-        let served = Arc::new(hub.clone());
-        let ended = serve(served, options, &arguments.downstream, signals).await;
-        hub.close().await;
-        ended
     })
+}
+
+/// Serves the built-in service, with configured servers beside it if there are any.
+async fn builtin(
+    service: Arc<dyn Service>,
+    options: Options,
+    arguments: &ServeArgs,
+    signals: Signals,
+) -> anyhow::Result<ExitCode> {
+    if arguments.mcp_config.is_empty() {
+        return serve(service, options, &arguments.downstream, signals).await;
+    }
+    let hub = gateway::open(service, &arguments.mcp_config).await;
+    let served = Arc::new(hub.clone());
+    let ended = serve(served, options, &arguments.downstream, signals).await;
+    hub.close().await;
+    ended
 }
 
 /// Runs `work` to its end.

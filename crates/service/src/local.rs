@@ -15,7 +15,7 @@ use plexus_mcp::messages::{
 use plexus_mcp::{Fault, method};
 use plexus_wire::{Kind, Raw};
 use serde::de::DeserializeOwned;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 pub use builder::{BuildError, Builder};
 pub use handler::{IntoContents, IntoPrompt};
@@ -37,6 +37,8 @@ struct Inner {
     catalogue: watch::Sender<Arc<Catalogue>>,
     /// Versions of the resources that anybody watches.
     watched: Mutex<HashMap<String, watch::Sender<u64>>>,
+    /// Fires when somebody begins to watch.
+    watching: Notify,
 }
 
 impl LocalService {
@@ -50,6 +52,7 @@ impl LocalService {
             registry: RwLock::new(Arc::new(registry)),
             catalogue: watch::Sender::new(Arc::new(catalogue)),
             watched: Mutex::default(),
+            watching: Notify::new(),
         };
         Self {
             inner: Arc::new(inner),
@@ -75,9 +78,39 @@ impl LocalService {
 
     /// Tells everybody who watches `uri` that it changed.
     pub fn resource_updated(&self, uri: &str) {
-        if let Some(versions) = self.watched().get(uri) {
+        if let Some(versions) = self.watches().get(uri) {
             versions.send_modify(|version| *version += 1);
         }
+    }
+
+    /// The resources that somebody watches and whose URIs begin with `prefix`.
+    pub fn watched(&self, prefix: &str) -> Vec<String> {
+        let watched = self.watches();
+        let uris = watched.keys().filter(|uri| uri.starts_with(prefix));
+        uris.cloned().collect()
+    }
+
+    /// Waits until somebody watches a resource whose URI begins with `prefix`, for those who have
+    /// to look for changes themselves.
+    ///
+    /// Dropping the future does no harm.
+    pub async fn someone_watches(&self, prefix: &str) {
+        loop {
+            let next = self.inner.watching.notified();
+            let mut next = std::pin::pin!(next);
+            next.as_mut().enable();
+            if !self.watched(prefix).is_empty() {
+                return;
+            }
+            next.await;
+        }
+    }
+
+    /// Waits until somebody begins to watch a resource.
+    ///
+    /// Dropping the future does no harm.
+    pub async fn next_watch(&self) {
+        self.inner.watching.notified().await;
     }
 
     fn registry(&self) -> Arc<Builder> {
@@ -90,7 +123,7 @@ impl LocalService {
         )
     }
 
-    fn watched(&self) -> MutexGuard<'_, HashMap<String, watch::Sender<u64>>> {
+    fn watches(&self) -> MutexGuard<'_, HashMap<String, watch::Sender<u64>>> {
         self.inner
             .watched
             .lock()
@@ -204,7 +237,7 @@ impl Service for LocalService {
 
     fn subscribe(&self, _peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {
         let updates = if self.registry().knows(uri) {
-            let mut watched = self.watched();
+            let mut watched = self.watches();
             let versions = watched
                 .entry(uri.to_owned())
                 .or_insert_with(|| watch::Sender::new(0));
@@ -212,7 +245,10 @@ impl Service for LocalService {
                 service: Arc::downgrade(&self.inner),
                 uri: uri.to_owned(),
             };
-            Ok(Updates::guarded(versions.subscribe(), watching))
+            let updates = Updates::guarded(versions.subscribe(), watching);
+            drop(watched);
+            self.inner.watching.notify_waiters();
+            Ok(updates)
         } else {
             Err(Fault::ResourceNotFound(uri.to_owned()))
         };
@@ -298,7 +334,7 @@ mod tests {
         let _kept = service.subscribe(&peer, "test://b").await.unwrap();
         drop(dropped);
         let _new = service.subscribe(&peer, "test://c").await.unwrap();
-        let mut watched: Vec<_> = service.watched().keys().cloned().collect();
+        let mut watched: Vec<_> = service.watched("test://");
         watched.sort();
         assert_eq!(watched, ["test://b", "test://c"]);
     }

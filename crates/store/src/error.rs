@@ -27,6 +27,9 @@ pub enum StoreError {
     /// Anything else, which is a mistake in the program.
     #[error("the database refused a statement")]
     Statement(#[source] rusqlite::Error),
+    /// The file could not be opened, which is tried again with every use.
+    #[error("{}", because(.0))]
+    Closed(Box<OpenError>),
     /// The work panicked, or the program is about to end.
     #[error("the work on the database was given up")]
     Abandoned,
@@ -98,4 +101,12 @@ pub enum OpenError {
         /// Why it cannot be used.
         source: StoreError,
     },
+}
+
+/// What is wrong with a file, and why, in one line.
+fn because(error: &OpenError) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
 }

@@ -1,11 +1,11 @@
 //! The handle through which everything is read and written.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedMutexGuard, Semaphore};
 
 use crate::connection;
 use crate::error::{OpenError, StoreError};
@@ -26,12 +26,20 @@ pub struct Store {
 #[derive(Debug)]
 struct Inner {
     path: PathBuf,
+    migrations: Vec<Migrations>,
+    /// There from the moment that the file could be used.
+    access: OnceLock<Access>,
+    /// Connections that nobody reads from at the moment.
+    readers: Mutex<Vec<Connection>>,
+}
+
+/// The ways into a file that can be used.
+#[derive(Debug)]
+struct Access {
     /// The one connection that writes. Its lock is fair, so writers take turns.
     writer: Arc<tokio::sync::Mutex<Connection>>,
     /// One permit for each reader at work.
     reading: Arc<Semaphore>,
-    /// Connections that nobody reads from at the moment.
-    readers: Mutex<Vec<Connection>>,
 }
 
 impl Store {
@@ -41,16 +49,25 @@ impl Store {
     /// # Errors
     /// The file cannot be used, and was left as it is. The error says what to do.
     pub fn open(path: &Path, migrations: &[Migrations]) -> Result<Self, OpenError> {
-        let writer = connection::open(path, migrations)?;
-        let inner = Inner {
-            path: path.to_owned(),
-            writer: Arc::new(tokio::sync::Mutex::new(writer)),
-            reading: Arc::new(Semaphore::new(READERS)),
-            readers: Mutex::default(),
+        match Self::open_in_time(path, migrations) {
+            (store, None) => Ok(store),
+            (_, Some(error)) => Err(error),
+        }
+    }
+
+    /// The same, but a file that cannot be used now costs only what needs it: every use of the
+    /// store tries again, and says why it fails. The error is that of the first try.
+    pub fn open_in_time(path: &Path, migrations: &[Migrations]) -> (Self, Option<OpenError>) {
+        let store = Self {
+            inner: Arc::new(Inner {
+                path: path.to_owned(),
+                migrations: migrations.to_vec(),
+                access: OnceLock::new(),
+                readers: Mutex::default(),
+            }),
         };
-        Ok(Self {
-            inner: Arc::new(inner),
-        })
+        let error = store.inner.open().err();
+        (store, error)
     }
 
     /// The database file.
@@ -70,7 +87,8 @@ impl Store {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        let permit = Arc::clone(&self.inner.reading).acquire_owned();
+        let access = self.access().await?;
+        let permit = Arc::clone(&access.reading).acquire_owned();
         let permit = in_time(permit).await?;
         let inner = Arc::clone(&self.inner);
         blocking(move || {
@@ -96,14 +114,54 @@ impl Store {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        let writer = Arc::clone(&self.inner.writer).lock_owned();
-        let turn = tokio::time::timeout(PATIENCE, writer).await;
-        let mut db = turn.map_err(|_late| StoreError::Busy)?;
+        let mut db = self.writer().await?;
         blocking(move || write(&mut db, work)).await
+    }
+
+    /// A number that is another one whenever something was written, be it in another process or
+    /// by another store of this one. What this store itself writes does not count.
+    ///
+    /// # Errors
+    /// The database cannot be read now.
+    pub async fn version_elsewhere(&self) -> Result<i64, StoreError> {
+        let db = self.writer().await?;
+        // It has to be the same connection every time, and one that sees all but its own writes.
+        blocking(move || Ok(db.pragma_query_value(None, "data_version", |row| row.get(0))?)).await
+    }
+
+    /// Waits for the turn to write.
+    async fn writer(&self) -> Result<OwnedMutexGuard<Connection>, StoreError> {
+        let writer = Arc::clone(&self.access().await?.writer).lock_owned();
+        let turn = tokio::time::timeout(PATIENCE, writer).await;
+        turn.map_err(|_late| StoreError::Busy)
+    }
+
+    async fn access(&self) -> Result<&Access, StoreError> {
+        if let Some(access) = self.inner.access.get() {
+            return Ok(access);
+        }
+        let inner = Arc::clone(&self.inner);
+        blocking(move || {
+            inner
+                .open()
+                .map_err(|error| StoreError::Closed(Box::new(error)))
+        })
+        .await?;
+        self.inner.access.get().ok_or(StoreError::Abandoned)
     }
 }
 
 impl Inner {
+    /// Opens the file, unless somebody else did meanwhile.
+    fn open(&self) -> Result<(), OpenError> {
+        let writer = connection::open(&self.path, &self.migrations)?;
+        self.access.get_or_init(|| Access {
+            writer: Arc::new(tokio::sync::Mutex::new(writer)),
+            reading: Arc::new(Semaphore::new(READERS)),
+        });
+        Ok(())
+    }
+
     /// A connection to read from, a new one if there is none.
     fn reader(&self) -> Result<Connection, StoreError> {
         let idle = self.idle().pop();

@@ -77,6 +77,10 @@ impl Graph {
         }
     }
 
+    pub(crate) fn database(&self) -> &Store {
+        &self.inner.store
+    }
+
     pub(super) fn embedder(&self) -> &Arc<dyn Embedder> {
         &self.inner.embedder
     }
@@ -130,7 +134,7 @@ impl Graph {
     }
 
     /// From the first time on, changes are remembered for [`Graph::announce`].
-    pub(super) async fn attend(&self) -> Result<(), GraphError> {
+    pub(crate) async fn attend(&self) -> Result<(), GraphError> {
         let revision = async || {
             let revision = self.read(|db| Ok(sync::revision(db)?)).await?;
             Ok::<_, GraphError>(AtomicI64::new(revision))
@@ -141,7 +145,7 @@ impl Graph {
 
     /// Tells those who watch nodes which of them changed, here or in another process, since the
     /// last time.
-    pub(super) async fn announce(&self, service: &LocalService) {
+    pub(crate) async fn announce(&self, service: &LocalService) {
         let Some(announced) = self.inner.announced.get() else {
             return;
         };

@@ -27,7 +27,8 @@ const EXCERPT: usize = 400;
 /// `context://node/{id}`.
 ///
 /// Whoever watches a node is told when it changes: at once if it changes through these tools, and
-/// with the next call if another process changed it.
+/// with the next call, or by [`Aliased::follow`](crate::Aliased::follow), if another process
+/// changed it.
 pub fn context(builder: Builder, names: Names, graph: &Graph) -> Builder {
     let tool = |method| names.tool("context", method);
     let tools = Tools { builder, graph };

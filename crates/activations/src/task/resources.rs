@@ -1,5 +1,7 @@
 //! Tasks as resources.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use plexus_service::{Builder, Context, Fault, Raw, Resource, ResourceContents, ResourceTemplate};
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +12,8 @@ use super::tools::{List, MAX_LISTED};
 /// The resource that has all tasks.
 pub(super) const LIST: &str = "task://list";
 
+/// What the resources of all tasks begin with.
+const SCHEME: &str = "task://";
 const TEMPLATE: &str = "task://{id}";
 const JSON: &str = "application/json";
 
@@ -30,12 +34,7 @@ pub(super) fn resources(builder: Builder, tasks: &Tasks) -> Builder {
                 .mime_type(JSON),
             move |uri: String, _: Context| {
                 let tasks = all.clone();
-                let filter = Filter {
-                    status: None,
-                    parent_id: None,
-                    limit: MAX_LISTED,
-                };
-                async move { contents(uri, tasks.list(filter).await.map(List::from)) }
+                async move { contents(uri, tasks.list(everything()).await.map(List::from)) }
             },
         )
         .template(
@@ -48,6 +47,35 @@ pub(super) fn resources(builder: Builder, tasks: &Tasks) -> Builder {
                 async move { contents(uri, tasks.get(id).await) }
             },
         )
+}
+
+/// A number that is another one if what the resource says is; `None` if there is no such resource.
+pub(crate) async fn state(tasks: &Tasks, uri: &str) -> Result<Option<u64>, TaskError> {
+    if uri == LIST {
+        let found = tasks.list(everything()).await?;
+        return Ok(Some(hashed(&List::from(found))));
+    }
+    let id = uri.strip_prefix(SCHEME).unwrap_or(uri);
+    match tasks.get(id).await {
+        Ok(task) => Ok(Some(hashed(&task))),
+        Err(TaskError::NotFound(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn hashed<T: Serialize>(value: &T) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let json = Raw::encode(value).unwrap_or_else(|_never| Raw::null());
+    json.as_bytes().hash(&mut hasher);
+    hasher.finish()
+}
+
+fn everything() -> Filter {
+    Filter {
+        status: None,
+        parent_id: None,
+        limit: MAX_LISTED,
+    }
 }
 
 #[derive(Deserialize)]

@@ -114,6 +114,10 @@ impl Tasks {
         }
     }
 
+    pub(crate) fn database(&self) -> &Store {
+        &self.store
+    }
+
     /// The same list, telling the subscribers of `service` what changes.
     pub(super) fn announcing_to(&self, service: &LocalService) -> Self {
         Self {

@@ -21,6 +21,8 @@ mod profiles;
 #[cfg(test)]
 mod stdio;
 #[cfg(test)]
+mod store;
+#[cfg(test)]
 mod task;
 #[cfg(test)]
 mod usage;

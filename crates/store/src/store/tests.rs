@@ -192,13 +192,14 @@ async fn a_locked_database_is_busy() {
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_forever() {
     let (_folder, store) = store();
-    let turn = store.inner.writer.lock().await;
+    let access = store.access().await.unwrap();
+    let turn = access.writer.lock().await;
     let error = store.write(count).await.unwrap_err();
     assert!(matches!(error, StoreError::Busy));
     drop(turn);
 
     let readers = u32::try_from(READERS).unwrap();
-    let permits = store.inner.reading.acquire_many(readers).await.unwrap();
+    let permits = access.reading.acquire_many(readers).await.unwrap();
     let error = store.read(counted).await.unwrap_err();
     assert!(matches!(error, StoreError::Busy));
     drop(permits);
@@ -251,4 +252,49 @@ async fn a_database_damaged_under_way_says_so() {
     std::fs::write(store.path(), noise).unwrap();
     let error = store.read(counted).await.unwrap_err();
     assert!(matches!(error, StoreError::Damaged), "{error:?}");
+}
+
+/// A file that cannot be used costs only its users, who are told why; put in order, it is used
+/// without a new start.
+#[tokio::test]
+async fn a_file_that_cannot_be_used_is_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plexus.db");
+    std::fs::write(&path, "this is no database, and far too short for one").unwrap();
+    let (store, error) = Store::open_in_time(&path, &[COUNTERS]);
+    assert!(
+        matches!(error, Some(OpenError::Damaged { .. })),
+        "{error:?}"
+    );
+    for _ in 0..2 {
+        let error = store.read(counted).await.unwrap_err();
+        assert!(
+            error.to_string().contains("plexus.db is damaged"),
+            "{error}"
+        );
+        let error = store.write(count).await.unwrap_err();
+        assert!(matches!(error, StoreError::Closed(_)), "{error:?}");
+        assert!(store.version_elsewhere().await.is_err());
+    }
+    let left = std::fs::read_to_string(&path).unwrap();
+    assert!(left.starts_with("this is no database"));
+
+    std::fs::remove_file(&path).unwrap();
+    store.write(count).await.unwrap();
+    assert_eq!(store.read(counted).await.unwrap(), 1);
+}
+
+/// What others write is noticed, what one writes oneself is not.
+#[tokio::test]
+async fn the_version_tells_what_others_wrote() {
+    let (folder, store) = store();
+    let other = Store::open(&folder.path().join("plexus.db"), &[COUNTERS]).unwrap();
+    let before = store.version_elsewhere().await.unwrap();
+    store.write(count).await.unwrap();
+    store.read(counted).await.unwrap();
+    assert_eq!(store.version_elsewhere().await.unwrap(), before);
+    other.write(count).await.unwrap();
+    let after = store.version_elsewhere().await.unwrap();
+    assert_ne!(after, before);
+    assert_eq!(store.version_elsewhere().await.unwrap(), after);
 }

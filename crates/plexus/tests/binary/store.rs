@@ -1,0 +1,262 @@
+//! What the program remembers, when something is wrong with it, and when others change it.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::process::{DATA_DIR, Ended, Plexus, plexus};
+
+fn start(folder: &Path, arguments: &[&str]) -> Plexus {
+    Plexus::spawn(plexus(arguments).env(DATA_DIR, folder))
+}
+
+/// Runs a command to its end.
+fn run(folder: &Path, arguments: &[&str]) -> Ended {
+    start(folder, arguments).end()
+}
+
+fn printed(folder: &Path, arguments: &[&str]) -> String {
+    let ended = run(folder, arguments);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended.stdout.join("\n")
+}
+
+fn served(folder: &Path) -> Plexus {
+    let mut plexus = start(folder, &["serve", "--stdio"]);
+    plexus.initialize("2025-11-25");
+    plexus
+}
+
+fn ask(plexus: &mut Plexus, method: &str, params: &Value) -> Value {
+    plexus
+        .ask(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string())
+}
+
+/// The text of a tool's result, and whether it failed.
+fn call(plexus: &mut Plexus, tool: &str, arguments: &Value) -> (String, bool) {
+    let answer = ask(
+        plexus,
+        "tools/call",
+        &json!({ "name": tool, "arguments": arguments }),
+    );
+    let result = &answer["result"];
+    let text = result["content"][0]["text"].as_str().expect(tool);
+    (text.to_owned(), result["isError"] == true)
+}
+
+/// A copy is made while a server runs, and is a database that can be put in place of the old one.
+#[test]
+fn a_backup_can_be_gone_back_to() {
+    let data = tempfile::tempdir().unwrap();
+    let mut plexus = served(data.path());
+    call(
+        &mut plexus,
+        "create_task",
+        &json!({ "description": "before" }),
+    );
+    let copy = data.path().join("copy.db");
+    let name = copy.to_str().unwrap();
+    assert_eq!(printed(data.path(), &["backup", name]), name);
+    call(
+        &mut plexus,
+        "create_task",
+        &json!({ "description": "after" }),
+    );
+
+    let old = tempfile::tempdir().unwrap();
+    fs::copy(&copy, old.path().join("plexus.db")).unwrap();
+    let list = printed(old.path(), &["task", "list"]);
+    assert!(list.contains("before") && !list.contains("after"), "{list}");
+
+    // Nothing is overwritten.
+    let again = run(data.path(), &["backup", name]);
+    assert_eq!(again.code, Some(1));
+    assert!(again.stderr.join("\n").contains("copy.db"), "{again:?}");
+}
+
+/// Every database is copied, and a copy without a name is named after the time.
+#[test]
+fn a_backup_has_all_databases() {
+    let data = tempfile::tempdir().unwrap();
+    let here = tempfile::tempdir().unwrap();
+    let mut command = plexus(&["backup"]);
+    command
+        .env(DATA_DIR, data.path())
+        .env("BOSSMAN_DB_PATH", data.path().join("bossman.db"))
+        .current_dir(here.path());
+    let ended = Plexus::spawn(&mut command).end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let [shared, tasks] = &ended.stdout[..] else {
+        panic!("{ended:?}");
+    };
+    assert!(
+        shared.starts_with("plexus-2") && shared.ends_with("Z.db"),
+        "{shared}"
+    );
+    assert_eq!(tasks, &format!("{shared}.bossman.db"));
+    for copy in [shared, tasks] {
+        assert!(
+            here.path().join(copy).metadata().unwrap().len() > 0,
+            "{copy}"
+        );
+    }
+}
+
+/// A database that cannot be used costs its own tools, which say why, and nothing else; put in
+/// order, it is used without a new start.
+#[test]
+fn a_damaged_database_costs_only_its_tools() {
+    let data = tempfile::tempdir().unwrap();
+    let file = data.path().join("plexus.db");
+    fs::write(&file, "no database at all, whatever its name says").unwrap();
+    let mut plexus = served(data.path());
+    let warning = plexus.wait_for_stderr("warning: ");
+    assert!(warning.contains("plexus.db is damaged"), "{warning}");
+
+    let tools = ask(&mut plexus, "tools/list", &json!({}));
+    assert!(tools["result"]["tools"].as_array().unwrap().len() > 20);
+    assert_eq!(
+        call(&mut plexus, "echo_once", &json!({ "message": "hi" })).0,
+        "hi"
+    );
+    for (tool, arguments) in [
+        ("create_task", json!({ "description": "lost?" })),
+        ("list_tasks", json!({})),
+        ("query_context", json!({ "query": "anything at all" })),
+    ] {
+        let (text, failed) = call(&mut plexus, tool, &arguments);
+        assert!(
+            failed && text.contains("plexus.db is damaged"),
+            "{tool}: {text}"
+        );
+        assert!(text.contains("put a backup in its place"), "{tool}: {text}");
+    }
+    let read = ask(
+        &mut plexus,
+        "resources/read",
+        &json!({ "uri": "task://list" }),
+    );
+    assert_eq!(read["error"]["code"], -32603, "{read}");
+
+    fs::remove_file(&file).unwrap();
+    let (text, failed) = call(
+        &mut plexus,
+        "create_task",
+        &json!({ "description": "kept" }),
+    );
+    assert!(!failed, "{text}");
+    assert!(printed(data.path(), &["task", "list"]).contains("kept"));
+}
+
+/// A person at a terminal is told at once, and the file is left as it is.
+#[test]
+fn commands_say_what_is_wrong_with_the_database() {
+    let data = tempfile::tempdir().unwrap();
+    let file = data.path().join("plexus.db");
+    fs::write(&file, "no database at all, whatever its name says").unwrap();
+    for command in [
+        &["task", "list"][..],
+        &["memory", "search", "x"],
+        &["backup", "copy.db"],
+    ] {
+        let ended = run(data.path(), command);
+        assert_eq!(ended.code, Some(1), "{command:?}");
+        let said = ended.stderr.join("\n");
+        assert!(said.contains("is damaged"), "{command:?}: {said}");
+    }
+    assert!(
+        fs::read_to_string(&file)
+            .unwrap()
+            .starts_with("no database")
+    );
+}
+
+/// Whatever happens to the disk, what was acknowledged is there, and the error says what to do.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_takes_nothing_away() {
+    let data = tempfile::tempdir().unwrap();
+    let mut plexus = Plexus::spawn(&mut on_a_small_disk(&data));
+    plexus.initialize("2025-11-25");
+    let context = "x".repeat(20_000);
+    let mut written = 0;
+    let said = loop {
+        let arguments = json!({ "description": "fill", "context": context });
+        match call(&mut plexus, "create_task", &arguments) {
+            (_, false) => written += 1,
+            (text, true) => break text,
+        }
+        assert!(written < 1000, "the disk has no end");
+    };
+    assert!(said.contains("disk"), "{said}");
+    assert!(written > 0);
+    assert_eq!(
+        call(&mut plexus, "echo_once", &json!({ "message": "hi" })).0,
+        "hi"
+    );
+    assert_eq!(plexus.end().code, Some(0));
+
+    let list = printed(data.path(), &["task", "list", "--limit", "1000", "--json"]);
+    let list: Vec<Value> = serde_json::from_str(&list).unwrap();
+    assert_eq!(list.len(), written);
+}
+
+/// The program, with files of a megabyte at most: what is written beyond fails, as on a full disk.
+#[cfg(unix)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the limit has to be there before the program is"
+)]
+fn on_a_small_disk(data: &TempDir) -> std::process::Command {
+    let mut command = std::process::Command::new("sh");
+    let script = "trap '' XFSZ; ulimit -f 2048; exec \"$0\" serve --stdio";
+    command
+        .args(["-c", script, env!("CARGO_BIN_EXE_plexus")])
+        .env(DATA_DIR, data.path())
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    command
+}
+
+/// C46: whoever watches a resource hears of it when another process changes it.
+#[test]
+fn changes_of_other_processes_reach_subscribers() {
+    let data = tempfile::tempdir().unwrap();
+    let first = printed(data.path(), &["task", "add", "first"]);
+    let second = printed(data.path(), &["task", "add", "second"]);
+    let node = printed(data.path(), &["memory", "store", "key", "the old text"]);
+    let (first, second) = (format!("task://{first}"), format!("task://{second}"));
+    let node = format!("context://node/{node}");
+
+    let mut plexus = served(data.path());
+    let mut watch = |uri: &str| {
+        let answer = ask(&mut plexus, "resources/subscribe", &json!({ "uri": uri }));
+        assert_eq!(answer["result"], json!({}), "{uri}");
+    };
+    for uri in [&first, &second, &node] {
+        watch(uri);
+    }
+    let id = first.strip_prefix("task://").unwrap();
+    printed(data.path(), &["task", "done", id]);
+    wait_for_update(&plexus, &first);
+    printed(data.path(), &["memory", "store", "key", "the new text"]);
+    wait_for_update(&plexus, &node);
+    let id = second.strip_prefix("task://").unwrap();
+    printed(data.path(), &["task", "done", id]);
+    wait_for_update(&plexus, &second);
+}
+
+/// Waits to be told that a resource was updated. Others may be named before it, for a change just
+/// after the subscription cannot be told from one just before it.
+fn wait_for_update(plexus: &Plexus, uri: &str) {
+    loop {
+        let message = plexus.receive();
+        assert_eq!(message["method"], "notifications/resources/updated");
+        if message["params"]["uri"] == uri {
+            return;
+        }
+    }
+}
