@@ -2,46 +2,17 @@
 // usage: inspector.mjs legacy|auto|modern stdio|http|sse PROGRAM|URL
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 
-import { ended, start } from "../conformance/children.mjs";
-import { root } from "../conformance/fixture.mjs";
+import { inspector } from "./inspect.mjs";
 import { step } from "./steps.mjs";
 
 const [era, transport, target] = process.argv.slice(2);
-const launcher = join(
-  root,
-  ".tools/peers/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js",
-);
-
-// Inspector keeps files in the home directory: it gets one of its own.
-const home = mkdtempSync(join(tmpdir(), "plexus-inspector-"));
-process.on("exit", () => rmSync(home, { recursive: true, force: true }));
-
-const config = join(home, "mcp.json");
 const fixture = {
   stdio: { command: target, args: ["--stdio"] },
   http: { type: "streamable-http", url: target },
   sse: { type: "sse", url: target },
 }[transport];
-writeFileSync(config, JSON.stringify({ mcpServers: { fixture } }));
-
-async function inspect(...args) {
-  const child = start(
-    process.execPath,
-    [launcher, "--cli", "--config", config, "--server", "fixture", "--protocol-era", era, "--format", "json", ...args],
-    { env: { ...process.env, HOME: home }, stdio: ["ignore", "pipe", "pipe"] },
-  );
-  let stdout = "";
-  let stderr = "";
-  child.stdout.on("data", (chunk) => (stdout += chunk));
-  child.stderr.on("data", (chunk) => (stderr += chunk));
-  const exit = await ended(child);
-  assert.equal(exit, 0, `inspector ${args.join(" ")} ended with ${exit}: ${stderr}${stdout}`);
-  return JSON.parse(stdout).result;
-}
+const inspect = inspector(fixture, era);
 
 await step("list tools", async () => {
   const { tools } = await inspect("--method", "tools/list");

@@ -77,6 +77,8 @@ impl Options {
         Rules {
             error_code,
             reinitialize: base.reinitialize || self.mcp_validator,
+            // Whoever initializes twice does not say that it is ready twice.
+            wait_for_initialized: base.wait_for_initialized && !self.mcp_validator,
             ..base
         }
     }

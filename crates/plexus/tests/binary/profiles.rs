@@ -277,6 +277,8 @@ fn a_validator_gets_what_it_demands() {
     plexus.initialize("2024-11-05");
     let info = plexus.ask(&request("server/info", &json!({})));
     assert_eq!(info["result"]["name"], "substrate");
+    let versions = info["result"]["supportedVersions"].as_array().unwrap();
+    assert!(versions.contains(&json!("2024-11-05")), "{info}");
     let shutdown = plexus.ask(&request("shutdown", &json!({})));
     assert_eq!(shutdown["result"], json!({}));
     let again = plexus.initialize("2024-11-05");

@@ -66,13 +66,22 @@ impl Session {
         }
     }
 
+    fn server_info(&self) -> Raw {
+        let mut info = Object::parse(&self.edge.catalogue().identity.to_raw()).unwrap_or_default();
+        info.set(
+            "supportedVersions",
+            json(&Revision::supported(&[Era::Handshake])),
+        );
+        info.into_raw()
+    }
+
     /// C51: methods that no revision has, for a validator that needs them.
     pub(super) fn compatibility(&self, method: &str) -> Option<Raw> {
         if !self.edge.options.mcp_validator {
             return None;
         }
         match method {
-            "server/info" => Some(json(&self.edge.catalogue().identity)),
+            "server/info" => Some(self.server_info()),
             "shutdown" => Some(Raw::empty_object()),
             _ => None,
         }
