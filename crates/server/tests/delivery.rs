@@ -94,8 +94,18 @@ fn service() -> LocalService {
             }
             ctx.stream("the end").await;
         })
+        .tool(Tool::new("soon"), async |Soon { turns }: Soon, _: Context| {
+            for _ in 0..turns {
+                tokio::task::yield_now().await;
+            }
+        })
         .build()
         .unwrap()
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Soon {
+    turns: usize,
 }
 
 fn of<'a>(messages: &'a [Value], method: &str) -> Vec<&'a Value> {
@@ -170,4 +180,36 @@ async fn what_is_too_long_for_an_answer_was_streamed() {
     assert!(text.starts_with("the beginning\n") && text.ends_with("\nthe end"));
     assert!(text.contains(" bytes omitted]"));
     assert!(text.len() < 5 * 1024 * 1024, "{}", text.len());
+}
+
+/// S002-27, S002-26, S002-25: whether a cancellation comes before, with or after the answer, there
+/// is one answer at most, and what comes next is served, under the same id, too.
+#[tokio::test]
+async fn a_cancellation_may_meet_the_answer() {
+    let mut client = Client::connect("2025-03-26").await;
+    let (mut answered, mut silent) = (0, 0);
+    for turns in 0..300 {
+        let params = json!({"name": "soon", "arguments": {"turns": turns % 30}});
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let params = json!({"requestId": 1});
+        let method = "notifications/cancelled";
+        let cancel = json!({"jsonrpc": "2.0", "method": method, "params": params});
+        let ping = json!({"jsonrpc": "2.0", "id": "next", "method": "ping"});
+        client.send(&call).await;
+        for _ in 0..turns % 7 {
+            tokio::task::yield_now().await;
+        }
+        client.send(&cancel).await;
+        client.send(&ping).await;
+        let first = client.receive().await;
+        if first["id"] == 1 {
+            answered += 1;
+            assert_eq!(first["result"]["isError"], false);
+            assert_eq!(client.receive().await["id"], "next");
+        } else {
+            silent += 1;
+            assert_eq!(first["id"], "next");
+        }
+    }
+    assert!(answered > 0 && silent > 0, "{answered} answered, {silent} silent");
 }

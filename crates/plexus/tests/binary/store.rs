@@ -105,7 +105,7 @@ fn a_backup_has_all_databases() {
 }
 
 /// A database that cannot be used costs its own tools, which say why, and nothing else; put in
-/// order, it is used without a new start.
+/// order, it is used without a new start. C54: what is warned of is on standard error.
 #[test]
 fn a_damaged_database_costs_only_its_tools() {
     let data = tempfile::tempdir().unwrap();
