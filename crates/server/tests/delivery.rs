@@ -17,7 +17,7 @@ use tokio::io::{
 };
 
 /// How much a tool says that says more than any answer may have.
-const PIECES: usize = 300;
+const PIECES: usize = 100;
 const PIECE: usize = 64 * 1024;
 
 struct Client {
@@ -94,11 +94,14 @@ fn service() -> LocalService {
             }
             ctx.stream("the end").await;
         })
-        .tool(Tool::new("soon"), async |Soon { turns }: Soon, _: Context| {
-            for _ in 0..turns {
-                tokio::task::yield_now().await;
-            }
-        })
+        .tool(
+            Tool::new("soon"),
+            async |Soon { turns }: Soon, _: Context| {
+                for _ in 0..turns {
+                    tokio::task::yield_now().await;
+                }
+            },
+        )
         .build()
         .unwrap()
 }
@@ -211,5 +214,8 @@ async fn a_cancellation_may_meet_the_answer() {
             assert_eq!(first["id"], "next");
         }
     }
-    assert!(answered > 0 && silent > 0, "{answered} answered, {silent} silent");
+    assert!(
+        answered > 0 && silent > 0,
+        "{answered} answered, {silent} silent"
+    );
 }
