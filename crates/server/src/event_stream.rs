@@ -36,6 +36,9 @@ impl Default for Replay {
 /// How many times what it keeps a stream may hold of what must arrive, before it is given up.
 const PATIENCE: usize = 16;
 
+/// How long a client may not read before what streams to it goes on without it.
+const STALL: Duration = Duration::from_secs(30);
+
 /// One stream. Messages are numbered from 1; 0 is the place before the first.
 #[derive(Debug)]
 pub(crate) struct EventStream {
@@ -54,6 +57,8 @@ struct State {
     /// Counts readers, so that a new one replaces the old.
     reader: u64,
     connected: bool,
+    /// The client did not read for so long that it is no longer waited for.
+    stalled: bool,
     /// The call's last word was a question: its answer needs the client's attention.
     asking: bool,
     /// Set when nothing more will come.
@@ -98,6 +103,27 @@ impl EventStream {
     /// Adds a message that must arrive.
     pub(crate) fn push(&self, message: Bytes) {
         self.add(message, false);
+    }
+
+    /// Waits until the client has read most of what was added, so that nothing more has to be
+    /// dropped: whoever streams to it is as fast as it reads (C57). A client that is gone is not
+    /// waited for, nor one that does not read for long.
+    pub(crate) async fn room(&self) {
+        let read = async {
+            loop {
+                let changed = self.changed.notified();
+                tokio::pin!(changed);
+                changed.as_mut().enable();
+                if self.has_room() {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        if tokio::time::timeout(STALL, read).await.is_err() {
+            tracing::warn!("a client does not read its stream; it may miss what it is told");
+            self.lock().stalled = true;
+        }
     }
 
     /// Adds a message that can be done without, unless it waits already: to be told twice that a
@@ -176,6 +202,20 @@ impl EventStream {
             .ended
             .as_ref()
             .is_some_and(|ended| ended.at.elapsed() >= self.replay.time)
+    }
+
+    fn has_room(&self) -> bool {
+        let state = self.lock();
+        // Before the first reader comes, the response is about to begin.
+        let gone = state.reader > 0 && !state.connected;
+        if gone || state.stalled || state.ended.is_some() {
+            return true;
+        }
+        let unread = state.kept.iter().filter(|kept| kept.number > state.taken);
+        let (messages, bytes) = unread.fold((0, 0), |(messages, bytes), kept| {
+            (messages + 1, bytes + kept.message.len())
+        });
+        2 * messages < self.replay.messages && 2 * bytes < self.replay.bytes
     }
 
     fn peek(&self) -> Option<Beginning> {
@@ -309,6 +349,9 @@ impl Reader {
             let (number, message) = (kept.number, kept.message.clone());
             self.after = number;
             state.taken = state.taken.max(number);
+            state.stalled = false;
+            drop(state);
+            self.stream.changed.notify_waiters();
             return Some(Read::Message(number, message));
         }
         state.ended.is_some().then_some(Read::End)
@@ -321,5 +364,65 @@ impl Drop for Reader {
         if state.reader == self.turn {
             state.connected = false;
         }
+        drop(state);
+        self.stream.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn small() -> Arc<EventStream> {
+        EventStream::new(Replay {
+            messages: 8,
+            bytes: 1000,
+            time: Duration::from_secs(1),
+        })
+    }
+
+    fn fill(stream: &EventStream) {
+        for number in 0..4 {
+            stream.offer(Bytes::from(format!("message {number}")));
+        }
+    }
+
+    /// C57: whoever streams waits for a client that reads slowly, and nothing is lost on it.
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_client_is_waited_for() {
+        let stream = small();
+        fill(&stream);
+        assert!(stream.room().now_or_never().is_none(), "about to be read");
+        let mut reader = stream.read(None);
+        assert!(stream.room().now_or_never().is_none());
+        for number in 1..=4 {
+            assert!(matches!(reader.next(None).await, Read::Message(n, _) if n == number));
+        }
+        assert!(stream.room().now_or_never().is_some());
+        stream.offer(Bytes::from(vec![b'x'; 500]));
+        assert!(stream.room().now_or_never().is_none(), "bytes count, too");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_gone_or_stalled_is_not_waited_for() {
+        let stream = small();
+        let reader = stream.read(None);
+        fill(&stream);
+        let ((), ()) = tokio::join!(async { drop(reader) }, stream.room());
+
+        let mut reader = stream.read(None);
+        assert!(stream.room().now_or_never().is_none());
+        let began = Instant::now();
+        stream.room().await;
+        assert_eq!(began.elapsed(), STALL);
+        assert!(stream.room().now_or_never().is_some(), "once is enough");
+        // Who reads again is waited for again.
+        reader.next(None).await;
+        fill(&stream);
+        assert!(stream.room().now_or_never().is_none());
+        stream.end(None);
+        assert!(stream.room().now_or_never().is_some());
     }
 }

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use crate::process::{DATA_DIR, Ended, Plexus, plexus};
 
@@ -178,7 +177,7 @@ fn commands_say_what_is_wrong_with_the_database() {
 #[test]
 fn a_full_disk_takes_nothing_away() {
     let data = tempfile::tempdir().unwrap();
-    let mut plexus = Plexus::spawn(&mut on_a_small_disk(&data));
+    let mut plexus = Plexus::spawn(&mut on_a_small_disk(data.path()));
     plexus.initialize("2025-11-25");
     let context = "x".repeat(20_000);
     let mut written = 0;
@@ -209,16 +208,40 @@ fn a_full_disk_takes_nothing_away() {
     clippy::disallowed_methods,
     reason = "the limit has to be there before the program is"
 )]
-fn on_a_small_disk(data: &TempDir) -> std::process::Command {
+fn on_a_small_disk(data: &Path) -> std::process::Command {
     let mut command = std::process::Command::new("sh");
     let script = "trap '' XFSZ; ulimit -f 2048; exec \"$0\" serve --stdio";
     command
         .args(["-c", script, env!("CARGO_BIN_EXE_plexus")])
-        .env(DATA_DIR, data.path())
+        .env(DATA_DIR, data)
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());
     command
+}
+
+/// Bad input: two servers write to one list at once, and neither loses anything.
+#[test]
+fn two_processes_write_at_once() {
+    const EACH: usize = 40;
+    let data = tempfile::tempdir().unwrap();
+    let mut servers = [served(data.path()), served(data.path())];
+    let params = json!({ "name": "create_task", "arguments": { "description": "x" } });
+    for id in 0..EACH {
+        let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+        for server in &mut servers {
+            server.send(&call.to_string());
+        }
+    }
+    for server in &servers {
+        for _ in 0..EACH {
+            let answer = server.receive();
+            assert_eq!(answer["result"]["isError"], false, "{answer}");
+        }
+    }
+    let list = printed(data.path(), &["task", "list", "--limit", "1000", "--json"]);
+    let list: Vec<Value> = serde_json::from_str(&list).unwrap();
+    assert_eq!(list.len(), 2 * EACH);
 }
 
 /// C46: whoever watches a resource hears of it when another process changes it.

@@ -343,11 +343,18 @@ async fn run(
     stream: Arc<EventStream>,
     messages: Arc<EventStream>,
 ) {
+    let streaming = Arc::ptr_eq(&stream, &messages);
     loop {
         match exchange.next_unless(&ticket.cancel).await {
             Some(Output::Notification(message)) => {
                 stream.set_asking(false);
                 messages.offer(message);
+                if streaming {
+                    tokio::select! {
+                        () = messages.room() => {}
+                        () = ticket.cancel.cancelled() => {}
+                    }
+                }
             }
             Some(Output::Question(message)) => {
                 stream.set_asking(true);
