@@ -32,6 +32,17 @@ pub(crate) enum RpcFailure {
     Link(#[from] LinkError),
 }
 
+impl RpcFailure {
+    /// No answer came within `patience`.
+    pub(crate) fn late(method: &str, patience: Duration) -> Self {
+        let text = format!(
+            "{method} was not answered within {} s",
+            patience.as_secs_f32()
+        );
+        LinkError::Broken(text).into()
+    }
+}
+
 /// Something the server says during a request.
 #[derive(Debug)]
 pub(crate) enum Update {
@@ -319,6 +330,11 @@ impl Rpc {
     /// Ends the connection without waiting for it.
     pub(crate) fn stop(&self) {
         self.stop.cancel();
+    }
+
+    /// Whether the connection has ended, or is ending.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stop.is_cancelled() || self.ending.ended.is_cancelled() || self.commands.is_closed()
     }
 
     /// Tells when the connection ends.

@@ -28,6 +28,7 @@ pub(crate) fn stdio(server: &StdioServer) -> Definition {
     let program = Program::new(StdioServer::command()).args(server.arguments().iter().cloned());
     let mut definition = Definition::new(Target::Stdio(program));
     definition.timeouts.probe = Duration::from_secs(10);
+    definition.timeouts.linger = Duration::ZERO;
     definition
 }
 
@@ -36,7 +37,9 @@ pub(crate) fn target(url: &str) -> HttpTarget {
 }
 
 pub(crate) fn http(server: &HttpServer) -> Definition {
-    Definition::new(Target::Http(target(&server.url())))
+    let mut definition = Definition::new(Target::Http(target(&server.url())));
+    definition.timeouts.linger = Duration::ZERO;
+    definition
 }
 
 pub(crate) async fn connected(definition: Definition) -> Upstream {
