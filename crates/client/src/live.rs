@@ -7,7 +7,6 @@ mod pool;
 mod session;
 mod stateless;
 mod subscribed;
-mod turns;
 mod visit;
 
 use std::sync::{Arc, Mutex, Weak};
@@ -29,7 +28,7 @@ use crate::definition::{Affinity, Definition, Target};
 use crate::link::LinkError;
 use crate::listing::{Lister, Listing, Oddity, Quarantined};
 use crate::lock::lock;
-use crate::rpc::{Misdeeds, RpcFailure, Traits, Update};
+use crate::rpc::{Caller, Misdeeds, RpcFailure, Traits, Update};
 use crate::server_facts::ServerFacts;
 use crate::stamp;
 use crate::watched::Watched;
@@ -149,14 +148,6 @@ impl Live {
     }
 
     async fn call_in(&self, session: &Session, call: &Call) -> Result<Raw, CallFailure> {
-        // Where a question does not say which call it belongs to, all calls that it may belong to
-        // must be of one caller.
-        let _turn = if session.mixes_questions && is_interactive(call) {
-            let turn = session.turns.take(Arc::as_ptr(call.peer()).addr());
-            Some(self.in_time(&call.method, turn).await?)
-        } else {
-            None
-        };
         match session.revision.era() {
             Era::Handshake => handshake::call(self, session, call).await,
             Era::Stateless => stateless::call(self, session, call).await,
@@ -437,6 +428,11 @@ fn far_away() -> Instant {
 /// Whether questions come with the call they belong to.
 fn names_calls(definition: &Definition, quirks: &[Quirk]) -> bool {
     matches!(definition.target, Target::Http(_)) && !quirks.contains(&Quirk::SseOnly)
+}
+
+/// What tells a caller apart from others.
+fn caller(call: &Call) -> Caller {
+    Arc::as_ptr(call.peer()).addr()
 }
 
 /// Whether the caller can be asked anything during this call.

@@ -1,6 +1,7 @@
 //! Requests and their answers: our ids, who waits for what, who is told what.
 
 mod driver;
+mod turns;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -17,6 +18,7 @@ use tokio_util::task::TaskTracker;
 use crate::link::{Incoming, Link, LinkError, Number, QUEUE};
 use crate::lock::lock;
 use driver::Driver;
+pub(crate) use turns::{Caller, Turn, Turns};
 
 /// How long a server may take to take a notification that we wait for.
 const TAKEN: Duration = Duration::from_secs(10);
@@ -55,7 +57,7 @@ pub(crate) enum Update {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Traits {
     /// Whose call it is; `None` for a request of our own.
-    pub(crate) caller: Option<usize>,
+    pub(crate) caller: Option<Caller>,
     /// The server may ask something during it.
     pub(crate) may_be_asked: bool,
     /// And its caller can answer.
@@ -66,7 +68,7 @@ pub(crate) struct Traits {
 
 impl Traits {
     /// Those of a call of `caller`, who can be asked something during it or not.
-    pub(crate) fn call(caller: usize, method: &str, interactive: bool) -> Self {
+    pub(crate) fn call(caller: Caller, method: &str, interactive: bool) -> Self {
         let may_be_asked = method::may_ask(method);
         Self {
             caller: Some(caller),
@@ -105,6 +107,7 @@ pub(crate) struct Rpc {
     abandoned: Arc<Abandoned>,
     misdeeds: Arc<Mutex<Misdeeds>>,
     stateless: Arc<AtomicBool>,
+    pub(crate) turns: Arc<Turns>,
     stop: CancellationToken,
     ending: Ending,
 }
@@ -213,6 +216,7 @@ impl Rpc {
             abandoned: Arc::default(),
             misdeeds: Arc::default(),
             stateless: Arc::default(),
+            turns: Arc::default(),
             stop: CancellationToken::new(),
             ending: Ending::default(),
         };
@@ -226,6 +230,7 @@ impl Rpc {
             abandoned: Arc::clone(&rpc.abandoned),
             misdeeds: Arc::clone(&rpc.misdeeds),
             stateless: Arc::clone(&rpc.stateless),
+            turns: Arc::clone(&rpc.turns),
             stop: rpc.stop.clone(),
             ending: rpc.ending.clone(),
         };

@@ -1,7 +1,6 @@
 //! Calls of a legacy server.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, VecDeque};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -13,8 +12,8 @@ use plexus_wire::{Id, Notification, Object, Raw, Request, RpcError};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{CallFailure, Live, Session, ask, is_interactive, late, visit};
-use crate::rpc::{InFlight, Next, RpcFailure, Traits, Update};
+use super::{CallFailure, Live, Session, ask, caller, is_interactive, late, visit};
+use crate::rpc::{InFlight, Next, RpcFailure, Traits, Turn, Update};
 use crate::stamp;
 
 /// The most questions that one call may have open.
@@ -62,11 +61,17 @@ async fn attempt(
     call: &Call,
     end: Instant,
 ) -> Result<Raw, CallFailure> {
+    let caller = caller(call);
+    let turn = if session.mixes_questions && method::may_ask(&call.method) {
+        let turn = session.rpc.turns.take(caller, &call.peer().principal);
+        Some(live.in_time(&call.method, turn).await?)
+    } else {
+        None
+    };
     let number = session.rpc.reserve();
     // Progress keeps the clock from running out, so it is asked for wherever it helps.
     let wants_progress = call.events.wants_progress() || &*call.method == method::TOOLS_CALL;
     let params = stamp::handshake(Some(&call.params), wants_progress.then_some(number));
-    let caller = Arc::as_ptr(call.peer()).addr();
     let traits = Traits::call(caller, &call.method, is_interactive(call));
     let rpc = &session.rpc;
     let request = rpc.request_as(number, &call.method, params, HeaderMap::new(), traits);
@@ -78,6 +83,8 @@ async fn attempt(
         in_flight,
         answering: FuturesUnordered::new(),
         open: HashMap::new(),
+        answers: VecDeque::new(),
+        turn,
         lacking: None,
     }
     .finish(end)
@@ -96,6 +103,10 @@ struct Following<'a> {
     answering: FuturesUnordered<Answering>,
     /// Open questions; dropping an entry withdraws its question from the caller.
     open: HashMap<Id, oneshot::Sender<()>>,
+    /// Answers that wait for the call's turn.
+    answers: VecDeque<(Id, Result<Raw, RpcError>)>,
+    /// Set where questions do not say which call they belong to.
+    turn: Option<Turn>,
     /// What the caller cannot be asked and was to be.
     lacking: Option<ClientCapability>,
 }
@@ -115,12 +126,19 @@ impl Following<'_> {
                     Next::Update(Update::Notification(notification)) => self.notified(notification).await,
                     Next::Update(Update::Request(request)) => self.asked(request).await,
                 },
-                Some(answered) = self.answering.next() => self.answered(answered).await,
+                Some(answered) = self.answering.next() => self.answered(answered),
+                () = go_on(&mut self.turn), if self.may_go_on() => self.give_answers().await,
                 () = tokio::time::sleep_until(deadline) => {
                     return Err(late(&self.call.method).into());
                 }
             }
         }
+    }
+
+    /// Whether the call has what it waited for, or its question was withdrawn.
+    fn may_go_on(&self) -> bool {
+        let waits = self.turn.as_ref().is_some_and(Turn::is_waiting);
+        !self.answers.is_empty() || (waits && self.open.is_empty())
     }
 
     /// What the caller is told. A call that failed for want of something that the caller cannot do is
@@ -169,6 +187,10 @@ impl Following<'_> {
             rpc.respond(request.id, Ok(roots)).await;
             return;
         }
+        // The caller may take its time, and the call may not even be looked after meanwhile.
+        if let Some(turn) = &mut self.turn {
+            turn.wait();
+        }
         let (withdraw, withdrawn) = oneshot::channel();
         self.open.insert(request.id.clone(), withdraw);
         let events = self.call.events.clone();
@@ -181,8 +203,15 @@ impl Following<'_> {
         }));
     }
 
-    /// Gives the server its answer. A question that was withdrawn needs none.
-    async fn answered(
+    /// Gives the server its answers, now that it is clear whose further questions are.
+    async fn give_answers(&mut self) {
+        while let Some((id, outcome)) = self.answers.pop_front() {
+            self.session.rpc.respond(id, outcome).await;
+        }
+    }
+
+    /// Takes note of an answer. A question that was withdrawn needs none.
+    fn answered(
         &mut self,
         answered: Option<(Id, Result<Raw, AskError>, plexus_service::Question)>,
     ) {
@@ -198,7 +227,14 @@ impl Following<'_> {
         let features = self.session.revision.features();
         let outcome: Result<Raw, RpcError> =
             ask::answer(&question, answered, self.call.peer(), features);
-        self.session.rpc.respond(id, outcome).await;
+        self.answers.push_back((id, outcome));
+    }
+}
+
+/// Waits until the call may ask, where that has to be waited for.
+async fn go_on(turn: &mut Option<Turn>) {
+    if let Some(turn) = turn {
+        turn.go_on().await;
     }
 }
 

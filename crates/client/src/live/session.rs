@@ -10,7 +10,6 @@ use plexus_service::{Call, Question};
 use plexus_wire::{Object, Raw};
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 
-use super::turns::Turns;
 use crate::lock::lock;
 use crate::rpc::{Rpc, Traits};
 use crate::stamp;
@@ -25,7 +24,6 @@ pub(crate) struct Session {
     pub(super) revision: Revision,
     /// Questions come on a channel that does not say which call they belong to.
     pub(super) mixes_questions: bool,
-    pub(super) turns: Turns,
     /// From which level on the server was told to log.
     level: AsyncMutex<Option<LogLevel>>,
     /// The roots of its callers, if they were asked ahead of need.
@@ -42,7 +40,6 @@ impl Session {
             rpc,
             revision,
             mixes_questions: revision.era() == Era::Handshake && !names_calls,
-            turns: Turns::default(),
             level: AsyncMutex::default(),
             roots: Mutex::default(),
             priming: AsyncMutex::default(),

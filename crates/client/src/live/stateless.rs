@@ -1,6 +1,5 @@
 //! Calls of a stateless server.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -9,7 +8,7 @@ use plexus_service::{Call, Section};
 use plexus_wire::{Object, Raw};
 use tokio::time::Instant;
 
-use super::{CallFailure, Live, Session, ask, late};
+use super::{CallFailure, Live, Session, ask, caller, late};
 use crate::rpc::{Next, RpcFailure, Traits, Update};
 use crate::stamp::{self, StatelessMeta};
 
@@ -109,7 +108,7 @@ async fn round(
         &call.method,
         Some(sent),
         headers,
-        Traits::call(Arc::as_ptr(call.peer()).addr(), &call.method, false),
+        Traits::call(caller(call), &call.method, false),
     );
     let mut in_flight = match live.in_time(&call.method, request).await? {
         Ok(in_flight) => in_flight,
