@@ -141,7 +141,10 @@ impl Live {
             Err(CallFailure::SessionLost) if !Arc::ptr_eq(&session, &self.own) => {
                 session.rpc.stop();
                 let renewed = self.session_for(call.peer()).await?;
-                self.call_in(&renewed, call).await
+                match self.call_in(&renewed, call).await {
+                    Err(CallFailure::SessionLost) => Err(forgetful().into()),
+                    outcome => outcome,
+                }
             }
             outcome => outcome,
         }
@@ -441,6 +444,11 @@ fn is_interactive(call: &Call) -> bool {
     let askable =
         capabilities.roots || capabilities.sampling.is_some() || capabilities.elicitation.is_some();
     askable && method::may_ask(&call.method)
+}
+
+/// What a server is whose new session is lost at once.
+pub(crate) fn forgetful() -> Fault {
+    Fault::Internal("the server forgets what it agreed on".to_owned())
 }
 
 fn late(method: &str) -> Fault {

@@ -16,7 +16,7 @@ use crate::connect::{self, ConnectError, Connected, Quirk};
 use crate::definition::Definition;
 use crate::link::LinkError;
 use crate::listing::{Oddity, Quarantined};
-use crate::live::{CallFailure, Live};
+use crate::live::{CallFailure, Live, forgetful};
 use crate::lock::lock;
 use crate::rpc::{Ending, Misdeeds};
 use crate::server_facts::ServerFacts;
@@ -216,7 +216,11 @@ impl Upstream {
         greeted
     }
 
-    async fn try_call(&self, live: &Arc<Live>, call: &Call) -> Result<Result<Raw, SessionLost>, Fault> {
+    async fn try_call(
+        &self,
+        live: &Arc<Live>,
+        call: &Call,
+    ) -> Result<Result<Raw, SessionLost>, Fault> {
         match live.call(call).await {
             Ok(result) => {
                 self.admitted();
@@ -351,9 +355,7 @@ impl Service for Upstream {
             let renewed = upstream.renew(&live).await;
             renewed.map_err(|error| Fault::Internal(error.to_string()))?;
             let again = upstream.try_call(&upstream.live().await?, &call).await?;
-            again.map_err(|SessionLost| {
-                Fault::Internal("the server forgets what it agreed on".to_owned())
-            })
+            again.map_err(|SessionLost| forgetful())
         })
     }
 

@@ -109,7 +109,9 @@ impl Watched {
                 .is_some_and(|since| since + linger <= now)
         };
         resources.retain(|_, resource| !is_over(resource));
-        let next = resources.values().filter_map(|resource| resource.idle_since);
+        let next = resources
+            .values()
+            .filter_map(|resource| resource.idle_since);
         let next = next.min().map(|since| since + linger);
         let mut wanted: Vec<_> = resources.keys().cloned().collect();
         wanted.sort_unstable();
@@ -134,10 +136,7 @@ impl Watched {
         });
         resource.watchers += 1;
         resource.idle_since = None;
-        (
-            resource.versions.subscribe(),
-            resource.standing.subscribe(),
-        )
+        (resource.versions.subscribe(), resource.standing.subscribe())
     }
 }
 

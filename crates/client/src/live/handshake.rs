@@ -22,11 +22,7 @@ const MAX_QUESTIONS: usize = 32;
 const MAX_ROUNDS: usize = 10;
 
 /// Carries out a call. Dropping the future cancels it at the server.
-pub(super) async fn call(
-    live: &Live,
-    session: &Session,
-    call: &Call,
-) -> Result<Raw, CallFailure> {
+pub(super) async fn call(live: &Live, session: &Session, call: &Call) -> Result<Raw, CallFailure> {
     let end = Instant::now() + live.definition.timeouts.call_total;
     if live.definition.prime_roots {
         live.in_time(&call.method, session.prime(call)).await?;
@@ -207,6 +203,9 @@ impl Following<'_> {
     async fn give_answers(&mut self) {
         while let Some((id, outcome)) = self.answers.pop_front() {
             self.session.rpc.respond(id, outcome).await;
+        }
+        if let Some(turn) = self.turn.as_mut().filter(|_| !self.open.is_empty()) {
+            turn.wait();
         }
     }
 

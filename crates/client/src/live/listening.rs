@@ -197,7 +197,10 @@ impl Live {
     fn filter(&self, uris: &[Arc<str>]) -> SubscriptionFilter {
         let capabilities = &self.facts.capabilities;
         SubscriptionFilter {
-            tools_list_changed: capabilities.tools.as_ref().is_some_and(|list| list.list_changed),
+            tools_list_changed: capabilities
+                .tools
+                .as_ref()
+                .is_some_and(|list| list.list_changed),
             prompts_list_changed: capabilities
                 .prompts
                 .as_ref()

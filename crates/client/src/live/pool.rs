@@ -116,7 +116,8 @@ fn evict(
         .filter(|(sharers, place)| may_go(sharers) && place.is_idle());
     let oldest = idle.min_by_key(|(_, place)| *lock(&place.used));
     let oldest = oldest.map(|(sharers, _)| sharers.clone());
-    let busy = || Fault::Busy("too many clients use the server at once; try again later".to_owned());
+    let busy =
+        || Fault::Busy("too many clients use the server at once; try again later".to_owned());
     places.remove(&oldest.ok_or_else(busy)?);
     Ok(())
 }
@@ -132,15 +133,27 @@ mod tests {
         let raw = Raw::parse(capabilities.into(), &plexus_wire::Limits::default()).unwrap();
         let capabilities = ClientCapabilities::from_raw(&raw).unwrap();
         let principal = Principal::new(principal);
-        Sharers::of(&Peer::new(Revision::V2026_07_28, capabilities, None, principal)).0
+        Sharers::of(&Peer::new(
+            Revision::V2026_07_28,
+            capabilities,
+            None,
+            principal,
+        ))
+        .0
     }
 
     /// TRANSLATION §4: what means the same is the same, and principals never share.
     #[test]
     fn callers_share_if_they_are_of_one_principal_and_can_do_the_same() {
         let one = sharers("a", r#"{"elicitation":{},"roots":{"listChanged":true}}"#);
-        assert_eq!(one, sharers("a", r#"{"roots":{},"elicitation":{"form":{}}}"#));
-        assert_ne!(one, sharers("b", r#"{"roots":{},"elicitation":{"form":{}}}"#));
+        assert_eq!(
+            one,
+            sharers("a", r#"{"roots":{},"elicitation":{"form":{}}}"#)
+        );
+        assert_ne!(
+            one,
+            sharers("b", r#"{"roots":{},"elicitation":{"form":{}}}"#)
+        );
         assert_ne!(one, sharers("a", r#"{"roots":{}}"#));
     }
 
@@ -161,7 +174,8 @@ mod tests {
         for profile in &profiles[1..] {
             pool.place(&sharers("a", profile)).unwrap();
         }
-        pool.place(&sharers("a", r#"{"roots":{},"elicitation":{}}"#)).unwrap();
+        pool.place(&sharers("a", r#"{"roots":{},"elicitation":{}}"#))
+            .unwrap();
         let again = pool.place(&sharers("a", profiles[0])).unwrap();
         assert!(!Arc::ptr_eq(&first, &again), "the first had to go");
     }

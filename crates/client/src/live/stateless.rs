@@ -19,11 +19,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Carries out a call, with as many rounds as the server's questions take. Dropping the future
 /// cancels it at the server.
-pub(super) async fn call(
-    live: &Live,
-    session: &Session,
-    call: &Call,
-) -> Result<Raw, CallFailure> {
+pub(super) async fn call(live: &Live, session: &Session, call: &Call) -> Result<Raw, CallFailure> {
     let end = Instant::now() + live.definition.timeouts.call_total;
     let mut params = call.params.clone();
     let mut relisted = false;

@@ -61,7 +61,10 @@ fn declined(call: &Call) -> Result<Option<Raw>, Fault> {
 
 /// The elicitations of a `-32042` that are to be put to the user.
 fn pages(error: &RpcError) -> Vec<Raw> {
-    let data = error.data.as_ref().and_then(|data| Object::parse(data).ok());
+    let data = error
+        .data
+        .as_ref()
+        .and_then(|data| Object::parse(data).ok());
     let elicitations = data.and_then(|data| data.get("elicitations")?.decode::<Vec<Raw>>().ok());
     let with_mode = |page: &Raw| {
         let mut object = Object::parse(page).ok()?;

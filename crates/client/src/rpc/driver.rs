@@ -215,9 +215,8 @@ impl Driver {
     fn askable(&self) -> Option<Number> {
         match self.turns.asked() {
             Meant::Caller(caller) => {
-                return self.only_caller(|traits| {
-                    traits.may_be_asked && traits.caller == Some(caller)
-                });
+                return self
+                    .only_caller(|traits| traits.may_be_asked && traits.caller == Some(caller));
             }
             Meant::Unclear => return None,
             Meant::Nobody => {}

@@ -231,7 +231,10 @@ mod tests {
         assert!(taken(&turns, 3, &stranger).is_none());
         let other = taken(&turns, 2, &us()).unwrap();
         assert_eq!(turns.asked(), Meant::Caller(2));
-        assert!(first.go_on().now_or_never().is_none(), "it would be unclear");
+        assert!(
+            first.go_on().now_or_never().is_none(),
+            "it would be unclear"
+        );
         drop(other);
         first.go_on().now_or_never().unwrap();
         assert_eq!(turns.asked(), Meant::Caller(1));

@@ -29,6 +29,8 @@ mod quarantine;
 #[cfg(test)]
 mod relaying;
 #[cfg(test)]
+mod sessions;
+#[cfg(test)]
 mod sse;
 #[cfg(test)]
 mod status;
@@ -36,5 +38,7 @@ mod status;
 mod support;
 #[cfg(test)]
 mod timing;
+#[cfg(test)]
+mod visiting;
 #[cfg(test)]
 mod watching;

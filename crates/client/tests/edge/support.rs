@@ -118,6 +118,8 @@ pub(crate) struct Caller {
     pub(crate) capabilities: Value,
     pub(crate) progress: bool,
     pub(crate) log_level: Option<LogLevel>,
+    /// Nobody in particular, unless it is said.
+    pub(crate) principal: Option<String>,
 }
 
 impl Caller {
@@ -134,7 +136,11 @@ impl Caller {
         } else {
             ClientCapabilities::from_raw(&raw(&self.capabilities)).unwrap()
         };
-        let peer = Peer::new(STATELESS, capabilities, None, Principal::anonymous());
+        let principal = match &self.principal {
+            Some(principal) => Principal::new(principal.as_str()),
+            None => Principal::anonymous(),
+        };
+        let peer = Peer::new(STATELESS, capabilities, None, principal);
         Arc::new(peer)
     }
 

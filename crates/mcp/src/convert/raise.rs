@@ -94,13 +94,17 @@ mod tests {
     /// TRANSLATION §5.4.3
     #[test]
     fn questions_lose_what_belongs_to_their_hop_and_nothing_else() {
-        let asked = raw(&json!({"message": "?", "mode": "url", "url": "https://a", "x": 1,
-            "elicitationId": "e1", "task": {"ttl": 1}, "_meta": {"progressToken": 2}}));
+        let asked = raw(
+            &json!({"message": "?", "mode": "url", "url": "https://a", "x": 1,
+            "elicitationId": "e1", "task": {"ttl": 1}, "_meta": {"progressToken": 2}}),
+        );
         let raised = json!({"message": "?", "mode": "url", "url": "https://a", "x": 1});
         assert_eq!(value(&raised_elicitation(&asked)), raised);
 
-        let asked = raw(&json!({"messages": [], "maxTokens": 9, "task": {}, "_meta": {},
-            "tools": [{"name": "a", "inputSchema": {}, "execution": {"taskSupport": "optional"}}]}));
+        let asked = raw(
+            &json!({"messages": [], "maxTokens": 9, "task": {}, "_meta": {},
+            "tools": [{"name": "a", "inputSchema": {}, "execution": {"taskSupport": "optional"}}]}),
+        );
         let raised = json!({"messages": [], "maxTokens": 9,
             "tools": [{"name": "a", "inputSchema": {}}]});
         assert_eq!(value(&raised_sampling(&asked)), raised);
@@ -110,14 +114,17 @@ mod tests {
     #[test]
     fn answers_of_several_blocks_become_one_where_there_can_be_one_only() {
         let old = Revision::V2025_06_18.features();
-        let of = |content: Value| raw(&json!({"role": "assistant", "model": "m", "content": content}));
+        let of =
+            |content: Value| raw(&json!({"role": "assistant", "model": "m", "content": content}));
         let text = |text: &str| json!({"type": "text", "text": text});
-        let content = |result: &Raw| value(&sampling_result(result, old).unwrap())["content"].clone();
+        let content =
+            |result: &Raw| value(&sampling_result(result, old).unwrap())["content"].clone();
 
         assert_eq!(content(&of(text("a"))), text("a"));
         assert_eq!(content(&of(json!([text("a")]))), text("a"));
         assert_eq!(content(&of(json!([text("a"), text("b")]))), text("ab"));
-        let mixed = of(json!([text("a"), {"type": "tool_use", "id": "1", "name": "n", "input": {}}]));
+        let mixed =
+            of(json!([text("a"), {"type": "tool_use", "id": "1", "name": "n", "input": {}}]));
         sampling_result(&mixed, old).unwrap_err();
         let newest = Revision::V2025_11_25.features();
         assert_eq!(sampling_result(&mixed, newest).unwrap(), mixed);
