@@ -149,7 +149,7 @@ impl Following<'_> {
             (Err(RpcFailure::Error(_)), Some(lacking)) => {
                 Err(Fault::MissingCapability(lacking).into())
             }
-            (answer, _) => Ok(answer?),
+            (answer, _) => Ok(stamp::of_no_legacy_hop(answer?)),
         }
     }
 

@@ -196,7 +196,10 @@ impl Driver {
                 params.progress_token.as_i64()
             }
             // Nothing says whose message it is: it is told to nobody while it might be another's.
-            method::LOG => self.only_caller(|traits| traits.caller.is_some()),
+            method::LOG => match self.turns.meant() {
+                Meant::Caller(caller) => self.only_caller(|traits| traits.caller == Some(caller)),
+                _ => self.only_caller(|traits| traits.caller.is_some()),
+            },
             // What a subscription says names it (SUB26-06).
             _ => {
                 let params = Object::parse(params?).ok()?;

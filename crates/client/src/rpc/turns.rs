@@ -59,6 +59,14 @@ impl State {
         !self.one_at_a_time || !(others_run || others_wait)
     }
 
+    fn meant(&self) -> Meant {
+        match self.may_ask().as_slice() {
+            [] => Meant::Nobody,
+            [caller] => Meant::Caller(*caller),
+            [_, _, ..] => Meant::Unclear,
+        }
+    }
+
     /// Those whose question it would be if one came now.
     fn may_ask(&self) -> Vec<Caller> {
         let waiting = self.waiting.iter().filter(|waiting| waiting.may_ask_more());
@@ -108,11 +116,12 @@ impl Turns {
     pub(super) fn asked(&self) -> Meant {
         let mut state = lock(&self.state);
         state.one_at_a_time = true;
-        match state.may_ask().as_slice() {
-            [] => Meant::Nobody,
-            [caller] => Meant::Caller(*caller),
-            [_, _, ..] => Meant::Unclear,
-        }
+        state.meant()
+    }
+
+    /// Who something may be for that names no call.
+    pub(super) fn meant(&self) -> Meant {
+        lock(&self.state).meant()
     }
 }
 
