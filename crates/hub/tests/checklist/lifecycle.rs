@@ -20,7 +20,7 @@ async fn returning(result: &Value) -> StdioServer {
     StdioServer::new(script.on("tools/call", [Step::Result(result.clone())])).await
 }
 
-/// S004-K084: connected, listed, called, read from, and gone.
+/// S004-K084, S004-63: connected, listed, called, read from, and gone.
 #[tokio::test]
 async fn a_server_from_beginning_to_end() {
     let found = json!({"content": [text("found 3 items")]});
