@@ -201,6 +201,7 @@ async fn once_means_once() {
     }
 }
 
+/// S001-D11.
 #[tokio::test]
 async fn always_lasts_until_the_tool_changes() {
     let gateway = Gateway::new(buy(), asking()).await;

@@ -11,6 +11,8 @@ mod cancelling;
 #[cfg(test)]
 mod changes;
 #[cfg(test)]
+mod checklist;
+#[cfg(test)]
 mod correlation;
 #[cfg(test)]
 mod fixture;
@@ -38,6 +40,8 @@ mod status;
 mod support;
 #[cfg(test)]
 mod timing;
+#[cfg(test)]
+mod traps;
 #[cfg(test)]
 mod visiting;
 #[cfg(test)]

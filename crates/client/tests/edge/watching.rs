@@ -39,7 +39,7 @@ async fn hears(updates: &mut Updates) {
         .expect("an update");
 }
 
-/// SUBL-03, §3.2 (8): one subscription for all who watch, ended with the last of them.
+/// SUBL-03, S001-D08, §3.2 (8): one subscription for all who watch, ended with the last of them.
 #[tokio::test]
 async fn watchers_of_one_resource_share_one_subscription() {
     let server = StdioServer::new(legacy()).await;

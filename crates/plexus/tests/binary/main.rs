@@ -20,3 +20,5 @@ mod stdio;
 mod task;
 #[cfg(test)]
 mod usage;
+#[cfg(test)]
+mod warnings;
