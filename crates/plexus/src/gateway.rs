@@ -68,6 +68,7 @@ impl Gateway {
         locations.explicit = files.iter().map(absolute).collect();
         let remembered = Remembered::in_directory(data.join("catalogues"));
         let hub = Hub::remembering(Implementation::new("plexus", VERSION), remembered);
+        hub.keep_consents_in(data.join("consents"));
         let loaded = config::load(&locations, &environment);
         let gateway = Self {
             hub,
