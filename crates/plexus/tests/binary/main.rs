@@ -1,5 +1,7 @@
 //! The program itself, as clients and people start it.
 
+#[cfg(all(test, unix))]
+mod gateway;
 #[cfg(test)]
 mod home;
 #[cfg(test)]
@@ -14,9 +16,13 @@ mod memory;
 mod probe;
 #[cfg(test)]
 mod process;
+#[cfg(all(test, unix))]
+mod reload;
 #[cfg(test)]
 mod stdio;
 #[cfg(test)]
 mod task;
+#[cfg(all(test, unix))]
+mod trust;
 #[cfg(test)]
 mod usage;
