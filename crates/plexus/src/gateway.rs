@@ -4,6 +4,7 @@ mod members;
 mod report;
 
 use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -27,6 +28,9 @@ use crate::{VERSION, announce, data};
 /// How long servers of whom nothing is known yet are waited for before the first client is
 /// answered without them.
 const HEAD_START: Duration = Duration::from_millis(700);
+
+/// How long the first clients have for themselves before the files are watched.
+const HEADROOM: Duration = Duration::from_millis(300);
 
 /// The hub of everything that is configured, and what it was made from.
 pub(crate) struct Gateway {
@@ -121,11 +125,17 @@ impl Gateway {
     ///
     /// # Errors
     /// The system cannot watch files.
-    pub(crate) async fn follow_files(&self) -> Result<(), WatchError> {
+    pub(crate) async fn follow_files(&self) -> Result<Infallible, WatchError> {
+        // The first clients come first.
+        tokio::time::sleep(HEADROOM).await;
         let environment = Arc::new(environment);
         let (loaded, mut watcher) = Watcher::start(self.locations.clone(), environment).await?;
         // Something may have changed since they were first read.
         self.refresh(loaded).await;
+        #[expect(
+            clippy::infinite_loop,
+            reason = "whoever polls it decides when it ends"
+        )]
         loop {
             let loaded = watcher.changed().await;
             self.refresh(loaded).await;

@@ -8,6 +8,7 @@ use plexus_hub::{Hub, HubEvent, MemberKind, MemberSpec};
 use plexus_mcp::Revision;
 use plexus_service::{Fault, Implementation, Section, Service};
 use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::servers::{PATIENCE, call, echoing, hub, keys, server, tool_params};
@@ -234,10 +235,9 @@ async fn calls_of_a_member_that_leaves_finish() {
     hub.set_members(vec![server("a", &slow, 1)]).await;
     hub.connect_all().await;
     let old = slow.process().await;
-    let calling = tokio::spawn({
-        let hub = hub.clone();
-        async move { call(&hub, "tools/call", &tool_params("a__work", 1)).await }
-    });
+    let mut calling = JoinSet::new();
+    let same = hub.clone();
+    calling.spawn(async move { call(&same, "tools/call", &tool_params("a__work", 1)).await });
     let request = old.received("tools/call").await;
 
     let changes = hub.set_members(vec![server("a", &quick, 2)]).await;
@@ -248,7 +248,8 @@ async fn calls_of_a_member_that_leaves_finish() {
     assert!(said.contains("\"n\":2"), "{said}");
     old.reply(&request, serde_json::json!({"content": [], "late": true}))
         .await;
-    assert!(calling.await.unwrap().unwrap().contains("late"));
+    let finished = calling.join_next().await.unwrap().unwrap();
+    assert!(finished.unwrap().contains("late"));
     old.ended().await;
     hub.close().await;
     quick.process().await.ended().await;

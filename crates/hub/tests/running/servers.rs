@@ -15,7 +15,7 @@ use plexus_wire::Limits;
 use tokio_util::sync::CancellationToken;
 
 /// Far longer than anything here takes, even on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) fn hub() -> Hub {
     Hub::new(Implementation::new("hub", "1.0.0"))

@@ -1,6 +1,7 @@
 //! The program itself, as clients and people start it.
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod gateway;
 #[cfg(test)]
 mod home;
@@ -16,13 +17,15 @@ mod memory;
 mod probe;
 #[cfg(test)]
 mod process;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod reload;
 #[cfg(test)]
 mod stdio;
 #[cfg(test)]
 mod task;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod trust;
 #[cfg(test)]
 mod usage;
