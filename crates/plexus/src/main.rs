@@ -3,6 +3,7 @@
 mod announce;
 mod bridge;
 mod cli;
+mod control;
 mod data;
 mod gateway;
 mod import;
@@ -14,6 +15,7 @@ mod probe;
 mod serve;
 mod signals;
 mod task;
+mod trust;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         Ok(Command::Probe(arguments)) => probe::run(&arguments),
         Ok(Command::Mcp(arguments)) => mcp::run(&arguments),
         Ok(Command::Import(arguments)) => import::run(&arguments),
+        Ok(Command::Trust(arguments)) => trust::run(&arguments),
         Ok(Command::Task(arguments)) => task::run(arguments),
         Ok(Command::Memory(arguments)) => memory::run(arguments),
         Ok(Command::Completions { shell }) => completions(shell),

@@ -1,5 +1,8 @@
 //! The program itself, as clients and people start it.
 
+#[cfg(unix)]
+#[cfg(test)]
+mod gateway;
 #[cfg(test)]
 mod home;
 #[cfg(test)]
@@ -14,10 +17,16 @@ mod memory;
 mod probe;
 #[cfg(test)]
 mod process;
+#[cfg(unix)]
+#[cfg(test)]
+mod reload;
 #[cfg(test)]
 mod stdio;
 #[cfg(test)]
 mod task;
+#[cfg(unix)]
+#[cfg(test)]
+mod trust;
 #[cfg(test)]
 mod usage;
 #[cfg(test)]
