@@ -10,6 +10,7 @@ use plexus_hub::policy::Policy;
 use plexus_hub::{Hub, MemberKind, MemberSpec, secrets};
 use plexus_service::{Implementation, Service};
 
+use crate::surroundings::environment;
 use crate::{VERSION, announce, named};
 
 /// How long the servers are waited for before the first client is answered without them. Clients
@@ -81,12 +82,4 @@ async fn member(entry: &ServerEntry) -> anyhow::Result<MemberSpec> {
     let filter = entry.tools.clone();
     member.shows_tool = Arc::new(move |tool| filter.admits(tool));
     Ok(member)
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this is where configuration is built, of which the environment is a part"
-)]
-fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok()
 }

@@ -10,12 +10,13 @@ mod logs;
 mod mcp;
 mod memory;
 mod named;
+mod output;
 mod probe;
 mod serve;
 mod signals;
+mod surroundings;
 mod task;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::CommandFactory;
@@ -57,8 +58,6 @@ fn main() -> ExitCode {
 fn completions(shell: Shell) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "plexus", &mut script);
-    match io::stdout().write_all(&script) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    output::print(&String::from_utf8(script)?)?;
+    Ok(ExitCode::SUCCESS)
 }

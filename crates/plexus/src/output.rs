@@ -1,0 +1,46 @@
+//! What commands print: texts for people, JSON for scripts.
+
+use std::io::{self, Write};
+
+use plexus_service::Raw;
+use serde::Serialize;
+
+/// Prints to standard output. Whoever closed the pipe has read enough.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    match output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.flush())
+    {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The value as one line of JSON.
+pub(crate) fn as_json<T: Serialize + ?Sized>(value: &T) -> anyhow::Result<String> {
+    Ok(Raw::encode(value)?.as_str().to_owned() + "\n")
+}
+
+/// The text on one line, without anything that a terminal would obey.
+pub(crate) fn printable(text: &str) -> String {
+    let shown = |character: char| match character {
+        '\n' | '\r' | '\t' => ' ',
+        control if control.is_control() => char::REPLACEMENT_CHARACTER,
+        other => other,
+    };
+    text.chars().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::printable;
+
+    #[test]
+    fn nobody_else_speaks_to_the_terminal() {
+        assert_eq!(
+            printable("a\u{1b}[2J\nb\u{9b}c \u{e9}"),
+            "a\u{fffd}[2J b\u{fffd}c \u{e9}"
+        );
+    }
+}
