@@ -1,5 +1,7 @@
 //! Many servers as one service.
 
+mod inspect;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
@@ -16,6 +18,8 @@ use plexus_wire::{Object, Raw};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+pub use self::inspect::Origin;
 
 use crate::member::{Member, MemberSpec};
 use crate::policy::{Gate, Policy, ToolFacts, ToolIdentity};

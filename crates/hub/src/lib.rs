@@ -18,5 +18,5 @@ pub mod policy;
 mod routes;
 pub mod secrets;
 
-pub use hub::{Hub, MemberStatus, SetMembers};
+pub use hub::{Hub, MemberStatus, Origin, SetMembers};
 pub use member::{MemberKind, MemberSpec};

@@ -71,7 +71,8 @@ fn settings() -> config::Settings {
     loaded.settings
 }
 
-async fn member(entry: &ServerEntry) -> anyhow::Result<MemberSpec> {
+/// A configured server, as a member of a hub.
+pub(crate) async fn member(entry: &ServerEntry) -> anyhow::Result<MemberSpec> {
     let secrets = secrets::fetch(entry).await?;
     let mut definition = entry.definition(&secrets)?;
     definition.capabilities = named::everything()?;

@@ -1,6 +1,7 @@
 //! What commands print: texts for people, JSON for scripts.
 
-use std::io::{self, Write};
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
 
 use plexus_service::Raw;
 use serde::Serialize;
@@ -32,9 +33,42 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
+/// The text with its lines, without anything else that a terminal would obey. Where standard
+/// output is no terminal, it stays as it is.
+pub(crate) fn readable(text: &str) -> Cow<'_, str> {
+    if io::stdout().is_terminal() {
+        Cow::Owned(harmless(text))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// The text with its lines, without anything else that a terminal would obey.
+pub(crate) fn harmless(text: &str) -> String {
+    let shown = |character: char| match character {
+        '\n' | '\t' => character,
+        control if control.is_control() => char::REPLACEMENT_CHARACTER,
+        other => other,
+    };
+    text.replace("\r\n", "\n").chars().map(shown).collect()
+}
+
+/// What was asked for is not what can be asked for: wrong usage, though it took a server's answer
+/// to find out.
+#[derive(Debug)]
+pub(crate) struct Misuse(pub(crate) String);
+
+impl std::fmt::Display for Misuse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Misuse {}
+
 #[cfg(test)]
 mod tests {
-    use super::printable;
+    use super::{harmless, printable};
 
     #[test]
     fn nobody_else_speaks_to_the_terminal() {
@@ -42,5 +76,6 @@ mod tests {
             printable("a\u{1b}[2J\nb\u{9b}c \u{e9}"),
             "a\u{fffd}[2J b\u{fffd}c \u{e9}"
         );
+        assert_eq!(harmless("a\r\n\tb\u{1b}"), "a\n\tb\u{fffd}");
     }
 }

@@ -1,0 +1,64 @@
+//! What is behind the names that clients see, for people who want to know.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use plexus_service::{Catalogue, Section};
+
+use super::Hub;
+use crate::routes::Owner;
+
+/// Whose an entry of the hub's catalogue is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Origin {
+    /// The member that has it.
+    pub member: Arc<str>,
+    /// What the member itself calls it.
+    pub name: Arc<str>,
+}
+
+impl From<Owner> for Origin {
+    fn from(owner: Owner) -> Self {
+        Self {
+            member: owner.member,
+            name: owner.key,
+        }
+    }
+}
+
+impl Hub {
+    /// Connects those members that are turned on and wanted, all at once; when this returns, each
+    /// is connected or has failed by itself, and what they offer is in the catalogue.
+    pub async fn connect_some(&self, is_wanted: impl Fn(&str) -> bool) {
+        let members = self.members().into_iter();
+        let connecting = members
+            .filter(|member| member.is_enabled() && is_wanted(&member.name))
+            .filter_map(|member| {
+                let upstream = member.upstream.clone()?;
+                Some(async move { upstream.connect().await })
+            });
+        // Each failure is its member's status.
+        drop(join_all(connecting).await);
+        self.inner.merge();
+    }
+
+    /// Whose an entry is. Tools and prompts are found by any of their names, resources also by the
+    /// templates that they fit.
+    pub fn origin(&self, section: Section, name: &str) -> Option<Origin> {
+        let routes = self.routes();
+        let owner = match section {
+            Section::Tools => routes.tool(name).cloned(),
+            Section::Prompts => routes.prompt(name).cloned(),
+            Section::Resources => routes.resource(name),
+            Section::Templates => routes.template(name),
+        };
+        owner.map(Origin::from)
+    }
+
+    /// What a member offers under its own names, whether it is shown or not.
+    pub fn offer_of(&self, member: &str) -> Option<Arc<Catalogue>> {
+        let member = self.member(member).ok()?;
+        Some(member.catalogue())
+    }
+}
