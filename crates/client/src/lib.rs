@@ -44,7 +44,7 @@ pub use link::LinkError;
 pub use listing::{Oddity, Quarantined};
 pub use rpc::Misdeeds;
 pub use server_facts::ServerFacts;
-pub use status::{State, Status};
+pub use status::{ProcessInfo, State, Status};
 pub use upstream::{Report, Upstream};
 
 pub use plexus_mcp::Era;

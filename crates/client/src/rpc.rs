@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::link::{Incoming, Link, LinkError, Number, QUEUE};
 use crate::lock::lock;
+use crate::status::ProcessInfo;
 use driver::Driver;
 
 /// How long a server may take to take a notification that we wait for.
@@ -308,6 +309,13 @@ impl Rpc {
         self.with_link(|link| drop(tell.send(link.last_words())))
             .await;
         told.await.unwrap_or_default()
+    }
+
+    /// The server's process, if it is one of ours.
+    pub(crate) async fn process(&self) -> Option<ProcessInfo> {
+        let (tell, told) = oneshot::channel();
+        self.with_link(|link| drop(tell.send(link.process()))).await;
+        told.await.ok().flatten()
     }
 
     /// Ends the connection properly.

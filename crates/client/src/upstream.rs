@@ -20,7 +20,7 @@ use crate::live::{CallFailure, Live};
 use crate::lock::lock;
 use crate::rpc::{Ending, Misdeeds};
 use crate::server_facts::ServerFacts;
-use crate::status::{State, Status};
+use crate::status::{ProcessInfo, State, Status};
 
 /// How long a lost server is left alone before it is connected again; twice as long each time.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -193,6 +193,11 @@ impl Upstream {
             oddities: live.oddities(),
             misdeeds: live.misdeeds(),
         })
+    }
+
+    /// The server's process, if it is one of ours and runs.
+    pub async fn process(&self) -> Option<ProcessInfo> {
+        self.inner.live()?.rpc.process().await
     }
 
     /// Greets the server in the way that worked last; if that does not work, finds out anew.

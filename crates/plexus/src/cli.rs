@@ -25,6 +25,7 @@ use crate::prompts::{self, PromptArgs, PromptsArgs};
 use crate::resources::{self, ReadArgs, ResourcesArgs, SubscribeArgs};
 use crate::task::{self, TaskArgs};
 use crate::tools::{self, ToolsArgs};
+use crate::trust::{self, TrustArgs};
 
 const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4445);
 
@@ -84,9 +85,13 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve MCP to clients of every revision.
     ///
-    /// What is served are the tools that are built in: health, echo for trying out a client, task
-    /// for what is to be done, context for what is to be remembered. What they keep is in
-    /// the folder that `PLEXUS_DATA_DIR` names, or where the system has its place for data.
+    /// What is served are the MCP servers that are configured, as one, and the tools that are built
+    /// in: health, echo for trying out a client, task for what is to be done, context for what is
+    /// to be remembered. What they keep is in the folder that `PLEXUS_DATA_DIR` names, or where
+    /// the system has its place for data.
+    ///
+    /// The servers are those of `plexus mcp list`. Those that came with a project are started once
+    /// `plexus trust` has allowed it. Changes of the files take effect at once.
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(ServeArgs),
     /// Show one MCP server to clients of every revision, over any transport.
@@ -142,6 +147,12 @@ pub(crate) enum Command {
     /// What is found is shown, and added to ~/.mcp.json if that is wanted.
     #[command(after_help = import::EXAMPLES)]
     Import(ImportArgs),
+    /// Allow the MCP servers that came with a project to be started.
+    ///
+    /// What stands in a project's .mcp.json was written by somebody else, perhaps; it is started
+    /// only after you have seen it and agreed.
+    #[command(after_help = trust::EXAMPLES)]
+    Trust(TrustArgs),
     /// See and change the list of tasks that agents and people share.
     ///
     /// It is the list that the built-in tools work on.
@@ -227,10 +238,11 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) downstream: DownstreamArgs,
 
-    /// Serve the MCP servers of this file as well, as one with the built-in tools.
+    /// Serve the MCP servers of this file as well.
     ///
     /// The file is written as .mcp.json is. The tools of a server called git are shown as git__…;
-    /// of two servers with one name, the one in the later file counts. This may be repeated.
+    /// of two servers with one name, the one in the later file counts, and before all others the
+    /// ones of files that are named here. This may be repeated.
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
 

@@ -168,10 +168,8 @@ fn unseen(session: &Session, name: &str) -> Option<Explanation> {
     }
     // Nobody who was asked has it; somebody who was not may.
     let absent = session.configured.iter().find_map(|server| {
-        let server_name = server.entry.name.as_str();
-        session::may_own(server_name, name).then_some(())?;
-        let reason = session.absence(server)?;
-        Some((server_name, reason))
+        session::may_own(&server.name, name).then_some(())?;
+        Some((server.name.as_str(), session.absence(server)?))
     });
     let (server, reason) = absent?;
     let explanation = Explanation::new(session, server, "");
@@ -182,12 +180,11 @@ fn unseen(session: &Session, name: &str) -> Option<Explanation> {
 fn hidden(session: &Session, server: &str, entry: &Entry) -> Explanation {
     let configured = session.configured(server);
     let reason = match configured {
-        Some(server) if server.entry.disabled => format!(
-            "its server is disabled in {}",
-            server.entry.source.file.display()
-        ),
-        Some(server) if !server.entry.tools.admits(&entry.key) => {
-            let filter = &server.entry.tools;
+        Some(server) if server.disabled => {
+            format!("its server is disabled in {}", server.source.file.display())
+        }
+        Some(server) if !server.tools.admits(&entry.key) => {
+            let filter = &server.tools;
             let globs = |globs: &[String]| globs.join(", ");
             let allow = match filter.allow() {
                 [] => String::new(),
@@ -225,10 +222,10 @@ impl Explanation {
     fn new(session: &Session, server: &str, tool: &str) -> Self {
         let configured = session.configured(server);
         let source = configured.map(|server| Source {
-            file: server.entry.source.file.clone(),
-            line: place::line_of(&server.entry.source.file, &server.entry.name),
-            scope: server.entry.source.scope.as_str(),
-            target: summary(&server.entry),
+            file: server.source.file.clone(),
+            line: place::line_of(&server.source.file, &server.name),
+            scope: server.source.scope.as_str(),
+            target: summary(server),
         });
         Self {
             name: None,

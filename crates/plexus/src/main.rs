@@ -7,6 +7,7 @@ mod bridge;
 mod call;
 mod cli;
 mod content;
+mod control;
 mod conversation;
 mod data;
 mod explain;
@@ -29,6 +30,7 @@ mod surroundings;
 mod task;
 mod terminal;
 mod tools;
+mod trust;
 
 use std::process::ExitCode;
 
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Ok(Command::Probe(arguments)) => probe::run(&arguments),
         Ok(Command::Mcp(arguments)) => mcp::run(&arguments),
         Ok(Command::Import(arguments)) => import::run(&arguments),
+        Ok(Command::Trust(arguments)) => trust::run(&arguments),
         Ok(Command::Task(arguments)) => task::run(arguments),
         Ok(Command::Memory(arguments)) => memory::run(arguments),
         Ok(Command::Completions { shell }) => completions(shell),

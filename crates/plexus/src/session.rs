@@ -4,22 +4,23 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
-use plexus_activations::Names as BuiltinNames;
+use futures_util::future::join_all;
 use plexus_client::{ClientCapabilities, State};
-use plexus_hub::config::{self, Scope, ServerEntry, Settings};
+use plexus_hub::config::ServerEntry;
 use plexus_hub::names::Names;
-use plexus_hub::policy::Policy;
-use plexus_hub::{Hub, MemberKind, MemberSpec, MemberStatus, Origin};
+use plexus_hub::{Hub, MemberStatus, Origin};
 use plexus_mcp::Revision;
-use plexus_service::{Implementation, Limits, Peer, Principal, Raw, Section};
+use plexus_service::{Limits, Peer, Principal, Raw, Section};
 
+use crate::cli::Profile;
+use crate::gateway::{self, Gateway};
 use crate::live::Live;
 use crate::output::harmless;
 use crate::signals::Signals;
-use crate::surroundings::{environment, locations};
-use crate::{VERSION, announce, data, gateway, serve};
+use crate::suggest::{alike, did_you_mean};
+use crate::{announce, serve};
 
 /// The name of the member that is built in.
 pub(crate) const BUILTIN: &str = "plexus";
@@ -36,18 +37,11 @@ pub(crate) struct ConfigArgs {
 
 /// The servers, each connected when it is needed.
 pub(crate) struct Session {
+    pub(crate) gateway: Gateway,
     pub(crate) hub: Hub,
-    pub(crate) settings: Settings,
     /// Every server that is configured, used or not.
-    pub(crate) configured: Vec<Configured>,
+    pub(crate) configured: Vec<ServerEntry>,
     pub(crate) peer: Arc<Peer>,
-}
-
-/// A server that is configured.
-pub(crate) struct Configured {
-    pub(crate) entry: ServerEntry,
-    /// Why it is not used, if it is not.
-    pub(crate) left_out: Option<String>,
 }
 
 /// Opens the servers, does `work` with them, and leaves them, also if a signal ends it before.
@@ -68,82 +62,48 @@ pub(crate) fn run(
             signal = signals.next() => Ok(signal.exit_code()),
         };
         tokio::select! {
-            () = session.hub.close() => ended,
+            () = session.gateway.close() => ended,
             signal = signals.next() => Ok(signal.exit_code()),
         }
     })
 }
 
 impl Session {
-    async fn open(arguments: &ConfigArgs) -> anyhow::Result<Self> {
-        let mut locations = locations()?;
-        locations.explicit.clone_from(&arguments.mcp_config);
-        let loaded = config::load(&locations, &environment);
-        for problem in &loaded.problems {
-            announce::problem(problem);
-        }
-
-        let builtin =
-            plexus_activations::service(BuiltinNames::Underscored, VERSION, &data::open()?)?;
-        let mut builtin = MemberSpec::new(BUILTIN, MemberKind::Local(Arc::new(builtin)), [0; 32]);
-        builtin.plain_names = true;
-        let mut members = vec![builtin];
-        let mut configured = Vec::new();
-        for entry in loaded.servers {
-            let left_out = match admit(&entry).await {
-                Ok(member) => {
-                    members.push(member);
-                    None
-                }
-                Err(reason) => Some(format!("{reason:#}")),
-            };
-            configured.push(Configured { entry, left_out });
-        }
-        let trusted = configured.iter().filter(|server| server.entry.trusted);
-        let trusted = trusted.map(|server| server.entry.name.clone());
-        let hub = Hub::new(Implementation::new("plexus", VERSION));
-        hub.set_policy(Policy::behind_client(&loaded.settings.policy).trusting(trusted));
-        hub.set_members(members).await;
+    /// Opens the servers. None is connected yet.
+    pub(crate) async fn open(arguments: &ConfigArgs) -> anyhow::Result<Self> {
+        let gateway = gateway::configured(Profile::Plexus, &arguments.mcp_config).await?;
         Ok(Self {
-            hub,
-            settings: loaded.settings,
-            configured,
+            hub: gateway.hub.clone(),
+            configured: gateway.servers(),
+            gateway,
             peer: Arc::new(peer()?),
         })
     }
 
     /// Connects these servers, and says which cannot be.
     pub(crate) async fn connect(&self, is_wanted: impl Fn(&str) -> bool) {
-        let waiting = self.hub.status();
-        let waiting = waiting.iter().filter(|member| {
-            let is_pending = |status: &plexus_client::Status| status.state == State::Pending;
-            member.enabled
-                && is_wanted(&member.name)
-                && member.status.as_ref().is_some_and(is_pending)
-        });
-        let waiting: Vec<_> = waiting.map(|member| Arc::clone(&member.name)).collect();
+        let members = self.hub.status().into_iter();
+        let waiting = members.filter(|member| member.state() == State::Pending);
+        let waiting: Vec<_> = waiting
+            .map(|member| member.name)
+            .filter(|name| is_wanted(name))
+            .collect();
         if waiting.is_empty() {
             return;
         }
         let mut live = Live::new(format!("connecting {}", waiting.join(", ")));
-        let is_waiting = |name: &str| waiting.iter().any(|waiting| &**waiting == name);
-        live.during(self.hub.connect_some(is_waiting)).await;
-        for member in self.hub.status() {
-            if is_waiting(&member.name)
-                && let Some(reason) = failure(&member)
-            {
-                announce::problem(&format!("{}: {reason}", member.name));
+        // Each failure is its server's status.
+        let connecting = join_all(waiting.iter().map(|name| self.hub.connect(name)));
+        drop(live.during(connecting).await);
+        for name in &waiting {
+            if let Some(reason) = self.status(name).as_ref().and_then(failure) {
+                announce::problem(&format!("{name}: {reason}"));
             }
         }
     }
 
     /// Connects every server.
     pub(crate) async fn connect_all(&self) {
-        for server in &self.configured {
-            if let Some(reason) = &server.left_out {
-                announce::problem(&format!("{}: {reason}", server.entry.name));
-            }
-        }
         self.connect(|_| true).await;
     }
 
@@ -165,49 +125,45 @@ impl Session {
 
     /// How a server is doing.
     pub(crate) fn status(&self, name: &str) -> Option<MemberStatus> {
-        let members = self.hub.status();
-        members.into_iter().find(|member| &*member.name == name)
+        self.hub.status_of(name).ok()
     }
 
     /// Where a server is configured.
-    pub(crate) fn configured(&self, name: &str) -> Option<&Configured> {
-        let mut servers = self.configured.iter();
-        servers.find(|server| server.entry.name == name)
+    pub(crate) fn configured(&self, name: &str) -> Option<&ServerEntry> {
+        self.configured.iter().find(|server| server.name == name)
     }
 
     /// Why a configured server offers nothing, if it does not.
-    pub(crate) fn absence(&self, server: &Configured) -> Option<String> {
-        if let Some(reason) = &server.left_out {
-            return Some(reason.clone());
+    pub(crate) fn absence(&self, server: &ServerEntry) -> Option<String> {
+        if server.disabled {
+            return Some(format!(
+                "it is disabled in {}",
+                server.source.file.display()
+            ));
         }
-        if server.entry.disabled {
-            let file = server.entry.source.file.display();
-            return Some(format!("it is disabled in {file}"));
-        }
-        failure(&self.status(&server.entry.name)?)
+        failure(&self.status(&server.name)?)
     }
 
     /// Checks that there is a server of this name.
     ///
     /// # Errors
-    /// There is none, or it is not used.
+    /// There is none, or it is turned off.
     pub(crate) fn check_server(&self, name: &str) -> anyhow::Result<()> {
         if name == BUILTIN {
             return Ok(());
         }
-        let server = self.configured(name).with_context(|| {
-            format!("there is no server {name:?}; for those there are: plexus mcp list")
-        })?;
-        match &server.left_out {
-            Some(reason) => anyhow::bail!("the server {name:?} is not used: {reason}"),
-            None if server.entry.disabled => {
-                anyhow::bail!(
-                    "the server {name:?} is disabled in {}",
-                    server.entry.source.file.display()
-                )
-            }
-            None => Ok(()),
+        let Some(server) = self.configured(name) else {
+            let names = self.configured.iter().map(|server| server.name.as_str());
+            let hint = did_you_mean(&alike(name, names));
+            bail!(
+                "there is no server {name:?}{hint}\n\n  tip: those there are lists: plexus mcp list"
+            );
+        };
+        if server.disabled {
+            let file = server.source.file.display();
+            bail!("the server {name:?} is disabled in {file}");
         }
+        Ok(())
     }
 }
 
@@ -219,19 +175,10 @@ pub(crate) fn failure(member: &MemberStatus) -> Option<String> {
             let reason = status.reason.as_deref().unwrap_or(status.state.as_str());
             Some(harmless(reason))
         }
+        // It waits for something that we cannot do, as for its user's approval.
+        State::Pending => status.reason.as_deref().map(harmless),
         _ => None,
     }
-}
-
-/// A server that may be used, as a member of the hub.
-async fn admit(entry: &ServerEntry) -> anyhow::Result<MemberSpec> {
-    // What came with a project is not started before its user said so.
-    anyhow::ensure!(
-        matches!(entry.source.scope, Scope::Explicit | Scope::User),
-        "it came with the project; name the file to use it: --mcp-config {}",
-        entry.source.file.display()
-    );
-    gateway::member(entry).await
 }
 
 /// Whether a server of this name could own an entry that is shown under that one. Names are not

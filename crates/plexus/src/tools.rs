@@ -139,12 +139,6 @@ pub(crate) fn entries(session: &Session, section: Section) -> Vec<(Entry, Origin
 
 /// Who could not be asked.
 pub(crate) fn failed(session: &Session) -> Vec<Failed> {
-    let left_out = session.configured.iter().filter_map(|server| {
-        Some(Failed {
-            server: server.entry.name.clone(),
-            reason: server.left_out.clone()?,
-        })
-    });
     let members = session.hub.status();
     let failed = members.iter().filter_map(|member| {
         Some(Failed {
@@ -152,7 +146,7 @@ pub(crate) fn failed(session: &Session) -> Vec<Failed> {
             reason: failure(member)?,
         })
     });
-    left_out.chain(failed).collect()
+    failed.collect()
 }
 
 impl Listing {

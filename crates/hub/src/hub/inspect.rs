@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use futures_util::future::join_all;
 use plexus_service::{Catalogue, Section};
 
 use super::Hub;
@@ -28,21 +27,6 @@ impl From<Owner> for Origin {
 }
 
 impl Hub {
-    /// Connects those members that are turned on and wanted, all at once; when this returns, each
-    /// is connected or has failed by itself, and what they offer is in the catalogue.
-    pub async fn connect_some(&self, is_wanted: impl Fn(&str) -> bool) {
-        let members = self.members().into_iter();
-        let connecting = members
-            .filter(|member| member.is_enabled() && is_wanted(&member.name))
-            .filter_map(|member| {
-                let upstream = member.upstream.clone()?;
-                Some(async move { upstream.connect().await })
-            });
-        // Each failure is its member's status.
-        drop(join_all(connecting).await);
-        self.inner.merge();
-    }
-
     /// Whose an entry is. Tools and prompts are found by any of their names, resources also by the
     /// templates that they fit.
     pub fn origin(&self, section: Section, name: &str) -> Option<Origin> {

@@ -25,10 +25,10 @@ pub(super) struct Verdict {
 impl Verdict {
     /// What becomes of a call of `tool` with `arguments`.
     pub(super) fn of(session: &Session, tool: &Entry, origin: &Origin, arguments: &Raw) -> Self {
-        let settings = &session.settings.policy;
+        let settings = &session.gateway.policy();
         let trusted = session
             .configured(&origin.member)
-            .is_some_and(|server| server.entry.trusted);
+            .is_some_and(|server| server.trusted);
         let words: Words = tool.definition.decode().unwrap_or_default();
         let facts = ToolFacts::new(&tool.key, &origin.member, &origin.name)
             .annotated(words.annotations.unwrap_or_default(), trusted);
