@@ -97,7 +97,10 @@ struct Words {
 pub(crate) fn run(arguments: &ExplainArgs) -> anyhow::Result<ExitCode> {
     session::run(&arguments.config, async |session| {
         let origin = session.find(Section::Tools, &arguments.tool).await;
-        let origin = origin.or_else(|| by_own_name(session, &arguments.tool));
+        let origin = match origin {
+            None => by_own_name(session, &arguments.tool)?,
+            found => found,
+        };
         let explanation = match origin {
             Some(origin) => seen(session, &origin, &arguments.arguments)?,
             None => match unseen(session, &arguments.tool) {
@@ -137,14 +140,21 @@ fn seen(session: &Session, origin: &Origin, words: &[String]) -> anyhow::Result<
     Ok(explanation)
 }
 
-/// The tool that clients see and whose server calls it so, if there is only one.
-fn by_own_name(session: &Session, name: &str) -> Option<Origin> {
-    let tools = tools::entries(session, Section::Tools).into_iter();
-    let mut tools = tools.filter(|(_, origin)| *origin.name == *name);
-    match (tools.next(), tools.next()) {
-        (Some((_, origin)), None) => Some(origin),
-        _ => None,
+/// The tool that clients see and whose server calls it so.
+///
+/// # Errors
+/// There are several.
+fn by_own_name(session: &Session, name: &str) -> anyhow::Result<Option<Origin>> {
+    let mut tools = tools::entries(session, Section::Tools);
+    tools.retain(|(_, origin)| *origin.name == *name);
+    if tools.len() > 1 {
+        let names: Vec<_> = tools.iter().map(|(entry, _)| &*entry.key).collect();
+        bail!(Misuse(format!(
+            "several servers call a tool {name:?}; say which: {}",
+            names.join(", ")
+        )));
     }
+    Ok(tools.pop().map(|(_, origin)| origin))
 }
 
 /// A tool that clients do not see, if somebody has it.

@@ -1,8 +1,9 @@
 //! The configured servers, for one command: opened, asked and left again.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -42,6 +43,8 @@ pub(crate) struct Session {
     /// Every server that is configured, used or not.
     pub(crate) configured: Vec<ServerEntry>,
     pub(crate) peer: Arc<Peer>,
+    /// The servers of which was said why they are not connected.
+    announced: Mutex<HashSet<Arc<str>>>,
 }
 
 /// Opens the servers, does `work` with them, and leaves them, also if a signal ends it before.
@@ -77,6 +80,7 @@ impl Session {
             configured: gateway.servers(),
             gateway,
             peer: Arc::new(peer()?),
+            announced: Mutex::default(),
         })
     }
 
@@ -96,7 +100,13 @@ impl Session {
         let connecting = join_all(waiting.iter().map(|name| self.hub.connect(name)));
         drop(live.during(connecting).await);
         for name in &waiting {
-            if let Some(reason) = self.status(name).as_ref().and_then(failure) {
+            let mut announced = self
+                .announced
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if let Some(reason) = self.status(name).as_ref().and_then(failure)
+                && announced.insert(Arc::clone(name))
+            {
                 announce::problem(&format!("{name}: {reason}"));
             }
         }

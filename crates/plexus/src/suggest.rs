@@ -1,7 +1,7 @@
 //! What was meant, when a name is wrong.
 
 /// How alike names must be to be mistaken for each other.
-const ALIKE: f64 = 0.75;
+const ALIKE: f64 = 0.7;
 const MOST: usize = 3;
 /// What is shorter is a part of too many names.
 const PART: usize = 3;

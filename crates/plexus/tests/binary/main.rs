@@ -1,6 +1,10 @@
 //! The program itself, as clients and people start it.
 
 #[cfg(test)]
+mod asking;
+#[cfg(test)]
+mod call;
+#[cfg(test)]
 mod home;
 #[cfg(test)]
 mod http;
@@ -15,8 +19,14 @@ mod probe;
 #[cfg(test)]
 mod process;
 #[cfg(test)]
+mod resources;
+#[cfg(test)]
+mod servers;
+#[cfg(test)]
 mod stdio;
 #[cfg(test)]
 mod task;
+#[cfg(test)]
+mod terminal;
 #[cfg(test)]
 mod usage;
