@@ -16,6 +16,7 @@ pub(crate) use values::{Era, LogLevel, Profile, ServerEra, parse_header};
 use values::{parse_address, parse_path};
 
 use crate::call::{self, CallArgs};
+use crate::doctor::{self, DoctorArgs};
 use crate::explain::{self, ExplainArgs};
 use crate::import::{self, ImportArgs};
 use crate::mcp::{self, McpArgs};
@@ -27,7 +28,8 @@ use crate::task::{self, TaskArgs};
 use crate::tools::{self, ToolsArgs};
 use crate::trust::{self, TrustArgs};
 
-const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4445);
+pub(crate) const DEFAULT_ADDRESS: SocketAddr =
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4445);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -131,6 +133,11 @@ pub(crate) enum Command {
     /// Say where a tool comes from, whether clients see it and why not, and what becomes of a call.
     #[command(after_help = explain::EXAMPLES)]
     Explain(ExplainArgs),
+    /// Find out what is wrong with the configuration, the servers and this machine.
+    ///
+    /// Each finding says how to put it right. All servers are started for it, and left again.
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor(DoctorArgs),
     /// Say what an MCP server is: what it speaks and offers, how fast, and what is wrong with it.
     ///
     /// The server is a program that speaks on its standard input and output, or the address of one

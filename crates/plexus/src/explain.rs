@@ -194,17 +194,15 @@ fn hidden(session: &Session, server: &str, entry: &Entry) -> Explanation {
             format!("its server is disabled in {}", server.source.file.display())
         }
         Some(server) if !server.tools.admits(&entry.key) => {
-            let filter = &server.tools;
-            let globs = |globs: &[String]| globs.join(", ");
-            let allow = match filter.allow() {
-                [] => String::new(),
-                allowed => format!(" allow: {};", globs(allowed)),
+            let globs = |key, globs: &[String]| match globs {
+                [] => None,
+                some => Some(format!("{key}: {}", some.join(", "))),
             };
-            format!(
-                "the filter of its server leaves it out ({}{allow} deny: {})",
-                "tools:",
-                globs(filter.deny())
-            )
+            let filter = &server.tools;
+            let filter = [globs("allow", filter.allow()), globs("deny", filter.deny())];
+            let filter: Vec<_> = filter.into_iter().flatten().collect();
+            let filter = filter.join("; ");
+            format!("the filter of its server leaves it out ({filter})")
         }
         _ => "its server is turned off".to_owned(),
     };

@@ -60,6 +60,20 @@ pub(crate) async fn configured(profile: Profile, files: &[PathBuf]) -> anyhow::R
     Ok(gateway)
 }
 
+/// The same, for somebody who says in their own way what is wrong with the files.
+///
+/// # Errors
+/// As above.
+pub(crate) async fn configured_quietly(
+    profile: Profile,
+    files: &[PathBuf],
+) -> anyhow::Result<Gateway> {
+    let (gateway, loaded) = Gateway::open(profile, files)?;
+    gateway.current().problems = loaded.problems.iter().map(ToString::to_string).collect();
+    gateway.apply(loaded).await;
+    Ok(gateway)
+}
+
 impl Gateway {
     fn open(profile: Profile, files: &[PathBuf]) -> anyhow::Result<(Self, Loaded)> {
         let builtin = plexus_activations::service(profile.names(), VERSION, &data::open()?)?;

@@ -10,6 +10,7 @@ mod content;
 mod control;
 mod conversation;
 mod data;
+mod doctor;
 mod explain;
 mod gateway;
 mod import;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Ok(Command::Prompts(arguments)) => prompts::list(&arguments),
         Ok(Command::Prompt(arguments)) => prompts::get(&arguments),
         Ok(Command::Explain(arguments)) => explain::run(&arguments),
+        Ok(Command::Doctor(arguments)) => doctor::run(&arguments),
         Ok(Command::Probe(arguments)) => probe::run(&arguments),
         Ok(Command::Mcp(arguments)) => mcp::run(&arguments),
         Ok(Command::Import(arguments)) => import::run(&arguments),

@@ -52,10 +52,27 @@ pub(crate) fn run(
     arguments: &ConfigArgs,
     work: impl AsyncFnOnce(&Session) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
+    let files = &arguments.mcp_config;
+    run_on(gateway::configured(Profile::Plexus, files), work)
+}
+
+/// The same, without saying what is wrong with the files.
+pub(crate) fn run_quietly(
+    arguments: &ConfigArgs,
+    work: impl AsyncFnOnce(&Session) -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    let files = &arguments.mcp_config;
+    run_on(gateway::configured_quietly(Profile::Plexus, files), work)
+}
+
+fn run_on(
+    opening: impl Future<Output = anyhow::Result<Gateway>>,
+    work: impl AsyncFnOnce(&Session) -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
     serve::on_runtime(async {
         let mut signals = Signals::take().context("cannot wait for signals")?;
         let opened = tokio::select! {
-            opened = Session::open(arguments) => opened,
+            opened = opening => opened.and_then(Session::new),
             signal = signals.next() => return Ok(signal.exit_code()),
         };
         let session = opened?;
@@ -72,9 +89,7 @@ pub(crate) fn run(
 }
 
 impl Session {
-    /// Opens the servers. None is connected yet.
-    pub(crate) async fn open(arguments: &ConfigArgs) -> anyhow::Result<Self> {
-        let gateway = gateway::configured(Profile::Plexus, &arguments.mcp_config).await?;
+    fn new(gateway: Gateway) -> anyhow::Result<Self> {
         Ok(Self {
             hub: gateway.hub.clone(),
             configured: gateway.servers(),
@@ -86,6 +101,21 @@ impl Session {
 
     /// Connects these servers, and says which cannot be.
     pub(crate) async fn connect(&self, is_wanted: impl Fn(&str) -> bool) {
+        for name in self.connect_silently(is_wanted).await {
+            let mut announced = self
+                .announced
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if let Some(reason) = self.status(&name).as_ref().and_then(failure)
+                && announced.insert(Arc::clone(&name))
+            {
+                announce::problem(&format!("{name}: {reason}"));
+            }
+        }
+    }
+
+    /// Connects these servers, and gives those that were not connected before.
+    pub(crate) async fn connect_silently(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<Arc<str>> {
         let members = self.hub.status().into_iter();
         let waiting = members.filter(|member| member.state() == State::Pending);
         let waiting: Vec<_> = waiting
@@ -93,23 +123,13 @@ impl Session {
             .filter(|name| is_wanted(name))
             .collect();
         if waiting.is_empty() {
-            return;
+            return waiting;
         }
         let mut live = Live::new(format!("connecting {}", waiting.join(", ")));
         // Each failure is its server's status.
         let connecting = join_all(waiting.iter().map(|name| self.hub.connect(name)));
         drop(live.during(connecting).await);
-        for name in &waiting {
-            let mut announced = self
-                .announced
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            if let Some(reason) = self.status(name).as_ref().and_then(failure)
-                && announced.insert(Arc::clone(name))
-            {
-                announce::problem(&format!("{name}: {reason}"));
-            }
-        }
+        waiting
     }
 
     /// Connects every server.

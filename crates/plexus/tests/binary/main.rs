@@ -5,6 +5,8 @@ mod asking;
 #[cfg(test)]
 mod call;
 #[cfg(test)]
+mod doctor;
+#[cfg(test)]
 mod home;
 #[cfg(test)]
 mod http;

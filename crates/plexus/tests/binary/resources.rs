@@ -78,7 +78,7 @@ fn prompts_are_listed_and_got() {
 #[test]
 fn explanations_say_where_from_and_what_becomes_of_a_call() {
     let mut filtered = fixture("modern");
-    filtered["tools"] = json!({"deny": ["test_image*"]});
+    filtered["deny"] = json!(["test_image*"]);
     let home = home(&json!({
         "s": filtered,
         "off": {"command": "x", "disabled": true},

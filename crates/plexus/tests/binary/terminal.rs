@@ -67,10 +67,14 @@ impl AtTerminal {
     #[track_caller]
     pub(crate) fn shows(&mut self, text: &str) {
         while !self.seen.contains(text) {
-            match self.screen.recv_timeout(PATIENCE) {
-                Ok(more) => self.seen.push_str(&more),
-                Err(_) => panic!("{text:?} was not shown, but {:?}", self.seen),
-            }
+            let more = self.screen.recv_timeout(PATIENCE);
+            let more = more.ok();
+            assert!(
+                more.is_some(),
+                "{text:?} was not shown, but {:?}",
+                self.seen
+            );
+            self.seen.push_str(&more.unwrap());
         }
         // What comes next is another time.
         let (_, rest) = self.seen.split_once(text).unwrap();
