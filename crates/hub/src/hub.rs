@@ -57,7 +57,7 @@ struct Inner {
     remembered: Option<Remembered>,
     events: broadcast::Sender<HubEvent>,
     tasks: TaskTracker,
-    /// Members that are on their way out.
+    /// What is to be finished before the hub is closed: members on their way out, and writing.
     leaving: TaskTracker,
     /// Fires when the hub is gone.
     gone: CancellationToken,
@@ -112,6 +112,11 @@ impl Hub {
     /// allowed. What humans allowed for always stays allowed where the same rule asks again.
     pub fn set_policy(&self, policy: Policy) {
         self.inner.gate.set(policy);
+    }
+
+    /// Keeps what humans allow for always in `directory`, and heeds what they allowed before.
+    pub fn keep_consents_in(&self, directory: impl Into<std::path::PathBuf>) {
+        self.inner.gate.keep_consents_in(directory.into());
     }
 
     fn members(&self) -> Vec<Arc<Member>> {

@@ -120,6 +120,8 @@ pub(crate) struct Member {
     enabled: AtomicBool,
     /// Whether its configuration turns it off; people may do otherwise while it runs.
     configured_off: AtomicBool,
+    /// Whether it was begun to connect it in the background.
+    started: AtomicBool,
     latency: Mutex<Option<Duration>>,
     calls: TaskTracker,
     /// Fires when it is no longer part of the hub.
@@ -163,6 +165,7 @@ impl Member {
             shows_tool: RwLock::new(spec.shows_tool),
             enabled: AtomicBool::new(!spec.disabled),
             configured_off: AtomicBool::new(spec.disabled),
+            started: AtomicBool::new(false),
             latency: Mutex::default(),
             calls: TaskTracker::new(),
             over,
@@ -264,6 +267,22 @@ impl Member {
 
     pub(crate) fn answered_within(&self, latency: Duration) {
         *self.latency.lock().unwrap_or_else(PoisonError::into_inner) = Some(latency);
+    }
+
+    /// Whether it is still to be connected in the background: that is begun only once, lest what
+    /// failed or was disconnected come back by itself.
+    pub(crate) fn is_to_be_started(&self) -> bool {
+        self.connection().is_some() && !self.started.swap(true, Ordering::Relaxed)
+    }
+
+    /// What is known of it, for a successor whose own offer is not known yet.
+    pub(crate) fn known(&self) -> Option<Known> {
+        let connection = self.connection()?;
+        let known = || Known {
+            catalogue: self.catalogue(),
+            revision: connection.facts().revision,
+        };
+        connection.is_known().then(known)
     }
 
     /// Lets a call in, unless the member is leaving. It is waited for while the token is kept.

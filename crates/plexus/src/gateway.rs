@@ -3,17 +3,19 @@
 mod members;
 mod report;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plexus_activations::Aliased;
+use plexus_client::{State, Status};
 use plexus_hub::config::{self, Loaded, Locations, ServerEntry, Start, WatchError, Watcher};
 use plexus_hub::policy::Policy;
 use plexus_hub::remembered::Remembered;
-use plexus_hub::{Hub, SetMembers};
+use plexus_hub::{Hub, HubEvent, SetMembers};
 use plexus_service::Implementation;
+use tokio::sync::broadcast::error::RecvError;
 
 pub(crate) use report::{LastError, ServerReport};
 
@@ -83,6 +85,7 @@ impl Gateway {
         locations.explicit = files.iter().map(absolute).collect();
         let remembered = Remembered::in_directory(data.join("catalogues"));
         let hub = Hub::remembering(Implementation::new("plexus", VERSION), remembered);
+        hub.keep_consents_in(data.join("consents"));
         let loaded = config::load(&locations, &environment);
         let gateway = Self {
             hub,
@@ -146,6 +149,30 @@ impl Gateway {
         loop {
             let loaded = watcher.changed().await;
             self.refresh(loaded).await;
+        }
+    }
+
+    /// Says on standard error when a server cannot be connected or is lost, for as long as it is
+    /// polled (S001-41, S001-61).
+    pub(crate) async fn announce_failures(&self) {
+        let mut events = self.hub.events();
+        let mut told: HashMap<Arc<str>, String> = HashMap::new();
+        // Some may have failed before anybody listened.
+        for member in self.hub.status() {
+            if let Some(status) = &member.status {
+                tell_failure(&mut told, &member.name, status);
+            }
+        }
+        loop {
+            match events.recv().await {
+                Ok(HubEvent::Status {
+                    name,
+                    status: Some(status),
+                    enabled: true,
+                }) => tell_failure(&mut told, &name, &status),
+                Ok(_) | Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return,
+            }
         }
     }
 
@@ -232,5 +259,15 @@ impl Gateway {
 
     fn current(&self) -> std::sync::MutexGuard<'_, Current> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Says why a server is not connected, unless that was the last thing said of it.
+fn tell_failure(told: &mut HashMap<Arc<str>, String>, name: &Arc<str>, status: &Status) {
+    let failed = matches!(status.state, State::Failed | State::NeedsAuth);
+    let reason = status.reason.as_deref().unwrap_or("it gave no reason");
+    if failed && told.get(name).is_none_or(|last| last != reason) {
+        announce::problem(&format!("server {name:?}: {}: {reason}", status.state));
+        told.insert(Arc::clone(name), reason.to_owned());
     }
 }

@@ -38,8 +38,8 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// What a gateway does beside serving: it follows its files, and listens to other processes of its
-/// user. It works without either.
+/// What a gateway does beside serving: it follows its files, listens to other processes of its
+/// user, and says what fails.
 async fn beside(gateway: &Arc<Gateway>) -> Infallible {
     let files = async {
         if let Err(error) = gateway.follow_files().await {
@@ -55,7 +55,7 @@ async fn beside(gateway: &Arc<Gateway>) -> Infallible {
     };
     #[cfg(not(unix))]
     let control = std::future::ready(());
-    tokio::join!(files, control);
+    tokio::join!(files, control, gateway.announce_failures());
     std::future::pending().await
 }
 

@@ -1,12 +1,13 @@
 //! Who is part of a hub, and how they are connected.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use plexus_client::State;
-use plexus_service::Fault;
+use plexus_client::{State, Status};
+use plexus_service::{Catalogue, Fault};
+use tokio::sync::watch;
 
 use super::{Hub, HubEvent, Inner};
 use crate::member::{Member, MemberKind, MemberSpec};
@@ -135,7 +136,7 @@ impl Hub {
         let reconnected = reconnected.unwrap_or_else(|| Err("it was removed".to_owned()));
         reconnected.map_err(Fault::Internal)?;
         // Whoever kept it connected may have given up, as when credentials were wanting.
-        self.start(member);
+        self.keep_connected(member);
         self.inner.merge();
         Ok(())
     }
@@ -191,7 +192,8 @@ impl Hub {
                 }
                 Some(old) => {
                     changes.updated.push(spec.name.clone());
-                    let member = self.admit(spec);
+                    // Until it is connected, it is taken to offer what it did.
+                    let member = self.admit(spec, old.known());
                     // Whoever turned it off wants the new one off, too (C38).
                     if old.was_turned_off_by_hand() {
                         member.enable(false);
@@ -201,7 +203,7 @@ impl Hub {
                 }
                 None => {
                     changes.added.push(spec.name.clone());
-                    members.push(self.admit(spec));
+                    members.push(self.admit(spec, None));
                 }
             }
         }
@@ -226,28 +228,38 @@ impl Hub {
         changes
     }
 
-    /// Makes a member, and follows what becomes of it.
-    fn admit(&self, spec: MemberSpec) -> Arc<Member> {
+    /// Makes a member, and follows what becomes of it. If it is not remembered, `assumed` is what it
+    /// is taken to offer until it is connected.
+    fn admit(&self, spec: MemberSpec, assumed: Option<Known>) -> Arc<Member> {
         let is_server = matches!(spec.kind, MemberKind::Upstream(_) | MemberKind::Deferred(_));
         let remembered = self.inner.remembered.as_ref().filter(|_| is_server);
         let known = remembered.and_then(|remembered| remembered.find(&spec.fingerprint));
+        let known = known.or(assumed.filter(|_| is_server));
         let over = self.inner.gone.child_token();
         let member = Arc::new(Member::new(spec, known, over.clone()));
-        let following = follow(Arc::downgrade(&self.inner), Arc::clone(&member));
+        // What changes from here on is noticed, even if it takes a while until somebody looks.
+        let catalogue = member.watch_catalogue();
+        let status = member.connection().map(|connection| connection.status());
+        let inner = Arc::downgrade(&self.inner);
+        let following = follow(inner, Arc::clone(&member), catalogue, status);
         self.inner
             .tasks
             .spawn(over.run_until_cancelled_owned(following));
         member
     }
 
-    /// Connects a member in the background.
+    /// Connects a member in the background, unless that was begun before.
     fn start(&self, member: Arc<Member>) {
-        if member.connection().is_some() {
-            let over = member.over.clone();
-            self.inner.tasks.spawn(async move {
-                over.run_until_cancelled(member.keep_connected()).await;
-            });
+        if member.is_to_be_started() {
+            self.keep_connected(member);
         }
+    }
+
+    fn keep_connected(&self, member: Arc<Member>) {
+        let over = member.over.clone();
+        self.inner.tasks.spawn(async move {
+            over.run_until_cancelled(member.keep_connected()).await;
+        });
     }
 
     fn enabled(&self) -> Vec<Arc<Member>> {
@@ -285,7 +297,7 @@ impl Inner {
         };
         let (remembered, fingerprint) = (remembered.clone(), member.fingerprint);
         let name = Arc::clone(&member.name);
-        tokio::task::spawn_blocking(move || {
+        self.leaving.spawn_blocking(move || {
             if let Err(error) = remembered.keep(&fingerprint, &known) {
                 tracing::warn!(server = %name, %error, "cannot keep what the server offers");
             }
@@ -294,9 +306,12 @@ impl Inner {
 }
 
 /// Merges, remembers and tells what changes about a member.
-async fn follow(inner: std::sync::Weak<Inner>, member: Arc<Member>) {
-    let mut catalogue = member.watch_catalogue();
-    let mut status = member.connection().map(|connection| connection.status());
+async fn follow(
+    inner: Weak<Inner>,
+    member: Arc<Member>,
+    mut catalogue: watch::Receiver<Arc<Catalogue>>,
+    mut status: Option<watch::Receiver<Status>>,
+) {
     let mut was_connected = false;
     loop {
         let status_changed = async {

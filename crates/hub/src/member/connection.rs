@@ -32,6 +32,8 @@ pub(crate) struct Connection {
     known: AtomicBool,
     facts: Mutex<Facts>,
     tasks: TaskTracker,
+    /// One keeps it connected at a time.
+    keeping: AsyncMutex<()>,
     /// Replaced when people disconnect it: whoever kept it connected stops.
     wanted: Mutex<CancellationToken>,
 }
@@ -73,6 +75,7 @@ impl Connection {
                 ..Facts::default()
             }),
             tasks: TaskTracker::new(),
+            keeping: AsyncMutex::default(),
             wanted: Mutex::default(),
         })
     }
@@ -127,6 +130,8 @@ impl Connection {
     /// Ends the connection. What it offered is no longer offered.
     pub(crate) async fn disconnect(&self) {
         std::mem::take(&mut *self.lock_wanted()).cancel();
+        // Whoever kept it connected lets go first.
+        drop(self.keeping.lock().await);
         self.end().await;
         self.catalogue.send_replace(Arc::new(nothing()));
         self.known.store(true, Ordering::Release);
@@ -147,6 +152,9 @@ impl Connection {
     /// Connects; if it `restarts`, again whenever the connection is lost. Ends when people
     /// disconnect it.
     pub(super) async fn keep_connected(self: &Arc<Self>, restarts: bool) {
+        let Ok(_keeping) = self.keeping.try_lock() else {
+            return;
+        };
         let wanted = self.lock_wanted().clone();
         let keeping = async {
             let mut status = self.status();

@@ -184,12 +184,13 @@ fn data_folder() -> Option<Finding> {
         let fix = format!("see to it that {} can be written", folder.display());
         return Some(Finding::error("data", what).fix(fix));
     }
-    let others = others_can(&folder)?;
-    let what = format!(
-        "{others} can see what Plexus remembers, in {}",
-        folder.display()
-    );
-    let fix = format!("chmod 700 {}", folder.display());
+    // Who may enter the folder sees names only.
+    let files = fs::read_dir(&folder).ok()?.flatten().map(|file| file.path());
+    let (file, others) = files
+        .filter(|file| file.is_file())
+        .find_map(|file| Some((file.clone(), others_can(&file)?)))?;
+    let what = format!("{others} can read what Plexus remembers: {}", file.display());
+    let fix = format!("chmod -R go-rwx {}", folder.display());
     Some(Finding::warning("permissions", what).fix(fix))
 }
 

@@ -1,11 +1,13 @@
 //! The program itself, as clients and people start it.
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod asking;
 #[cfg(test)]
 mod call;
 #[cfg(test)]
 mod doctor;
+#[cfg(all(test, unix))]
+mod gateway;
 #[cfg(test)]
 mod home;
 #[cfg(test)]
@@ -20,6 +22,8 @@ mod memory;
 mod probe;
 #[cfg(test)]
 mod process;
+#[cfg(all(test, unix))]
+mod reload;
 #[cfg(test)]
 mod resources;
 #[cfg(test)]
@@ -28,7 +32,9 @@ mod servers;
 mod stdio;
 #[cfg(test)]
 mod task;
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod terminal;
+#[cfg(all(test, unix))]
+mod trust;
 #[cfg(test)]
 mod usage;

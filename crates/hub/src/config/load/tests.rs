@@ -350,10 +350,10 @@ fn approval_is_of_what_is_written() {
 
 #[test]
 fn settings_are_loaded_with_the_servers() {
-    let fixture = Fixture::new(&[(".config/plexus/plexus.toml", "[hub]\nstart = \"eager\"")]);
+    let fixture = Fixture::new(&[(".config/plexus/plexus.toml", "[hub]\nstart = \"lazy\"")]);
     assert_eq!(
         fixture.load().settings.hub.start,
-        super::settings::Start::Eager
+        super::settings::Start::Lazy
     );
 }
 
