@@ -1,6 +1,7 @@
 //! Many servers as one service.
 
 mod events;
+mod inspect;
 mod lifecycle;
 mod status;
 
@@ -26,6 +27,7 @@ use crate::remembered::Remembered;
 use crate::routes::{Offer, Owner, Routes, merge};
 
 pub use events::HubEvent;
+pub use inspect::Origin;
 pub use lifecycle::SetMembers;
 pub use status::MemberStatus;
 

@@ -19,5 +19,5 @@ pub mod remembered;
 mod routes;
 pub mod secrets;
 
-pub use hub::{Hub, HubEvent, MemberStatus, SetMembers};
+pub use hub::{Hub, HubEvent, MemberStatus, Origin, SetMembers};
 pub use member::{MemberKind, MemberSpec, Prepare, Resolve, ToolFilter};

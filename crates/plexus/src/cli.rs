@@ -15,14 +15,21 @@ use plexus_server::net::{Host, Origin};
 pub(crate) use values::{Era, LogLevel, Profile, ServerEra, parse_header};
 use values::{parse_address, parse_path};
 
+use crate::call::{self, CallArgs};
+use crate::doctor::{self, DoctorArgs};
+use crate::explain::{self, ExplainArgs};
 use crate::import::{self, ImportArgs};
 use crate::mcp::{self, McpArgs};
 use crate::memory::{self, MemoryArgs};
 use crate::probe::{self, ProbeArgs};
+use crate::prompts::{self, PromptArgs, PromptsArgs};
+use crate::resources::{self, ReadArgs, ResourcesArgs, SubscribeArgs};
 use crate::task::{self, TaskArgs};
+use crate::tools::{self, ToolsArgs};
 use crate::trust::{self, TrustArgs};
 
-const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4445);
+pub(crate) const DEFAULT_ADDRESS: SocketAddr =
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4445);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -95,6 +102,42 @@ pub(crate) enum Command {
     /// that speaks HTTP. Names stay as they are, and nothing needs to be configured.
     #[command(after_help = BRIDGE_EXAMPLES)]
     Bridge(BridgeArgs),
+    /// List the tools of all configured servers.
+    ///
+    /// The servers are connected for it, and left again.
+    #[command(after_help = tools::EXAMPLES)]
+    Tools(ToolsArgs),
+    /// Call a tool of a configured server.
+    ///
+    /// Only the server that has the tool is started, if its name tells which one that is.
+    #[command(after_help = call::EXAMPLES)]
+    Call(CallArgs),
+    /// List the resources of all configured servers.
+    #[command(after_help = resources::EXAMPLES)]
+    Resources(ResourcesArgs),
+    /// Print a resource.
+    ///
+    /// Text is printed as it is. What is no text is described at a terminal, and goes into a pipe
+    /// or a file as it is.
+    #[command(after_help = resources::READ_EXAMPLES)]
+    Read(ReadArgs),
+    /// Print a line whenever a resource changes, until Ctrl-C.
+    #[command(after_help = resources::SUBSCRIBE_EXAMPLES)]
+    Subscribe(SubscribeArgs),
+    /// List the prompts of all configured servers.
+    #[command(after_help = prompts::EXAMPLES)]
+    Prompts(PromptsArgs),
+    /// Print a prompt of a server, with its arguments filled in.
+    #[command(after_help = prompts::PROMPT_EXAMPLES)]
+    Prompt(PromptArgs),
+    /// Say where a tool comes from, whether clients see it and why not, and what becomes of a call.
+    #[command(after_help = explain::EXAMPLES)]
+    Explain(ExplainArgs),
+    /// Find out what is wrong with the configuration, the servers and this machine.
+    ///
+    /// Each finding says how to put it right. All servers are started for it, and left again.
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor(DoctorArgs),
     /// Say what an MCP server is: what it speaks and offers, how fast, and what is wrong with it.
     ///
     /// The server is a program that speaks on its standard input and output, or the address of one

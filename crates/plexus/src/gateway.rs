@@ -21,7 +21,7 @@ use tokio::sync::broadcast::error::RecvError;
 pub(crate) use report::{LastError, ServerReport};
 
 use crate::cli::Profile;
-use crate::mcp::surroundings::{environment, locations};
+use crate::surroundings::{environment, locations};
 use crate::trust::Approvals;
 use crate::{VERSION, announce, data};
 
@@ -50,6 +50,7 @@ struct Current {
     servers: Vec<ServerEntry>,
     problems: Vec<String>,
     start: Start,
+    policy: config::Policy,
 }
 
 /// Opens the hub of all servers that are configured for the current directory and user, of those
@@ -61,6 +62,20 @@ struct Current {
 /// There is no place for data, or it cannot be used.
 pub(crate) async fn configured(profile: Profile, files: &[PathBuf]) -> anyhow::Result<Gateway> {
     let (gateway, loaded) = Gateway::open(profile, files)?;
+    gateway.apply(loaded).await;
+    Ok(gateway)
+}
+
+/// The same, for somebody who says in their own way what is wrong with the files.
+///
+/// # Errors
+/// As above.
+pub(crate) async fn configured_quietly(
+    profile: Profile,
+    files: &[PathBuf],
+) -> anyhow::Result<Gateway> {
+    let (gateway, loaded) = Gateway::open(profile, files)?;
+    gateway.current().problems = loaded.problems.iter().map(ToString::to_string).collect();
     gateway.apply(loaded).await;
     Ok(gateway)
 }
@@ -100,6 +115,11 @@ impl Gateway {
     /// What is wrong with the files, a line each.
     pub(crate) fn problems(&self) -> Vec<String> {
         self.current().problems.clone()
+    }
+
+    /// What tools may do, as the settings say.
+    pub(crate) fn policy(&self) -> config::Policy {
+        self.current().policy.clone()
     }
 
     /// Begins to connect the servers, as the settings say, and gives those of whom nothing is known
@@ -236,6 +256,7 @@ impl Gateway {
             servers: loaded.servers,
             problems,
             start: loaded.settings.hub.start,
+            policy: loaded.settings.policy,
         };
         let before = std::mem::replace(&mut *self.current(), now);
         let before: HashSet<_> = before.problems.into_iter().collect();

@@ -3,7 +3,6 @@
 mod add;
 mod remove;
 pub(crate) mod show;
-pub(crate) mod surroundings;
 
 use std::process::ExitCode;
 
@@ -14,9 +13,9 @@ use plexus_hub::config::{self, Loaded, Locations, Scope, Source};
 use plexus_service::{Limits, Raw};
 
 use add::AddArgs;
-use show::{as_json, print};
-use surroundings::{environment, file_of, locations};
 
+use crate::output::{as_json, print};
+use crate::surroundings::{environment, file_of, locations};
 use crate::{announce, trust};
 
 pub(crate) const EXAMPLES: &str = "\

@@ -14,8 +14,9 @@ use serde::Serialize;
 use approvals::{Approval, needs_approval, real};
 pub(crate) use approvals::{Approvals, NOT_TRUSTED};
 
-use crate::mcp::show::{as_json, print, printable, summary};
-use crate::mcp::surroundings::{environment, locations};
+use crate::mcp::show::summary;
+use crate::output::{as_json, print, printable};
+use crate::surroundings::{environment, locations};
 use crate::{announce, control, data};
 
 pub(crate) const EXAMPLES: &str = "\

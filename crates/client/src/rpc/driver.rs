@@ -82,6 +82,8 @@ impl Driver {
         // Whoever still wants to tell us something must not wait for us.
         drop(incoming);
         drop(orders);
+        // A call that was given up just before still is to be cancelled.
+        self.cancel_abandoned();
         self.ended(error).await;
     }
 

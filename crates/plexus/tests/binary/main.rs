@@ -1,7 +1,12 @@
 //! The program itself, as clients and people start it.
 
-#[cfg(unix)]
+#[cfg(all(test, unix))]
+mod asking;
 #[cfg(test)]
+mod call;
+#[cfg(test)]
+mod doctor;
+#[cfg(all(test, unix))]
 mod gateway;
 #[cfg(test)]
 mod home;
@@ -17,15 +22,19 @@ mod memory;
 mod probe;
 #[cfg(test)]
 mod process;
-#[cfg(unix)]
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod reload;
+#[cfg(test)]
+mod resources;
+#[cfg(test)]
+mod servers;
 #[cfg(test)]
 mod stdio;
 #[cfg(test)]
 mod task;
-#[cfg(unix)]
-#[cfg(test)]
+#[cfg(all(test, unix))]
+mod terminal;
+#[cfg(all(test, unix))]
 mod trust;
 #[cfg(test)]
 mod usage;
