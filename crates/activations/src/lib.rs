@@ -26,6 +26,7 @@
 //! What is deliberately absent: revisions, transports, and whatever joins other servers.
 
 mod aliased;
+pub mod arbor;
 pub mod context;
 mod data;
 mod echo;
