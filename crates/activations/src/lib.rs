@@ -27,10 +27,12 @@
 
 mod aliased;
 pub mod arbor;
+pub mod cone;
 pub mod context;
 mod data;
 mod echo;
 mod health;
+pub mod model;
 mod names;
 mod service;
 pub mod task;

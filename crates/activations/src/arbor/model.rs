@@ -7,6 +7,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::error::ArborError;
+
 /// Where a tree is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -83,6 +85,31 @@ pub struct TreeSummary {
     /// When it was or will be archived, unless it is claimed before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archived_at: Option<String>,
+}
+
+impl TreeSummary {
+    /// The tree, if nodes may be added to it.
+    pub(crate) fn must_be_active(self) -> Result<Self, ArborError> {
+        let tree = self.must_be_changeable()?;
+        match tree.state {
+            State::Scheduled => Err(ArborError::Scheduled {
+                until: tree.archived_at.unwrap_or_default(),
+                tree_id: tree.id,
+            }),
+            State::Active | State::Archived => Ok(tree),
+        }
+    }
+
+    /// The tree, if anything about it may change.
+    pub(super) fn must_be_changeable(self) -> Result<Self, ArborError> {
+        match self.state {
+            State::Archived => Err(ArborError::Archived {
+                since: self.archived_at.unwrap_or_default(),
+                tree_id: self.id,
+            }),
+            State::Active | State::Scheduled => Ok(self),
+        }
+    }
 }
 
 /// Who holds a tree.

@@ -42,7 +42,7 @@ impl Trees {
         let (mut drawing, drawn) = draw(&tree.root, &tree.head, &nodes, &labels);
         if total > drawn {
             let more = total - drawn;
-            drawing.push_str(&format!("({more} more nodes)\n"));
+            drawing.extend(["(", &more.to_string(), " more nodes)\n"]);
         }
         Ok(drawing)
     }
@@ -98,7 +98,7 @@ fn draw(root: &str, head: &str, nodes: &[Node], labels: &HashMap<&str, String>) 
         }
         let label = labels.get(id).map_or("", String::as_str);
         let mark = if id == head { " <- head" } else { "" };
-        drawing.push_str(&format!("{before}{label}{mark}\n"));
+        drawing.extend([before.as_str(), label, mark, "\n"]);
         drawn += 1;
         match children.get(id).map_or(&[][..], Vec::as_slice) {
             [] => {}

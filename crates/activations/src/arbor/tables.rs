@@ -70,7 +70,7 @@ pub(crate) fn written(time: Timestamp) -> String {
 }
 
 /// The tree of this id, as it is at the time `now`.
-pub(super) fn tree(db: &Connection, id: &str, now: Timestamp) -> Result<TreeSummary, ArborError> {
+pub(crate) fn tree(db: &Connection, id: &str, now: Timestamp) -> Result<TreeSummary, ArborError> {
     let found = db
         .prepare_cached(
             "SELECT tree.id, tree.head_id, tree.metadata, tree.created_at, tree.updated_at,

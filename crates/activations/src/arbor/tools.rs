@@ -11,8 +11,8 @@ use self::arguments::{
     CreateExternal, CreateText, CreateTree, OneNode, OneTree, References, UpdateMetadata,
 };
 use self::results::{
-    Children, Handles, Held, Leaves, NodeCreated, NodeData, Parent, Path, PathData, Render, TreeId,
-    TreeIds,
+    Above, Below, Handles, Held, Leaves, NodeCreated, NodeData, Path, PathData, Render, These,
+    ThisTree,
 };
 use super::error::ArborError;
 use super::model::{Skeleton, State, Tree};
@@ -157,10 +157,10 @@ fn node_tools(builder: Builder, names: Names, trees: &Trees) -> Builder {
         )
 }
 
-async fn tree_create(trees: Trees, arguments: CreateTree) -> Result<TreeId, ArborError> {
+async fn tree_create(trees: Trees, arguments: CreateTree) -> Result<ThisTree, ArborError> {
     let CreateTree { metadata, owner_id } = arguments;
     let tree = trees.create(owner_id, metadata).await?;
-    Ok(TreeId { tree_id: tree.id })
+    Ok(ThisTree { tree_id: tree.id })
 }
 
 async fn tree_get(trees: Trees, OneTree { tree_id }: OneTree) -> Result<Tree, ArborError> {
@@ -174,28 +174,28 @@ async fn tree_get_skeleton(
     trees.skeleton(tree_id).await
 }
 
-async fn tree_list(trees: Trees, _: NoArguments) -> Result<TreeIds, ArborError> {
+async fn tree_list(trees: Trees, _: NoArguments) -> Result<These, ArborError> {
     let tree_ids = trees.list(State::Active).await?;
-    Ok(TreeIds { tree_ids })
+    Ok(These { tree_ids })
 }
 
-async fn tree_list_scheduled(trees: Trees, _: NoArguments) -> Result<TreeIds, ArborError> {
+async fn tree_list_scheduled(trees: Trees, _: NoArguments) -> Result<These, ArborError> {
     let tree_ids = trees.list(State::Scheduled).await?;
-    Ok(TreeIds { tree_ids })
+    Ok(These { tree_ids })
 }
 
-async fn tree_list_archived(trees: Trees, _: NoArguments) -> Result<TreeIds, ArborError> {
+async fn tree_list_archived(trees: Trees, _: NoArguments) -> Result<These, ArborError> {
     let tree_ids = trees.list(State::Archived).await?;
-    Ok(TreeIds { tree_ids })
+    Ok(These { tree_ids })
 }
 
 async fn tree_update_metadata(
     trees: Trees,
     arguments: UpdateMetadata,
-) -> Result<TreeId, ArborError> {
+) -> Result<ThisTree, ArborError> {
     let UpdateMetadata { tree_id, metadata } = arguments;
     let tree = trees.update_metadata(tree_id, metadata).await?;
-    Ok(TreeId { tree_id: tree.id })
+    Ok(ThisTree { tree_id: tree.id })
 }
 
 async fn tree_claim(trees: Trees, arguments: References) -> Result<Held, ArborError> {
@@ -282,20 +282,20 @@ async fn node_get(trees: Trees, arguments: OneNode) -> Result<NodeData, ArborErr
     Ok(NodeData { tree_id, node })
 }
 
-async fn node_get_children(trees: Trees, arguments: OneNode) -> Result<Children, ArborError> {
+async fn node_get_children(trees: Trees, arguments: OneNode) -> Result<Below, ArborError> {
     let OneNode { tree_id, node_id } = arguments;
     let children = trees.node(&tree_id, &node_id).await?.children;
-    Ok(Children {
+    Ok(Below {
         tree_id,
         node_id,
         children,
     })
 }
 
-async fn node_get_parent(trees: Trees, arguments: OneNode) -> Result<Parent, ArborError> {
+async fn node_get_parent(trees: Trees, arguments: OneNode) -> Result<Above, ArborError> {
     let OneNode { tree_id, node_id } = arguments;
     let parent = trees.node(&tree_id, &node_id).await?.parent;
-    Ok(Parent {
+    Ok(Above {
         tree_id,
         node_id,
         parent,

@@ -112,7 +112,7 @@ impl Trees {
     }
 
     /// The same trees, telling nobody: for what a service keeps, which must not keep the service.
-    pub(super) fn announcing_to_nobody(&self) -> Self {
+    pub(crate) fn announcing_to_nobody(&self) -> Self {
         Self {
             service: None,
             ..self.clone()
@@ -129,7 +129,7 @@ impl Trees {
         metadata: Option<Raw>,
     ) -> Result<TreeSummary, ArborError> {
         let owner = owner_id.into();
-        self.change(move |change| change.create(&owner, metadata))
+        self.change(move |change| change.create(&owner, metadata.as_ref()))
             .await
     }
 

@@ -1,13 +1,12 @@
 //! Trees as their clients see them: tools, results, errors, resources.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a failing test panics"
-)]
-
+#[cfg(test)]
 mod life;
+#[cfg(test)]
 mod resources;
+#[cfg(test)]
 mod support;
+#[cfg(test)]
 mod tools;
+#[cfg(test)]
 mod trouble;

@@ -18,11 +18,11 @@ macro_rules! results {
 }
 
 results! {
-    TreeId {
+    ThisTree {
         /// The tree's id.
         tree_id: String,
     }
-    TreeIds {
+    These {
         /// The ids of the trees, the newest first.
         tree_ids: Vec<String>,
     }
@@ -54,7 +54,7 @@ results! {
         /// The node.
         node: Node,
     }
-    Children {
+    Below {
         /// The tree's id.
         tree_id: String,
         /// The node's id.
@@ -62,7 +62,7 @@ results! {
         /// What was added to it, the oldest first.
         children: Vec<String>,
     }
-    Parent {
+    Above {
         /// The tree's id.
         tree_id: String,
         /// The node's id.

@@ -10,7 +10,7 @@ use plexus_wire::Kind;
 use super::{MAX_CONTENT, NewNode, Payload, node_of};
 use crate::arbor::error::ArborError;
 use crate::arbor::ids::Ids;
-use crate::arbor::model::{Node, State, TreeSummary};
+use crate::arbor::model::{Node, TreeSummary};
 use crate::arbor::resources;
 use crate::arbor::tables::{self, written};
 
@@ -44,9 +44,9 @@ impl<'a> Change<'a> {
     pub(crate) fn create(
         &mut self,
         owner: &str,
-        metadata: Option<Raw>,
+        metadata: Option<&Raw>,
     ) -> Result<TreeSummary, ArborError> {
-        let metadata = metadata.as_ref().map(checked).transpose()?;
+        let metadata = metadata.map(Self::checked).transpose()?;
         let id = self.new_id();
         self.db
             .prepare_cached(
@@ -65,7 +65,7 @@ impl<'a> Change<'a> {
         tree: &str,
         metadata: &Raw,
     ) -> Result<TreeSummary, ArborError> {
-        let metadata = checked(metadata)?;
+        let metadata = Self::checked(metadata)?;
         self.changeable(tree)?;
         self.db
             .prepare_cached("UPDATE arbor_trees SET metadata = ?2 WHERE id = ?1")?
@@ -122,7 +122,7 @@ impl<'a> Change<'a> {
             payload,
             metadata,
         } = node;
-        let metadata = metadata.as_ref().map(checked).transpose()?;
+        let metadata = metadata.as_ref().map(Self::checked).transpose()?;
         let (content, handle) = match payload {
             Payload::Text(text) => (Some(text), None),
             Payload::External(handle) => (None, Some(handle.to_string())),
@@ -156,28 +156,23 @@ impl<'a> Change<'a> {
         self.touch_head_since(&before)
     }
 
-    /// The tree, if nodes may be added to it.
-    pub(crate) fn active(&self, tree: &str) -> Result<TreeSummary, ArborError> {
-        let tree = self.changeable(tree)?;
-        match (tree.state, &tree.archived_at) {
-            (State::Scheduled, Some(until)) => Err(ArborError::Scheduled {
-                until: until.clone(),
-                tree_id: tree.id,
-            }),
-            _ => Ok(tree),
+    /// The text of metadata that can be kept.
+    pub(crate) fn checked(metadata: &Raw) -> Result<&str, ArborError> {
+        if metadata.kind() != Kind::Object {
+            return Err(ArborError::Metadata);
         }
+        bounded("the metadata", metadata.len(), MAX_METADATA)?;
+        Ok(metadata.as_str())
+    }
+
+    /// The tree, if nodes may be added to it.
+    fn active(&self, tree: &str) -> Result<TreeSummary, ArborError> {
+        tables::tree(self.db, tree, self.now)?.must_be_active()
     }
 
     /// The tree, if anything about it may change.
     fn changeable(&self, tree: &str) -> Result<TreeSummary, ArborError> {
-        let tree = tables::tree(self.db, tree, self.now)?;
-        match (tree.state, &tree.archived_at) {
-            (State::Archived, since) => Err(ArborError::Archived {
-                since: since.clone().unwrap_or_default(),
-                tree_id: tree.id,
-            }),
-            _ => Ok(tree),
-        }
+        tables::tree(self.db, tree, self.now)?.must_be_changeable()
     }
 
     fn insert(
@@ -296,15 +291,6 @@ impl Drop for Announcement {
             }
         }
     }
-}
-
-/// The text of metadata that can be kept.
-fn checked(metadata: &Raw) -> Result<&str, ArborError> {
-    if metadata.kind() != Kind::Object {
-        return Err(ArborError::Metadata);
-    }
-    bounded("the metadata", metadata.len(), MAX_METADATA)?;
-    Ok(metadata.as_str())
 }
 
 fn bounded(what: &'static str, size: usize, limit: usize) -> Result<(), ArborError> {
