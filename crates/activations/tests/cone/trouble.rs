@@ -85,12 +85,15 @@ async fn half_an_answer_is_told() {
     let model = ScriptedModel::start([turn]).await;
     let client = Client::of(&model);
     client.create("helper", "anthropic/x").await;
+    let (call, mut events) = client.begin_chat("helper", "Hello?");
     let break_off = async {
         stream.write(&Dialect::Anthropic.opening()).await;
         stream.write(&Dialect::Anthropic.piece("Half of")).await;
+        within("the first piece", events.recv()).await.unwrap();
         stream.break_off().await;
     };
-    let (result, ()) = tokio::join!(client.chat("helper", "Hello?"), break_off);
+    let (result, ()) = tokio::join!(call, break_off);
+    let result: Value = result.unwrap().decode().unwrap();
     assert_eq!(result["isError"], true);
     assert_eq!(result["content"][0]["text"], "Half of");
     let text = result["content"][1]["text"].as_str().unwrap();
