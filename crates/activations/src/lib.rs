@@ -1,5 +1,5 @@
-//! The services built into Plexus, called activations: [`health`], [`echo`], [`task`](task::task)
-//! and [`context`](context::context).
+//! The services built into Plexus, called activations: [`health`], [`echo`], [`task`](task::task),
+//! [`context`](context::context), [`arbor`](arbor::arbor) and [`cone`](cone::cone).
 //!
 //! An activation is a function that adds its tools and resources to a
 //! [`Builder`](plexus_service::Builder). [`service`] puts all of them together, on the [`Data`]
