@@ -11,9 +11,13 @@ mod answer;
 mod anthropic;
 mod endpoint;
 mod error;
+mod id;
 mod models;
 mod openai;
+mod question;
 
 pub use answer::{Answer, Finish, Usage};
 pub use error::ModelError;
-pub use models::{Message, ModelId, Models, Provider, Question, Speaker};
+pub use id::{ModelId, Provider};
+pub use models::Models;
+pub use question::{Message, Question, Speaker};

@@ -1,15 +1,15 @@
 //! Cones as tools.
 
+mod shapes;
+
 use plexus_service::{
     Boxed, Builder, CallToolResult, ClientCapability, Context, Fault, IntoToolResult, Json,
     NoArguments, Raw, Tool, ToolAnnotations, ToolResult,
 };
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
+use self::shapes::{Chat, Create, Created, Deleted, Got, Known, Listed, One, Registry, SetHead};
 use super::chat::Chatted;
-use super::cones::{Cone, Cones, Moved, NewCone};
+use super::cones::{Cones, Moved, NewCone};
 use super::error::ConeError;
 use super::prompts::prompts;
 use crate::model::{Models, Provider};
@@ -76,115 +76,6 @@ pub fn cone(builder: Builder, names: Names, cones: &Cones) -> Builder {
             with_caller(cones, registry),
         );
     prompts(builder, cones)
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Create {
-    /// A name that no other conversation has
-    #[schemars(length(min = 1, max = 100))]
-    name: String,
-    /// The model: anthropic/NAME, openai/NAME for OpenAI or a server that does as it does, or
-    /// sampling for the model of the client
-    #[schemars(length(min = 1, max = 200))]
-    model_id: String,
-    /// How the model is to answer
-    system_prompt: Option<String>,
-    /// What else is known of the conversation
-    #[schemars(with = "Option<Map<String, Value>>")]
-    metadata: Option<Raw>,
-    /// Where the model is served, if not where its provider usually is; another origin is not shown
-    /// the provider's key
-    #[schemars(length(max = 2000))]
-    base_url: Option<String>,
-    /// How many tokens the model may write at once
-    #[schemars(range(min = 1, max = 1_000_000))]
-    max_tokens: Option<u32>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct One {
-    /// The conversation's name or id, or an unmistakable beginning of either
-    identifier: String,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Chat {
-    /// The conversation's name or id, or an unmistakable beginning of either
-    identifier: String,
-    /// What to say
-    prompt: String,
-    /// Whether to forget the question and the answer at once
-    ephemeral: Option<bool>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct SetHead {
-    /// The conversation's name or id, or an unmistakable beginning of either
-    identifier: String,
-    /// A node of the conversation's tree
-    node_id: String,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct Created {
-    /// The conversation's id.
-    cone_id: String,
-    /// The tree that has what is said.
-    tree_id: String,
-    /// The node where the conversation begins.
-    head: String,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct Got {
-    /// The conversation.
-    cone: Cone,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct Listed {
-    /// The conversations, by name.
-    cones: Vec<Cone>,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct Deleted {
-    /// The conversation's id.
-    cone_id: String,
-    /// The tree that still has what was said.
-    tree_id: String,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct Registry {
-    /// Who can be asked.
-    providers: Vec<Known>,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[schemars(inline, deny_unknown_fields)]
-struct Known {
-    /// What model ids begin with.
-    name: String,
-    /// Whether it can be asked.
-    ready: bool,
-    /// Where it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    base_url: Option<String>,
-    /// What is missing, if it cannot be asked or did not name its models.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    problem: Option<String>,
-    /// The ids of its models.
-    models: Vec<String>,
 }
 
 async fn create(cones: Cones, arguments: Create) -> Result<Created, ConeError> {

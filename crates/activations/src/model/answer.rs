@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::endpoint::Endpoint;
 use super::error::ModelError;
-use super::models::Provider;
+use super::id::Provider;
 use super::{anthropic, openai};
 use crate::arbor::MAX_CONTENT;
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answer::{Finish, Step};
-use super::models::Question;
+use super::question::Question;
 
 /// Where messages are sent.
 pub(super) const PATH: &str = "/v1/messages";

@@ -8,7 +8,7 @@ use http::{HeaderName, HeaderValue, Request, Uri};
 use plexus_client::http::Origin;
 
 use super::error::ModelError;
-use super::models::Provider;
+use super::id::Provider;
 
 /// How much of what a server says is repeated.
 const MAX_SAID: usize = 500;

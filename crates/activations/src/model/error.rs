@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plexus_client::http::HttpError;
 
-use super::models::Provider;
+use super::id::Provider;
 
 /// Why a model gave no answer, or only a part of one. No text holds a key.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -1,8 +1,7 @@
-//! Who is asked, and what.
+//! Who is asked, and how.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -17,6 +16,8 @@ use serde::Deserialize;
 use super::answer::Answer;
 use super::endpoint::{Base, Endpoint, Key};
 use super::error::ModelError;
+use super::id::Provider;
+use super::question::Question;
 use super::{anthropic, openai};
 
 /// How long a model may say nothing.
@@ -27,176 +28,6 @@ const MAX_BODY: usize = 4 * 1024 * 1024;
 
 /// The longest event of a stream.
 const MAX_EVENT: usize = 1024 * 1024;
-
-/// Who serves a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "these are the APIs that are spoken"
-)]
-pub enum Provider {
-    /// The Messages API.
-    Anthropic,
-    /// Chat completions, of OpenAI and of all who do as it does.
-    OpenAi,
-}
-
-impl Provider {
-    /// Every provider.
-    pub const ALL: [Self; 2] = [Self::Anthropic, Self::OpenAi];
-
-    /// The name that model ids begin with.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::OpenAi => "openai",
-        }
-    }
-
-    /// The variable of the environment that has the key.
-    pub fn key_variable(self) -> &'static str {
-        match self {
-            Self::Anthropic => "ANTHROPIC_API_KEY",
-            Self::OpenAi => "OPENAI_API_KEY",
-        }
-    }
-
-    pub(super) fn base_variable(self) -> &'static str {
-        match self {
-            Self::Anthropic => "ANTHROPIC_BASE_URL",
-            Self::OpenAi => "OPENAI_BASE_URL",
-        }
-    }
-
-    fn default_base(self) -> &'static str {
-        match self {
-            Self::Anthropic => "https://api.anthropic.com",
-            Self::OpenAi => "https://api.openai.com/v1",
-        }
-    }
-
-    fn models_path(self) -> &'static str {
-        match self {
-            Self::Anthropic => "/v1/models?limit=1000",
-            Self::OpenAi => "/models",
-        }
-    }
-}
-
-impl fmt::Display for Provider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// A model, and who serves it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "a model is somebody's, or the client's"
-)]
-pub enum ModelId {
-    /// A provider's.
-    Provided {
-        /// Whose.
-        provider: Provider,
-        /// What it calls it.
-        name: String,
-    },
-    /// The client's own, which is asked by sampling; perhaps with a wish for one of its models.
-    Sampled(Option<String>),
-}
-
-impl ModelId {
-    /// Reads `anthropic/NAME`, `openai/NAME`, `sampling` and `sampling/NAME`, and the names of
-    /// models by which everybody knows whose they are.
-    ///
-    /// # Errors
-    /// It does not tell who serves the model.
-    pub fn parse(id: &str) -> Result<Self, ModelError> {
-        let unknown = || ModelError::UnknownModel(id.chars().take(100).collect());
-        if id == "sampling" {
-            return Ok(Self::Sampled(None));
-        }
-        if let Some(("sampling", name)) = id.split_once('/') {
-            return Ok(Self::Sampled(Some(name.to_owned())));
-        }
-        let prefixed = id.split_once('/').and_then(|(prefix, name)| {
-            let whose = |provider: &Provider| provider.as_str() == prefix;
-            Some((Provider::ALL.into_iter().find(whose)?, name))
-        });
-        let known = || {
-            let begins = |beginnings: &[&str]| beginnings.iter().any(|known| id.starts_with(known));
-            if begins(&["claude-"]) {
-                Some((Provider::Anthropic, id))
-            } else if begins(&["gpt-", "chatgpt-", "o1", "o3", "o4"]) {
-                Some((Provider::OpenAi, id))
-            } else {
-                None
-            }
-        };
-        let (provider, name) = prefixed.or_else(known).ok_or_else(unknown)?;
-        if name.is_empty() {
-            return Err(unknown());
-        }
-        let name = name.to_owned();
-        Ok(Self::Provided { provider, name })
-    }
-}
-
-/// What a model is asked.
-#[derive(Debug, Clone)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "made by callers, member by member"
-)]
-pub struct Question {
-    /// Who serves the model.
-    pub provider: Provider,
-    /// Which model.
-    pub model: String,
-    /// Where it is served, if not where the provider usually is.
-    pub base_url: Option<String>,
-    /// How it is to answer.
-    pub system: Option<String>,
-    /// The conversation, which ends with what the user says.
-    pub messages: Vec<Message>,
-    /// How much it may say.
-    pub max_tokens: Option<u32>,
-}
-
-/// One message of a conversation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "made by callers, member by member"
-)]
-pub struct Message {
-    /// Who says it.
-    pub speaker: Speaker,
-    /// What is said.
-    pub text: String,
-}
-
-/// Who says something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "there are two sides")]
-pub enum Speaker {
-    /// The human.
-    User,
-    /// The model.
-    Assistant,
-}
-
-impl Speaker {
-    /// The name that both APIs have for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Assistant => "assistant",
-        }
-    }
-}
 
 /// The models that can be asked. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -461,29 +292,6 @@ fn message(body: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn model_ids_tell_who_serves_them() {
-        let provided = |provider, name: &str| ModelId::Provided {
-            provider,
-            name: name.to_owned(),
-        };
-        let (anthropic, openai) = (Provider::Anthropic, Provider::OpenAi);
-        for (id, expected) in [
-            ("claude-sonnet-5", provided(anthropic, "claude-sonnet-5")),
-            ("anthropic/x", provided(anthropic, "x")),
-            ("gpt-6", provided(openai, "gpt-6")),
-            ("openai/meta/llama:8b", provided(openai, "meta/llama:8b")),
-            ("sampling", ModelId::Sampled(None)),
-            ("sampling/fast", ModelId::Sampled(Some("fast".to_owned()))),
-        ] {
-            assert_eq!(ModelId::parse(id).unwrap(), expected);
-        }
-        for id in ["", "llama", "anthropic/", "mistral/large", "Claude-x"] {
-            let error = ModelId::parse(id).unwrap_err().to_string();
-            assert!(error.contains("anthropic/NAME"), "{error}");
-        }
-    }
 
     /// Secrets show nowhere: not in what is printed of the models.
     #[test]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Finish, Step};
 use super::endpoint::Endpoint;
-use super::models::Question;
+use super::question::Question;
 
 /// Where conversations are sent.
 pub(super) const PATH: &str = "/chat/completions";

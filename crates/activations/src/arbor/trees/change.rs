@@ -7,7 +7,8 @@ use plexus_service::{LocalService, Raw};
 use plexus_store::rusqlite::{OptionalExtension, Transaction};
 use plexus_wire::Kind;
 
-use super::{MAX_CONTENT, NewNode, Payload, node_of};
+use super::read::node_of;
+use super::{MAX_CONTENT, NewNode, Payload};
 use crate::arbor::error::ArborError;
 use crate::arbor::ids::Ids;
 use crate::arbor::model::{Node, TreeSummary};
