@@ -124,3 +124,58 @@ async fn a_conversation_from_one_run_to_the_next() {
     assert_eq!(question["messages"][1]["content"], "Sunny, I think.");
     assert_eq!(second.end().code, Some(0));
 }
+
+/// Without a key the client's own model answers, in either era: asked by a request of the server in
+/// a session, by `input_required` without one.
+#[test]
+fn the_clients_model_answers_in_either_era() {
+    let mut command = plexus(&["serve", "--stdio"]);
+    command
+        .env_remove("ANTHROPIC_API_KEY")
+        .env_remove("ANTHROPIC_BASE_URL");
+    let mut plexus = Plexus::spawn(&mut command);
+    let sampling = json!({ "sampling": {} });
+    let greeting = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": sampling,
+        "clientInfo": { "name": "test", "version": "0" },
+    });
+    request(&mut plexus, "initialize", &greeting);
+    plexus.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    let new = json!({ "name": "helper", "model_id": "claude-x" });
+    call(&mut plexus, "cone_create", &new);
+    let answer = json!({
+        "role": "assistant",
+        "content": { "type": "text", "text": "Hi." },
+        "model": "clients-own",
+    });
+
+    let mut chat = json!({
+        "name": "cone_chat",
+        "arguments": { "identifier": "helper", "prompt": "Hello?" },
+    });
+    let begun = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": chat });
+    plexus.send(&begun.to_string());
+    let asked = plexus.receive();
+    assert_eq!(asked["method"], "sampling/createMessage", "{asked}");
+    let answered = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer });
+    let result = plexus.ask(&answered.to_string())["result"].clone();
+    assert_eq!(result["content"][0]["text"], "Hi.", "{result}");
+
+    chat["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": sampling,
+    });
+    let (asked, _) = request(&mut plexus, "tools/call", &chat);
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let question = &asked["inputRequests"]["answer"];
+    assert_eq!(question["method"], "sampling/createMessage", "{asked}");
+    let messages = question["params"]["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 3, "what was said before is known");
+    chat["inputResponses"] = json!({ "answer": answer });
+    chat["requestState"] = asked["requestState"].clone();
+    let (result, _) = request(&mut plexus, "tools/call", &chat);
+    assert_eq!(result["content"][0]["text"], "Hi.", "{result}");
+    assert_eq!(result["structuredContent"]["outcome"], "head");
+    assert_eq!(plexus.end().code, Some(0));
+}
