@@ -1,5 +1,5 @@
-//! The services built into Plexus, called activations: [`health`], [`echo`], [`task`](task::task)
-//! and [`context`](context::context).
+//! The services built into Plexus, called activations: [`health`], [`echo`], [`task`](task::task),
+//! [`context`](context::context), [`arbor`](arbor::arbor) and [`cone`](cone::cone).
 //!
 //! An activation is a function that adds its tools and resources to a
 //! [`Builder`](plexus_service::Builder). [`service`] puts all of them together, on the [`Data`]
@@ -26,10 +26,13 @@
 //! What is deliberately absent: revisions, transports, and whatever joins other servers.
 
 mod aliased;
+pub mod arbor;
+pub mod cone;
 pub mod context;
 mod data;
 mod echo;
 mod health;
+pub mod model;
 mod names;
 mod service;
 pub mod task;

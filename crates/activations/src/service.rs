@@ -3,6 +3,8 @@
 use plexus_service::{BuildError, LocalService};
 
 use crate::aliased::Aliased;
+use crate::arbor::arbor;
+use crate::cone::cone;
 use crate::context::context;
 use crate::data::Data;
 use crate::echo::echo;
@@ -12,20 +14,21 @@ use crate::task::{self, task};
 
 const INSTRUCTIONS: &str = "Plexus serves these tools itself: health tells whether it works, \
     echo says back what it is told, task keeps a list of what is to be done, which several agents \
-    can share, context remembers texts and finds them again.";
+    can share, context remembers texts and finds them again, arbor keeps conversations as trees, \
+    cone has conversations with language models, which it remembers.";
 
 /// Everything that is built in, as the service `plexus` of this version, on this data.
 ///
 /// # Errors
 /// An activation is not well made.
 pub fn service(names: Names, version: &str, data: &Data) -> Result<Aliased, BuildError> {
-    let builder = LocalService::builder("plexus", version)
-        .instructions(INSTRUCTIONS)
-        .unchanging();
+    let builder = LocalService::builder("plexus", version).instructions(INSTRUCTIONS);
     let builder = health(builder, names);
     let builder = echo(builder, names);
     let builder = task(builder, names, &data.tasks);
     let builder = context(builder, names, &data.context);
+    let builder = arbor(builder, names, &data.trees);
+    let builder = cone(builder, names, &data.cones);
     let mut service = Aliased::new(builder.build()?, names);
     // What the founding systems called them (S000-20, S002-20).
     for method in task::METHODS {
@@ -77,7 +80,12 @@ mod tests {
         let dotted = names(Names::Dotted);
         let expected = ["health.check", "echo.echo", "echo.once", "echo.ping"];
         assert!(dotted.starts_with(&expected.map(str::to_owned)));
-        for name in ["task.create_task", "context.query"] {
+        for name in [
+            "task.create_task",
+            "context.query",
+            "arbor.tree_create",
+            "cone.chat",
+        ] {
             assert!(dotted.contains(&name.to_owned()), "{name}");
         }
         let underscored: Vec<_> = dotted.iter().map(|name| name.replace('.', "_")).collect();
@@ -143,12 +151,12 @@ mod tests {
     fn exactly_what_is_there_is_declared() {
         let catalogue = built_in(Names::default());
         let declared = &catalogue.capabilities;
-        // C44: the lists never change. What a resource says does.
-        assert!(declared.tools.is_some_and(|tools| !tools.list_changed));
+        // C44: trees and cones are listed as they come and go.
+        assert!(declared.tools.is_some_and(|tools| tools.list_changed));
         let resources = declared.resources.unwrap();
-        assert!(resources.subscribe && !resources.list_changed);
-        assert!(declared.prompts.is_none());
-        assert!(!declared.completions);
+        assert!(resources.subscribe && resources.list_changed);
+        assert!(declared.prompts.is_some_and(|prompts| prompts.list_changed));
+        assert!(declared.completions);
         assert_eq!(catalogue.identity.name, "plexus");
         assert_eq!(catalogue.identity.version, "1.2.3");
     }

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use plexus_activations::model::Models;
 use plexus_activations::{Data, Places};
 
-/// Opens the databases that the environment asks for.
+/// Opens the databases that the environment asks for, with the models that it has keys for.
 pub(crate) fn open() -> anyhow::Result<Data> {
-    Ok(Data::open(&places()?)?)
+    let models = Models::from_environment(|name| std::env::var_os(name));
+    Ok(Data::open(&places()?)?.with_models(models))
 }
 
 /// The folder that everything is kept in.

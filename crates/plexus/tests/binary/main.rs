@@ -9,6 +9,8 @@ mod doctor;
 #[cfg(all(test, unix))]
 mod gateway;
 #[cfg(test)]
+mod cone;
+#[cfg(test)]
 mod home;
 #[cfg(test)]
 mod http;
