@@ -13,8 +13,11 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use http::HeaderMap;
-use plexus_mcp::messages::LoggingMessageParams;
-use plexus_mcp::{Era, Fault, method};
+use plexus_mcp::messages::{
+    CompleteParams, CompletionArgument, CompletionContext, CompletionReference,
+    LoggingMessageParams,
+};
+use plexus_mcp::{Era, Fault, code, method};
 use plexus_service::{Call, Catalogue, EventSender, Log, Peer, Principal, Progress, Section};
 use plexus_wire::{Notification, Object, Raw};
 use tokio::sync::{Mutex as AsyncMutex, Notify, Semaphore, mpsc, oneshot, watch as signal};
@@ -43,6 +46,9 @@ const RELIST: Duration = Duration::from_secs(5);
 
 /// How long listening to a stateless server may take to begin before its lists are fetched anyway.
 const LISTEN: Duration = Duration::from_millis(500);
+
+/// How long a server of 2024-11-05 may take to say whether it completes.
+const PROBE: Duration = Duration::from_secs(2);
 
 /// How often idle sessions are looked for.
 const TIDY: Duration = Duration::from_mins(1);
@@ -120,6 +126,7 @@ impl Live {
                 live.spawn(Arc::clone(&live).keep_tidy());
             }
         }
+        live.find_completions().await;
         live.list(&Section::ALL).await;
         live.spawn(Arc::clone(&live).keep_listed());
         unless_settled.defuse();
@@ -254,6 +261,8 @@ impl Live {
                     .catalogue
                     .set_list(section, known.catalogue.list(section).clone());
             }
+            let completes = known.catalogue.capabilities.completions;
+            fresh.catalogue.capabilities.completions = completes;
             fresh.quarantined.clone_from(&known.quarantined);
             fresh.oddities.clone_from(&known.oddities);
         }
@@ -273,6 +282,42 @@ impl Live {
             }
             differs
         });
+    }
+
+    /// Finds out whether a server completes whose revision has no way to say so: it knows the method,
+    /// even if not what it is asked about (TRANSLATION §5.1).
+    async fn find_completions(&self) {
+        let facts = &self.facts;
+        let is_told = facts.revision.features().completions_capability;
+        let has_any =
+            facts.capabilities.prompts.is_some() || facts.capabilities.resources.is_some();
+        if is_told || !has_any {
+            return;
+        }
+        let params = CompleteParams {
+            reference: CompletionReference::Prompt {
+                name: String::new(),
+            },
+            argument: CompletionArgument {
+                name: String::new(),
+                value: String::new(),
+            },
+            context: CompletionContext::default(),
+        };
+        let rpc = &self.own.rpc;
+        let request = rpc.request(
+            method::COMPLETE,
+            Some(params.to_raw()),
+            HeaderMap::new(),
+            Traits::default(),
+        );
+        let answer = async { request.await?.answer().await };
+        let knows = match tokio::time::timeout(PROBE, answer).await {
+            Ok(Err(RpcFailure::Error(error))) => error.code != code::METHOD_NOT_FOUND,
+            Ok(answer) => answer.is_ok(),
+            Err(_elapsed) => false,
+        };
+        lock(&self.listing).catalogue.capabilities.completions |= knows;
     }
 
     /// Fetches what has changed, a little after it was said to have; what cannot be fetched is tried

@@ -5,7 +5,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::codec;
-use crate::Features;
+use crate::{ElicitationModes, Features};
 
 /// What a client can do, read once, and kept as it was given for whoever relays it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +86,33 @@ impl ClientCapabilities {
             ..Self::none()
         }
         .profile()
+    }
+
+    /// What of these capabilities there is in the revision with `features`: what a client declares
+    /// beyond what was agreed on, it cannot be asked for (LIFE-09).
+    #[must_use]
+    pub fn within(&self, features: &Features) -> Self {
+        let mut within = self.clone();
+        within.elicitation = self
+            .elicitation
+            .and_then(|elicitation| match features.elicitation {
+                ElicitationModes::Absent => None,
+                ElicitationModes::Form => Some(ElicitationCapability {
+                    form: true,
+                    url: false,
+                }),
+                ElicitationModes::FormAndUrlWithId | ElicitationModes::FormAndUrl => {
+                    Some(elicitation)
+                }
+            });
+        if let Some(sampling) = &mut within.sampling {
+            sampling.tools &= features.sampling_tools;
+        }
+        if within == *self {
+            within
+        } else {
+            within.profile()
+        }
     }
 
     /// What of these capabilities matters to a server, in one form for all clients that can do the

@@ -5,11 +5,11 @@ mod asking;
 #[cfg(test)]
 mod call;
 #[cfg(test)]
+mod cone;
+#[cfg(test)]
 mod doctor;
 #[cfg(all(test, unix))]
 mod gateway;
-#[cfg(test)]
-mod cone;
 #[cfg(test)]
 mod home;
 #[cfg(test)]
