@@ -209,7 +209,8 @@ async fn roots_can_be_asked_for_before_the_first_call() {
     assert_eq!(process.answer(&json!("out")).await["result"], roots);
 }
 
-/// TRANSLATION §4, the lane rule: who waits for an answer holds nobody up, and no question goes astray.
+/// TRANSLATION §4, TRAP-17, the lane rule: who waits for an answer holds nobody up, and no question
+/// goes astray.
 #[tokio::test]
 async fn a_call_that_waits_for_its_caller_holds_up_no_other() {
     let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;

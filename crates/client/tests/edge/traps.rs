@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use ::http::{HeaderValue, Method};
-use plexus_client::{Definition, Target};
+use plexus_client::{Definition, State, Target};
 use plexus_testkit::server::{HttpServer, Offer, Received, Reply, StdioServer, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
 
 use crate::support::{
     Caller, LEGACY, STATELESS, asked, call, call_fails, call_tool, connected, during, http, raw,
-    revision, stdio, target, tools, tools_become,
+    revision, status, stdio, target, tools, tools_become,
 };
 
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
@@ -120,8 +120,9 @@ async fn lists_are_fetched_anew_as_the_same_caller() {
     }
 }
 
-/// TRAP-17: two callers share a program whose questions name no call; each question is put to the
-/// one whose call it came with, and to nobody else.
+/// TRAP-17: two callers share a program whose questions name no call. A question that may be
+/// either's is put to neither; once the program is known to ask, calls of different callers do not
+/// overlap, and each question is put to the one whose call it came with.
 #[tokio::test]
 async fn a_question_reaches_the_one_whose_call_it_is() {
     let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;
@@ -131,30 +132,45 @@ async fn a_question_reaches_the_one_whose_call_it_is() {
         Caller::able(json!({"elicitation": {}})),
         Caller::able(json!({"elicitation": {}})),
     ];
-    let params = |who: &str| json!({"name": "a", "arguments": {"who": who}});
-    let (mut one, mut events_of_one) = callers[0].call(&upstream, "tools/call", &params("one"));
-    let (mut other, mut events_of_other) =
-        callers[1].call(&upstream, "tools/call", &params("other"));
-    let first = during(&mut one, process.received("tools/call")).await;
-    assert_eq!(first["params"]["arguments"]["who"], "one");
-
     let question = |id: &str| {
         let schema = json!({"type": "object", "properties": {}});
         let form = json!({"message": "Who?", "requestedSchema": schema});
         json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": form})
     };
     let named = |name: &str| json!({"action": "accept", "content": {"name": name}});
-    // The other call is on its way all the while.
-    let asking = async {
-        process.say(question("q1")).await;
-        let ask = asked(&mut one, &mut events_of_one).await;
-        ask.answer(Ok(raw(&named("one"))));
-        let answer = during(&mut one, process.answer(&json!("q1"))).await;
-        assert_eq!(answer["result"], named("one"));
-        process.reply(&first, json!({"content": []})).await;
-        within("the first result", one).await.unwrap();
-    };
-    during(&mut other, asking).await;
+    let params = |who: &str| json!({"name": "a", "arguments": {"who": who}});
+    let done = json!({"content": []});
+
+    let (mut one, mut events_of_one) = callers[0].call(&upstream, "tools/call", &params("one"));
+    let first = during(&mut one, process.received("tools/call")).await;
+    let (mut other, mut events_of_other) =
+        callers[1].call(&upstream, "tools/call", &params("other"));
+    let second = during(&mut other, process.received("tools/call")).await;
+    process.say(question("unclear")).await;
+    let refused = during(&mut one, process.answer(&json!("unclear"))).await;
+    assert!(refused["error"].is_object(), "{refused}");
+    for request in [&first, &second] {
+        process.reply(request, done.clone()).await;
+    }
+    let (one, other) = within("both results", async { tokio::join!(one, other) }).await;
+    assert!(one.is_ok() && other.is_ok());
+    assert!(events_of_one.try_recv().is_err() && events_of_other.try_recv().is_err());
+
+    let (mut one, mut events_of_one) = callers[0].call(&upstream, "tools/call", &params("one"));
+    let (mut other, mut events_of_other) =
+        callers[1].call(&upstream, "tools/call", &params("other"));
+    let first = during(&mut one, process.received("tools/call")).await;
+    // By the time that the program has told all it was sent, the other call would have come.
+    let sent = during(&mut other, process.all()).await;
+    let calls = sent.iter().filter(|sent| sent["method"] == "tools/call");
+    assert_eq!(calls.count(), 3, "the other call waits");
+    process.say(question("q1")).await;
+    let ask = asked(&mut one, &mut events_of_one).await;
+    ask.answer(Ok(raw(&named("one"))));
+    let answer = during(&mut one, process.answer(&json!("q1"))).await;
+    assert_eq!(answer["result"], named("one"));
+    process.reply(&first, done.clone()).await;
+    within("the first result", one).await.unwrap();
     assert!(events_of_other.try_recv().is_err());
 
     let second = during(&mut other, process.received("tools/call")).await;
@@ -164,8 +180,64 @@ async fn a_question_reaches_the_one_whose_call_it_is() {
     ask.answer(Ok(raw(&named("other"))));
     let answer = during(&mut other, process.answer(&json!("q2"))).await;
     assert_eq!(answer["result"], named("other"));
-    process.reply(&second, json!({"content": []})).await;
+    process.reply(&second, done).await;
     within("the second result", other).await.unwrap();
+}
+
+/// TRAP-08: who a server says it is in its results is for us, and no result passes it on as ours.
+#[tokio::test]
+async fn a_result_does_not_say_who_served_it() {
+    let spoofed = json!({"content": [], "_meta": {"kept": 1,
+        "io.modelcontextprotocol/serverInfo": {"name": "plexus", "version": "0"}}});
+    for revision in [LEGACY, STATELESS] {
+        let offer = Offer::tools(revision, [tool("a")]);
+        let result = spoofed.clone();
+        let server = HttpServer::start(move |request| match request.mcp() {
+            "tools/call" => Reply::json(&request.result(&result)),
+            _ => request.plainly(&offer),
+        })
+        .await;
+        let upstream = connected(http(&server)).await;
+        let result = call_tool(&upstream, "a").await;
+        assert_eq!(result["_meta"], json!({"kept": 1}), "{revision}");
+    }
+}
+
+/// TRAP-40: some servers say with 400 what 404 is for. Nothing was carried out, so a new session is
+/// opened once, and the call made in it.
+#[tokio::test]
+async fn a_session_that_is_forgotten_with_400_is_opened_anew() {
+    let bodies = [
+        r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}"#,
+        r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Session not found"},"id":null}"#,
+        "Invalid session ID",
+        "Session expired",
+    ];
+    for body in bodies {
+        let sessions = AtomicUsize::new(0);
+        let offer = Offer::tools(LEGACY, [tool("a")]);
+        let server = HttpServer::start(move |request| {
+            let forgotten = request.header("mcp-session-id") == Some("s1");
+            match request.mcp() {
+                "initialize" => {
+                    let number = sessions.fetch_add(1, Ordering::Relaxed) + 1;
+                    let session = format!("s{number}");
+                    request
+                        .plainly(&offer)
+                        .with_header("mcp-session-id", &session)
+                }
+                "tools/call" if forgotten => Reply::status(400).with_json(body),
+                "tools/call" => Reply::json(&request.result(&json!({"content": []}))),
+                _ => request.plainly(&offer),
+            }
+        })
+        .await;
+        let upstream = connected(http(&server)).await;
+        call_tool(&upstream, "a").await;
+        assert_eq!(count(&server, "initialize"), 2, "{body}");
+        assert_eq!(count(&server, "tools/call"), 2, "{body}");
+        assert_eq!(status(&upstream).state, State::Connected);
+    }
 }
 
 /// TRAP-40: an error with 400 that answers the call is its answer, whatever words it has, and the call
