@@ -137,23 +137,22 @@ async fn endless_answers_end() {
     assert!(client.memory("helper").await.is_empty());
 }
 
-/// A model that says nothing, at first or later, is not waited for without end.
+/// A model that says nothing, at first or later, is not waited for without end, and told to stop.
 #[tokio::test]
 async fn silence_is_told() {
-    let (turn, stream) = Turn::held();
-    let turns = [Turn::Answers(Reply::never()), turn];
-    let model = ScriptedModel::start(turns).await;
-    let impatient = models(&model).with_patience(Duration::from_millis(200));
-    let client = Client::with(impatient, &json!({}));
-    client.create("helper", "anthropic/x").await;
-    let text = client.chat_failed("helper", "Hello?").await;
-    assert_eq!(text, "anthropic was silent for 200ms");
+    let (held, stream) = Turn::held();
     stream.write(&Dialect::Anthropic.opening()).await;
-    let text = client.chat_failed("helper", "Hello?").await;
-    assert_eq!(text, "anthropic was silent for 200ms");
-    // Whoever is not waited for is told to stop.
+    for turn in [Turn::Answers(Reply::never()), held] {
+        let model = ScriptedModel::start([turn]).await;
+        let impatient = models(&model).with_patience(Duration::from_secs(1));
+        let client = Client::with(impatient, &json!({}));
+        client.create("helper", "anthropic/x").await;
+        let text = client.chat_failed("helper", "Hello?").await;
+        assert_eq!(text, "anthropic was silent for 1s");
+        assert!(client.memory("helper").await.is_empty());
+        model.asked().await;
+    }
     stream.closed().await;
-    assert!(client.memory("helper").await.is_empty());
 }
 
 #[tokio::test]
