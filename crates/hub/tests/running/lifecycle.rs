@@ -107,6 +107,15 @@ async fn a_refused_handshake_is_a_failure() {
     let bad = hub.status_of("bad").unwrap();
     assert_eq!(bad.state(), State::Failed);
     assert!(bad.last_error.unwrap().1.contains("not today"));
+    let refused = hub.connect("bad").await.unwrap_err().to_string();
+    assert!(
+        refused.contains("not today"),
+        "it is tried again: {refused}"
+    );
+    for _ in 0..2 {
+        refusing.process().await.ended().await;
+    }
+    refusing.assert_not_started_again().await;
     assert_eq!(keys(&hub, Section::Tools), ["good__work"]);
     hub.close().await;
 }
