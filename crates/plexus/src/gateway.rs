@@ -18,7 +18,7 @@ use plexus_hub::{Hub, HubEvent, SetMembers};
 use plexus_service::Implementation;
 use tokio::sync::broadcast::error::RecvError;
 
-pub(crate) use report::{LastError, ServerReport};
+pub(crate) use report::ServerReport;
 
 use crate::cli::Profile;
 use crate::mcp::surroundings::{environment, locations};
