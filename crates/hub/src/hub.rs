@@ -4,6 +4,7 @@ mod events;
 mod inspect;
 mod lifecycle;
 mod status;
+mod subscriptions;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
@@ -393,15 +394,7 @@ impl Service for Hub {
     }
 
     fn subscribe(&self, peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {
-        let (hub, peer, uri) = (self.clone(), Arc::clone(peer), uri.to_owned());
-        Box::pin(async move {
-            let owner = hub
-                .routes()
-                .resource(&uri)
-                .ok_or(Fault::ResourceNotFound(uri))?;
-            let service = hub.member(&owner.member)?.ready().await?;
-            service.subscribe(&peer, &owner.key).await
-        })
+        Box::pin(self.clone().watch(Arc::clone(peer), uri.to_owned()))
     }
 }
 

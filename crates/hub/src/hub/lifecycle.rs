@@ -124,7 +124,7 @@ impl Hub {
     /// There is no such member, or it cannot be connected.
     pub async fn connect(&self, name: &str) -> Result<(), Fault> {
         let member = self.member(name)?;
-        member.ready().await?;
+        member.connect().await?;
         self.inner.merge();
         Ok(())
     }

@@ -11,7 +11,7 @@ use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::servers::{PATIENCE, call, echoing, hub, keys, server, tool_params};
+use crate::servers::{PATIENCE, anybody, call, echoing, hub, keys, server, tool_params};
 
 fn remembering(directory: &tempfile::TempDir) -> Hub {
     let remembered = Remembered::in_directory(directory.path());
@@ -107,6 +107,15 @@ async fn a_refused_handshake_is_a_failure() {
     let bad = hub.status_of("bad").unwrap();
     assert_eq!(bad.state(), State::Failed);
     assert!(bad.last_error.unwrap().1.contains("not today"));
+    let refused = hub.connect("bad").await.unwrap_err().to_string();
+    assert!(
+        refused.contains("not today"),
+        "it is tried again: {refused}"
+    );
+    for _ in 0..2 {
+        refusing.process().await.ended().await;
+    }
+    refusing.assert_not_started_again().await;
     assert_eq!(keys(&hub, Section::Tools), ["good__work"]);
     hub.close().await;
 }
@@ -221,6 +230,48 @@ async fn a_lost_server_comes_back_if_it_is_to() {
     assert!(!methods.contains(&"tools/call".to_owned()), "{methods:?}");
     let last = hub.status_of("a").unwrap().last_error.unwrap().1;
     assert!(last.contains("code 3"), "{last}");
+    hub.close().await;
+}
+
+/// A subscription outlives the connection it was made on, and whoever has it hears of the gap.
+#[tokio::test]
+async fn subscriptions_are_renewed_with_the_connection() {
+    let mut offer = Offer::new(Revision::V2025_06_18)
+        .declaring("resources", serde_json::json!({"subscribe": true}));
+    offer.resources = vec![serde_json::json!({"uri": "log://x", "name": "x"})];
+    let script = Script::from(&offer);
+    let script = script.on("resources/subscribe", [Step::Result(serde_json::json!({}))]);
+    let script = script.on(
+        "resources/unsubscribe",
+        [Step::Result(serde_json::json!({}))],
+    );
+    let program = StdioServer::new(script).await;
+    let hub = hub();
+    hub.set_members(vec![server("a", &program, 1)]).await;
+    hub.connect_all().await;
+    let mut updates = hub.subscribe(&anybody(), "log://x").await.unwrap();
+    let first = program.process().await;
+    first.received("resources/subscribe").await;
+    let changed = serde_json::json!({"jsonrpc": "2.0", "method": "notifications/resources/updated",
+        "params": {"uri": "log://x"}});
+    first.say(changed.clone()).await;
+    timeout(PATIENCE, updates.next()).await.unwrap().unwrap();
+
+    hub.reconnect("a").await.unwrap();
+    let second = program.process().await;
+    second.received("resources/subscribe").await;
+    timeout(PATIENCE, updates.next()).await.unwrap().unwrap();
+    second.say(changed.clone()).await;
+    timeout(PATIENCE, updates.next()).await.unwrap().unwrap();
+
+    hub.set_members(vec![server("a", &program, 2)]).await;
+    let third = program.process().await;
+    third.received("resources/subscribe").await;
+    timeout(PATIENCE, updates.next()).await.unwrap().unwrap();
+    third.say(changed).await;
+    timeout(PATIENCE, updates.next()).await.unwrap().unwrap();
+    drop(updates);
+    third.received("resources/unsubscribe").await;
     hub.close().await;
 }
 

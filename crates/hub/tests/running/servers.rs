@@ -39,14 +39,19 @@ pub(crate) fn tool_params(name: &str, n: usize) -> String {
     format!(r#"{{"name":"{name}","arguments":{{"n":{n}}}}}"#)
 }
 
-pub(crate) async fn call(hub: &Hub, method: &str, params: &str) -> Result<String, Fault> {
+/// A client.
+pub(crate) fn anybody() -> Arc<Peer> {
     let peer = Peer::new(
         Revision::NEWEST_STATELESS,
         ClientCapabilities::none(),
         None,
         Principal::anonymous(),
     );
-    let (events, _queue) = EventSender::channel(Arc::new(peer), false, None);
+    Arc::new(peer)
+}
+
+pub(crate) async fn call(hub: &Hub, method: &str, params: &str) -> Result<String, Fault> {
+    let (events, _queue) = EventSender::channel(anybody(), false, None);
     let params = Raw::parse(params.to_owned().into(), &Limits::default()).unwrap();
     let call = Call::new(method, Some(params), events, CancellationToken::new());
     let outcome = hub.call(call).await;
