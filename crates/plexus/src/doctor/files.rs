@@ -185,11 +185,17 @@ fn data_folder() -> Option<Finding> {
         return Some(Finding::error("data", what).fix(fix));
     }
     // Who may enter the folder sees names only.
-    let files = fs::read_dir(&folder).ok()?.flatten().map(|file| file.path());
+    let files = fs::read_dir(&folder)
+        .ok()?
+        .flatten()
+        .map(|file| file.path());
     let (file, others) = files
         .filter(|file| file.is_file())
         .find_map(|file| Some((file.clone(), others_can(&file)?)))?;
-    let what = format!("{others} can read what Plexus remembers: {}", file.display());
+    let what = format!(
+        "{others} can read what Plexus remembers: {}",
+        file.display()
+    );
     let fix = format!("chmod -R go-rwx {}", folder.display());
     Some(Finding::warning("permissions", what).fix(fix))
 }
