@@ -4,6 +4,7 @@ mod events;
 mod inspect;
 mod lifecycle;
 mod status;
+mod subscriptions;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
@@ -49,8 +50,8 @@ struct Inner {
     catalogue: watch::Sender<Arc<Catalogue>>,
     gate: Gate,
     changed: Arc<Notify>,
-    /// One merges at a time.
-    merging: Mutex<()>,
+    /// What was merged last. One merges at a time.
+    merging: Mutex<Vec<Offer>>,
     /// One changes the members at a time.
     changing: tokio::sync::Mutex<()>,
     /// Where it is kept what members offer.
@@ -319,7 +320,7 @@ impl Inner {
     /// Makes one catalogue of what the members offer now.
     fn merge(&self) {
         // Two at once could store what is no longer so.
-        let _one_at_a_time = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
         let members = self
             .members
             .read()
@@ -335,7 +336,16 @@ impl Inner {
                 is_known: member.is_known(),
             })
             .collect();
+        let same = offers.len() == merging.len()
+            && offers
+                .iter()
+                .zip(merging.iter())
+                .all(|(new, old)| new.is(old));
+        if same {
+            return;
+        }
         let (merged, routes) = merge(self.identity.clone(), &offers);
+        *merging = offers;
         *self.routes.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(routes);
         self.catalogue.send_if_modified(|known| {
             let differs = merged.differs_from(known);
@@ -384,15 +394,7 @@ impl Service for Hub {
     }
 
     fn subscribe(&self, peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {
-        let (hub, peer, uri) = (self.clone(), Arc::clone(peer), uri.to_owned());
-        Box::pin(async move {
-            let owner = hub
-                .routes()
-                .resource(&uri)
-                .ok_or(Fault::ResourceNotFound(uri))?;
-            let service = hub.member(&owner.member)?.ready().await?;
-            service.subscribe(&peer, &owner.key).await
-        })
+        Box::pin(self.clone().watch(Arc::clone(peer), uri.to_owned()))
     }
 }
 

@@ -293,31 +293,42 @@ impl Member {
     }
 
     /// The service, connected if it never was: the first call starts a server that waits for it.
+    /// One that failed or was lost is not connected again by a call (C35).
     pub(crate) async fn ready(&self) -> Result<Arc<dyn Service>, Fault> {
-        let name = &*self.name;
         if !self.is_enabled() {
-            let why = format!("the server {name:?} is turned off");
+            let why = format!("the server {:?} is turned off", &*self.name);
             return Err(Fault::Internal(why));
         }
-        let connection = match &self.nature {
-            Nature::Local(service) => return Ok(Arc::clone(service)),
-            Nature::Unavailable(status, _) => {
-                let reason = status.reason.as_deref().unwrap_or_default();
-                return Err(self.failure(reason));
-            }
-            Nature::Server(connection) => connection,
-        };
-        if connection.status().borrow().state == State::Pending {
-            let connecting = self.closing.run_until_cancelled(connection.connect()).await;
-            let gone = || self.failure("it was taken out of the configuration");
-            let connected = connecting.ok_or_else(gone)?;
-            connected.map_err(|reason| self.failure(&reason))?;
+        if let Nature::Local(service) = &self.nature {
+            return Ok(Arc::clone(service));
         }
-        connection.service().ok_or_else(|| {
-            let status = connection.status().borrow().clone();
-            let reason = status.reason.as_deref().unwrap_or("it was disconnected");
-            self.failure(reason)
+        let condition = self.condition();
+        if condition.is_some_and(|status| status.state == State::Pending) {
+            self.connect().await?;
+        }
+        let connected = self
+            .connection()
+            .and_then(|connection| connection.service());
+        connected.ok_or_else(|| {
+            let status = self.condition();
+            let reason = status.and_then(|status| status.reason);
+            self.failure(&reason.unwrap_or_else(|| "it was disconnected".to_owned()))
         })
+    }
+
+    /// Connects it, unless it is connected.
+    pub(crate) async fn connect(&self) -> Result<(), Fault> {
+        let connection = match &self.nature {
+            Nature::Local(_) => return Ok(()),
+            Nature::Server(connection) => connection,
+            Nature::Unavailable(status, _) => {
+                return Err(self.failure(status.reason.as_deref().unwrap_or_default()));
+            }
+        };
+        let connecting = self.closing.run_until_cancelled(connection.connect());
+        let gone = || self.failure("it was taken out of the configuration");
+        let connected = connecting.await.ok_or_else(gone)?;
+        connected.map_err(|reason| self.failure(&reason))
     }
 
     /// Connects it now, and again when it is lost, if it is to be.

@@ -31,6 +31,24 @@ pub(crate) struct Offer {
     pub(crate) is_known: bool,
 }
 
+impl Offer {
+    /// Whether it is one and the same, so that nothing can have changed.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        let Self {
+            member,
+            catalogue,
+            shows_tool,
+            plain_names,
+            is_known,
+        } = self;
+        *member == other.member
+            && Arc::ptr_eq(catalogue, &other.catalogue)
+            && Arc::ptr_eq(shows_tool, &other.shows_tool)
+            && *plain_names == other.plain_names
+            && *is_known == other.is_known
+    }
+}
+
 /// The way from names to owners.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
@@ -172,9 +190,7 @@ fn renamed(section: Section, entry: &Entry, name: &str) -> Option<Entry> {
     if &*entry.key == name {
         return Some(entry.clone());
     }
-    let mut definition = Object::parse(&entry.definition).ok()?;
-    definition.set(section.key(), Raw::encode(name).ok()?);
-    Entry::new(section, definition.into_raw()).ok()
+    entry.renamed(section, name).ok()
 }
 
 /// A URI that also says whose resource it is.
@@ -238,11 +254,12 @@ fn instructions(offers: &[Offer]) -> Option<String> {
         .iter()
         .filter_map(|offer| {
             let text = offer.catalogue.instructions.as_deref()?.trim();
-            let heading = match offer.plain_names {
-                true => String::new(),
-                false => format!("# {}\n\n", offer.member),
-            };
-            (!text.is_empty()).then(|| heading + text)
+            let headed = || format!("# {}\n\n{text}", offer.member);
+            match text {
+                "" => None,
+                text if offer.plain_names => Some(text.to_owned()),
+                _ => Some(headed()),
+            }
         })
         .collect();
     (!parts.is_empty()).then(|| parts.join("\n\n"))

@@ -228,6 +228,35 @@ async fn always_lasts_until_the_tool_changes() {
     assert_eq!(asked(ONCE).await, 1, "the same tool of another program");
 }
 
+/// What is kept on disk holds for the next process as well, until somebody removes it.
+#[tokio::test]
+async fn always_outlives_the_process_where_it_is_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let consents = directory.path().join("consents");
+    let start = async || {
+        let gateway = Gateway::new(buy(), asking()).await;
+        gateway.hub.keep_consents_in(&consents);
+        gateway
+    };
+    assert_eq!(start().await.buy(ALWAYS).await.asked.len(), 1);
+    let second = start().await;
+    second.buy(CANNOT_BE_ASKED).await.was_made();
+    second.buy_as(Principal::new("eve"), NO).await.refusal();
+
+    let files: Vec<_> = std::fs::read_dir(&consents).unwrap().collect();
+    let [file] = &files[..] else {
+        panic!("{files:?}");
+    };
+    let file = file.as_ref().unwrap().path();
+    let about = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        about.contains("shop__buy") && about.contains(FILE),
+        "{about}"
+    );
+    std::fs::remove_file(file).unwrap();
+    second.buy(CANNOT_BE_ASKED).await.refusal();
+}
+
 #[tokio::test]
 async fn always_is_said_for_oneself_and_for_the_rule_that_asked() {
     let gateway = Gateway::new(buy(), asking()).await;

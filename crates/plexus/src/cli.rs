@@ -165,8 +165,9 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Allow the MCP servers that came with a project to be started.
     ///
-    /// What stands in a project's .mcp.json was written by somebody else, perhaps; it is started
-    /// only after you have seen it and agreed.
+    /// What stands in a project's .mcp.json and .claude/settings.local.json was written by somebody
+    /// else, perhaps; it is started only after you have seen it and agreed. What you add by
+    /// `plexus mcp add` is allowed.
     #[command(after_help = trust::EXAMPLES)]
     Trust(TrustArgs),
     /// See and change the list of tasks that agents and people share.

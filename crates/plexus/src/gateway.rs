@@ -4,6 +4,7 @@ mod members;
 mod report;
 
 use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,7 +18,7 @@ use plexus_hub::{Hub, HubEvent, SetMembers};
 use plexus_service::Implementation;
 use tokio::sync::broadcast::error::RecvError;
 
-pub(crate) use report::{LastError, ServerReport};
+pub(crate) use report::ServerReport;
 
 use crate::cli::Profile;
 use crate::surroundings::{environment, locations};
@@ -27,6 +28,9 @@ use crate::{VERSION, announce, data};
 /// How long servers of whom nothing is known yet are waited for before the first client is
 /// answered without them.
 const HEAD_START: Duration = Duration::from_millis(700);
+
+/// How long the first clients have for themselves before the files are watched.
+const HEADROOM: Duration = Duration::from_millis(300);
 
 /// The hub of everything that is configured, and what it was made from.
 pub(crate) struct Gateway {
@@ -141,11 +145,17 @@ impl Gateway {
     ///
     /// # Errors
     /// The system cannot watch files.
-    pub(crate) async fn follow_files(&self) -> Result<(), WatchError> {
+    pub(crate) async fn follow_files(&self) -> Result<Infallible, WatchError> {
+        // The first clients come first.
+        tokio::time::sleep(HEADROOM).await;
         let environment = Arc::new(environment);
         let (loaded, mut watcher) = Watcher::start(self.locations.clone(), environment).await?;
         // Something may have changed since they were first read.
         self.refresh(loaded).await;
+        #[expect(
+            clippy::infinite_loop,
+            reason = "whoever polls it decides when it ends"
+        )]
         loop {
             let loaded = watcher.changed().await;
             self.refresh(loaded).await;
@@ -212,8 +222,9 @@ impl Gateway {
     }
 
     /// Makes the hub what the files say.
-    async fn apply(&self, loaded: Loaded) -> SetMembers {
+    async fn apply(&self, mut loaded: Loaded) -> SetMembers {
         let _one_at_a_time = self.applying.lock().await;
+        self.keep_servers_of_broken_files(&mut loaded);
         let approvals = Approvals::read(&self.data).unwrap_or_else(|error| {
             announce::problem(&format!("{error:#}"));
             Approvals::none(&self.data)
@@ -237,6 +248,31 @@ impl Gateway {
         }
         self.note(loaded);
         changes
+    }
+
+    /// A file that cannot be read any more, as after a slip of the keyboard, does not take its
+    /// servers away: they stay as they were until it can be read again.
+    fn keep_servers_of_broken_files(&self, loaded: &mut Loaded) {
+        let broken = |file: &Path| {
+            let mut problems = loaded.problems.iter();
+            problems.any(|problem| problem.is_about_whole_file() && problem.file == file)
+        };
+        let taken: HashSet<_> = loaded
+            .servers
+            .iter()
+            .map(|entry| entry.name.to_lowercase())
+            .collect();
+        let mut kept = self.servers();
+        kept.retain(|entry| {
+            broken(&entry.source.file) && !taken.contains(&entry.name.to_lowercase())
+        });
+        if kept.is_empty() {
+            return;
+        }
+        let sources = self.locations.sources();
+        let rank = |entry: &ServerEntry| sources.iter().position(|source| *source == entry.source);
+        loaded.servers.extend(kept);
+        loaded.servers.sort_by_key(rank);
     }
 
     /// Keeps what was read, and says what is newly wrong with it.

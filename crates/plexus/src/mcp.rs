@@ -14,9 +14,9 @@ use plexus_service::{Limits, Raw};
 
 use add::AddArgs;
 
-use crate::announce;
 use crate::output::{as_json, print};
 use crate::surroundings::{environment, file_of, locations};
+use crate::{announce, trust};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -173,12 +173,13 @@ fn add(locations: &Locations, name: &str, definition: &Raw, source: &Source) -> 
             announce::problem(problem);
         }
     }
-    let used = loaded.servers.iter().find(|entry| entry.name == name);
-    if let Some(other) = used.filter(|entry| entry.source.file != source.file) {
-        announce::problem(&format!(
+    match loaded.servers.iter().find(|entry| entry.name == name) {
+        Some(other) if other.source.file != source.file => announce::problem(&format!(
             "it is not used here: the server {name:?} of {} has precedence",
             other.source.file.display()
-        ));
+        )),
+        Some(added) => trust::allow_added(&locations.project_dir, added),
+        None => {}
     }
     Ok(())
 }

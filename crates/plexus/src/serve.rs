@@ -42,9 +42,8 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
 /// user, and says what fails.
 async fn beside(gateway: &Arc<Gateway>) -> Infallible {
     let files = async {
-        if let Err(error) = gateway.follow_files().await {
-            announce::problem(&format!("{:#}", anyhow::Error::from(error)));
-        }
+        let Err(error) = gateway.follow_files().await;
+        announce::problem(&format!("{:#}", anyhow::Error::from(error)));
     };
     #[cfg(unix)]
     let control = async {

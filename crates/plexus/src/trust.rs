@@ -97,6 +97,24 @@ pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<ExitCode> {
     approve(arguments, &meant, approvals)
 }
 
+/// Allows a server that its user has just added.
+pub(crate) fn allow_added(project: &Path, entry: &ServerEntry) {
+    let allow = || {
+        let mut approvals = Approvals::read(&data::directory()?)?;
+        if !approvals.admit(project, entry) {
+            approvals.give(project, entry);
+            approvals.save()?;
+            control::reload_all();
+        }
+        anyhow::Ok(())
+    };
+    if let Err(error) = allow() {
+        announce::problem(&format!(
+            "it must be allowed first: plexus trust ({error:#})"
+        ));
+    }
+}
+
 fn approve(
     arguments: &TrustArgs,
     meant: &Meant,
@@ -202,8 +220,9 @@ fn meant(what: Option<&str>) -> anyhow::Result<Meant> {
         return Ok(of_project(Path::new(what), None));
     }
     bail!(
-        "{what:?} is neither a server in {} nor a folder; plexus mcp list shows the servers",
-        here.join(".mcp.json").display()
+        "{what:?} is neither a server that came with {} nor a folder; plexus mcp list shows the \
+         servers",
+        here.display()
     )
 }
 

@@ -15,6 +15,10 @@ use crate::remembered::Known;
 
 /// How long the calls of a member that leaves may take to finish.
 const GRACE: Duration = Duration::from_secs(10);
+/// How long the first clients have for themselves before members are connected that can wait.
+const HEADROOM: Duration = Duration::from_millis(100);
+/// How long after one of these the next is begun with.
+const PACE: Duration = Duration::from_millis(10);
 
 /// What [`Hub::set_members`] did (S004-53, C38).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -79,10 +83,29 @@ impl Hub {
 
     /// Begins to connect every member that is turned on, in the background, and keeps those
     /// connected that are to be. Those that are connected already are left alone.
+    ///
+    /// Members of whom it is known what they offer come last and one after the other, without
+    /// waiting for one another: to start many programs at once takes all processors for a while,
+    /// just when the first client wants to be answered.
     pub fn connect_in_background(&self) {
-        for member in self.enabled() {
-            self.start(member);
+        self.connect_unknown_in_background();
+        let mut known = self.enabled();
+        known.retain(|member| member.is_to_be_started());
+        if known.is_empty() {
+            return;
         }
+        let (hub, gone) = (Arc::downgrade(&self.inner), self.inner.gone.clone());
+        self.inner
+            .tasks
+            .spawn(gone.run_until_cancelled_owned(async move {
+                tokio::time::sleep(HEADROOM).await;
+                for member in known {
+                    let Some(inner) = hub.upgrade() else { return };
+                    inner.keep_connected(member);
+                    drop(inner);
+                    tokio::time::sleep(PACE).await;
+                }
+            }));
     }
 
     /// As [`Hub::connect_in_background`], for those of whom it is not known what they offer. The
@@ -101,7 +124,7 @@ impl Hub {
     /// There is no such member, or it cannot be connected.
     pub async fn connect(&self, name: &str) -> Result<(), Fault> {
         let member = self.member(name)?;
-        member.ready().await?;
+        member.connect().await?;
         self.inner.merge();
         Ok(())
     }
@@ -136,7 +159,7 @@ impl Hub {
         let reconnected = reconnected.unwrap_or_else(|| Err("it was removed".to_owned()));
         reconnected.map_err(Fault::Internal)?;
         // Whoever kept it connected may have given up, as when credentials were wanting.
-        self.keep_connected(member);
+        self.inner.keep_connected(member);
         self.inner.merge();
         Ok(())
     }
@@ -251,15 +274,8 @@ impl Hub {
     /// Connects a member in the background, unless that was begun before.
     fn start(&self, member: Arc<Member>) {
         if member.is_to_be_started() {
-            self.keep_connected(member);
+            self.inner.keep_connected(member);
         }
-    }
-
-    fn keep_connected(&self, member: Arc<Member>) {
-        let over = member.over.clone();
-        self.inner.tasks.spawn(async move {
-            over.run_until_cancelled(member.keep_connected()).await;
-        });
     }
 
     fn enabled(&self) -> Vec<Arc<Member>> {
@@ -270,6 +286,14 @@ impl Hub {
 }
 
 impl Inner {
+    fn keep_connected(&self, member: Arc<Member>) {
+        let over = member.over.clone();
+        self.tasks.spawn(async move {
+            let keeping = Box::pin(member.keep_connected());
+            over.run_until_cancelled(keeping).await;
+        });
+    }
+
     /// Nobody need listen.
     fn tell(&self, event: HubEvent) {
         drop(self.events.send(event));

@@ -8,9 +8,10 @@ use plexus_hub::{Hub, HubEvent, MemberKind, MemberSpec};
 use plexus_mcp::Revision;
 use plexus_service::{Fault, Implementation, Section, Service};
 use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::servers::{PATIENCE, call, echoing, hub, keys, server, tool_params};
+use crate::servers::{PATIENCE, anybody, call, echoing, hub, keys, server, tool_params};
 
 fn remembering(directory: &tempfile::TempDir) -> Hub {
     let remembered = Remembered::in_directory(directory.path());
@@ -106,6 +107,15 @@ async fn a_refused_handshake_is_a_failure() {
     let bad = hub.status_of("bad").unwrap();
     assert_eq!(bad.state(), State::Failed);
     assert!(bad.last_error.unwrap().1.contains("not today"));
+    let refused = hub.connect("bad").await.unwrap_err().to_string();
+    assert!(
+        refused.contains("not today"),
+        "it is tried again: {refused}"
+    );
+    for _ in 0..2 {
+        refusing.process().await.ended().await;
+    }
+    refusing.assert_not_started_again().await;
     assert_eq!(keys(&hub, Section::Tools), ["good__work"]);
     hub.close().await;
 }
@@ -223,6 +233,48 @@ async fn a_lost_server_comes_back_if_it_is_to() {
     hub.close().await;
 }
 
+/// A subscription outlives the connection it was made on, and whoever has it hears of the gap.
+#[tokio::test]
+async fn subscriptions_are_renewed_with_the_connection() {
+    let mut offer = Offer::new(Revision::V2025_06_18)
+        .declaring("resources", serde_json::json!({"subscribe": true}));
+    offer.resources = vec![serde_json::json!({"uri": "log://x", "name": "x"})];
+    let script = Script::from(&offer);
+    let script = script.on("resources/subscribe", [Step::Result(serde_json::json!({}))]);
+    let script = script.on(
+        "resources/unsubscribe",
+        [Step::Result(serde_json::json!({}))],
+    );
+    let program = StdioServer::new(script).await;
+    let hub = hub();
+    hub.set_members(vec![server("a", &program, 1)]).await;
+    hub.connect_all().await;
+    let mut updates = hub.subscribe(&anybody(), "log://x").await.unwrap();
+    let first = program.process().await;
+    first.received("resources/subscribe").await;
+    let changed = serde_json::json!({"jsonrpc": "2.0", "method": "notifications/resources/updated",
+        "params": {"uri": "log://x"}});
+    first.say(changed.clone()).await;
+    timeout(PATIENCE, updates.next()).await.unwrap().unwrap();
+
+    hub.reconnect("a").await.unwrap();
+    let second = program.process().await;
+    second.received("resources/subscribe").await;
+    timeout(PATIENCE, updates.next()).await.unwrap().unwrap();
+    second.say(changed.clone()).await;
+    timeout(PATIENCE, updates.next()).await.unwrap().unwrap();
+
+    hub.set_members(vec![server("a", &program, 2)]).await;
+    let third = program.process().await;
+    third.received("resources/subscribe").await;
+    timeout(PATIENCE, updates.next()).await.unwrap().unwrap();
+    third.say(changed).await;
+    timeout(PATIENCE, updates.next()).await.unwrap().unwrap();
+    drop(updates);
+    third.received("resources/unsubscribe").await;
+    hub.close().await;
+}
+
 /// S004-53, C38: a changed server takes over where the old one was, and the calls that the old one
 /// had finish.
 #[tokio::test]
@@ -234,10 +286,9 @@ async fn calls_of_a_member_that_leaves_finish() {
     hub.set_members(vec![server("a", &slow, 1)]).await;
     hub.connect_all().await;
     let old = slow.process().await;
-    let calling = tokio::spawn({
-        let hub = hub.clone();
-        async move { call(&hub, "tools/call", &tool_params("a__work", 1)).await }
-    });
+    let mut calling = JoinSet::new();
+    let same = hub.clone();
+    calling.spawn(async move { call(&same, "tools/call", &tool_params("a__work", 1)).await });
     let request = old.received("tools/call").await;
 
     let changes = hub.set_members(vec![server("a", &quick, 2)]).await;
@@ -248,7 +299,8 @@ async fn calls_of_a_member_that_leaves_finish() {
     assert!(said.contains("\"n\":2"), "{said}");
     old.reply(&request, serde_json::json!({"content": [], "late": true}))
         .await;
-    assert!(calling.await.unwrap().unwrap().contains("late"));
+    let finished = calling.join_next().await.unwrap().unwrap();
+    assert!(finished.unwrap().contains("late"));
     old.ended().await;
     hub.close().await;
     quick.process().await.ended().await;

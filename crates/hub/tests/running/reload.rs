@@ -23,7 +23,7 @@ async fn no_call_is_lost_or_made_twice() {
         let fingerprint = u8::try_from(change % 250).unwrap() + 1;
         let mut members = vec![server("steady", &steady, 0)];
         members.push(server("changing", &changing, fingerprint));
-        if change % 2 == 0 {
+        if change.is_multiple_of(2) {
             members.push(server("passing", &passing, 0));
         }
         members

@@ -15,7 +15,7 @@ use plexus_wire::Limits;
 use tokio_util::sync::CancellationToken;
 
 /// Far longer than anything here takes, even on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) fn hub() -> Hub {
     Hub::new(Implementation::new("hub", "1.0.0"))
@@ -39,14 +39,19 @@ pub(crate) fn tool_params(name: &str, n: usize) -> String {
     format!(r#"{{"name":"{name}","arguments":{{"n":{n}}}}}"#)
 }
 
-pub(crate) async fn call(hub: &Hub, method: &str, params: &str) -> Result<String, Fault> {
+/// A client.
+pub(crate) fn anybody() -> Arc<Peer> {
     let peer = Peer::new(
         Revision::NEWEST_STATELESS,
         ClientCapabilities::none(),
         None,
         Principal::anonymous(),
     );
-    let (events, _queue) = EventSender::channel(Arc::new(peer), false, None);
+    Arc::new(peer)
+}
+
+pub(crate) async fn call(hub: &Hub, method: &str, params: &str) -> Result<String, Fault> {
+    let (events, _queue) = EventSender::channel(anybody(), false, None);
     let params = Raw::parse(params.to_owned().into(), &Limits::default()).unwrap();
     let call = Call::new(method, Some(params), events, CancellationToken::new());
     let outcome = hub.call(call).await;

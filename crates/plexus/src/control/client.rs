@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{Reloaded, Report, ServerParams, ToggleParams, directory, method};
 
 /// How long a gateway may take to answer. A server that is connected anew may take long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// How long a gateway may take to show that it is there.
 const GREETING: Duration = Duration::from_secs(5);
 /// The longest answer that is read.

@@ -102,18 +102,23 @@ impl Approvals {
 
 impl Approval {
     fn of(project: &Path, entry: &ServerEntry) -> Self {
-        let digest = entry.approval();
+        let digits = entry.approval().map(|byte| format!("{byte:02x}"));
         Self {
             project: real(project),
             server: entry.name.clone(),
-            digest: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            digest: digits.concat(),
         }
     }
 }
 
-/// Whether a server came with the project, so that its user must say first that it may be started.
+/// Whether a server may have come with the project, so that its user must say first that it may be
+/// started. The user's own file for the project lies in it, too, and whoever made the project can
+/// have put it there.
 pub(crate) fn needs_approval(entry: &ServerEntry) -> bool {
-    entry.source.scope == Scope::Project
+    match entry.source.scope {
+        Scope::Local | Scope::Project => true,
+        Scope::Explicit | Scope::User => false,
+    }
 }
 
 /// A folder by the name that it has whichever way one comes to it.

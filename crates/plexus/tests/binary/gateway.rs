@@ -1,10 +1,11 @@
 //! `plexus serve` with configured servers.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use plexus_mcp::Revision;
 use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::home::Home;
 use crate::process::Plexus;
@@ -78,6 +79,8 @@ async fn servers_of_all_files_are_served_as_one() {
         ),
         ("named.json", &file(&[("named", definition(&named))])),
     ]);
+    let allowed = home.start(&["trust", "--yes"]).end();
+    assert_eq!(allowed.code, Some(0), "{allowed:?}");
     let named_file = home.path("named.json");
     let named_file = named_file.to_str().unwrap();
     let mut plexus = home.start(&["serve", "--stdio", "--mcp-config", named_file]);
@@ -329,7 +332,7 @@ async fn a_killed_gateway_leaves_no_process() {
         .iter()
         .any(|process| runs(process.pid()) && !is_dead(process.pid()))
     {
-        assert!(killed.elapsed() < Duration::from_secs(60));
+        assert!(killed.elapsed() < Duration::from_mins(1));
         std::thread::yield_now();
     }
     assert!(lasted < Duration::from_secs(2), "{lasted:?}");

@@ -1,12 +1,15 @@
 //! The program itself, as clients and people start it.
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod asking;
 #[cfg(test)]
 mod call;
+#[cfg(unix)]
 #[cfg(test)]
 mod doctor;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod gateway;
 #[cfg(test)]
 mod home;
@@ -22,19 +25,25 @@ mod memory;
 mod probe;
 #[cfg(test)]
 mod process;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod reload;
 #[cfg(test)]
 mod resources;
 #[cfg(test)]
 mod servers;
+#[cfg(unix)]
+#[cfg(test)]
+mod status;
 #[cfg(test)]
 mod stdio;
 #[cfg(test)]
 mod task;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod terminal;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod trust;
 #[cfg(test)]
 mod usage;

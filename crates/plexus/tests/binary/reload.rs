@@ -53,6 +53,33 @@ async fn servers_come_change_and_go_with_their_files() {
     steady.assert_not_started_again().await;
 }
 
+/// A file that cannot be understood for a while takes nothing away, and a line says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_file_takes_no_server_away() {
+    let server = echoing().await;
+    let home = Home::with(&[(".mcp.json", &file(&[("a", definition(&server))]))]);
+    let mut plexus = home.start(&["serve", "--stdio"]);
+    plexus.initialize("2025-06-18");
+    until_tools(&mut plexus, "a__", &["a__work"]);
+    let process = server.process().await;
+    home.write(".mcp.json", "{\"mcpServers\": {\"a\": ");
+    plexus.wait_for_stderr("warning: ");
+    let status = control::ask(&home, &plexus, "status", &json!({}));
+    let problem = status["result"]["problems"][0].as_str().unwrap();
+    assert!(problem.contains(".mcp.json:1:"), "{problem}");
+    plexus.send(&call("a__work", 1));
+    assert_eq!(
+        answer(&plexus, &json!(1))["result"]["echo"]["arguments"]["n"],
+        1
+    );
+
+    home.write(".mcp.json", "{}");
+    until_tools(&mut plexus, "a__", &[]);
+    process.ended().await;
+    server.assert_not_started_again().await;
+    assert_eq!(plexus.end().code, Some(0));
+}
+
 /// Rules change with their file, and another process can have the files read at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn policy_and_requests_to_reload() {

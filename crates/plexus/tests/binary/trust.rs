@@ -71,6 +71,30 @@ async fn a_projects_servers_wait_for_permission() {
     assert_eq!(plexus.end().code, Some(0));
 }
 
+/// A file of the user's own for a project may have come with it, too; what the user adds to it
+/// need not be allowed once more.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_its_user_adds_is_allowed() {
+    let (mine, theirs) = (echoing().await, echoing().await);
+    let local = "project/.claude/settings.local.json";
+    let home = Home::with(&[(local, &file(&[("theirs", definition(&theirs))]))]);
+    let mine_as_json = definition(&mine).to_string();
+    let added = home
+        .start(&["mcp", "add-json", "mine", &mine_as_json])
+        .end();
+    assert_eq!(added.code, Some(0), "{added:?}");
+    let mut plexus = home.start(&["serve", "--stdio"]);
+    plexus.initialize("2025-06-18");
+    until_tools(&mut plexus, "mine__", &["mine__work"]);
+    let status = control::status(&home, &plexus);
+    assert_eq!(
+        status["servers"][1]["reason"],
+        "not trusted; run plexus trust"
+    );
+    assert_eq!(plexus.end().code, Some(0));
+    theirs.assert_not_started_again().await;
+}
+
 /// What was allowed is listed, for one project or all; words that name nothing are refused.
 #[test]
 fn permissions_are_listed_and_taken_back() {
