@@ -83,7 +83,7 @@ fn show(seen: &Seen, json: bool) -> anyhow::Result<ExitCode> {
     print(&if json {
         as_json(seen)?
     } else {
-        text::rendered(seen, Canvas::output())
+        text::rendered(seen, Canvas::output(), false)
     })?;
     Ok(seen.exit_code())
 }

@@ -8,10 +8,12 @@ use crate::terminal::{Canvas, Cell, Tone};
 /// How many of a server's last lines are shown.
 const LINES: usize = 5;
 
-/// Everything, a table for each gateway.
-pub(super) fn rendered(seen: &Seen, canvas: Canvas) -> String {
+/// Everything, a table for each gateway. Long lines are cut, or left to the terminal to break.
+pub(super) fn rendered(seen: &Seen, canvas: Canvas, is_cut: bool) -> String {
     let gateways = seen.gateways.iter();
-    let tables: Vec<_> = gateways.map(|gateway| table(gateway, canvas)).collect();
+    let tables: Vec<_> = gateways
+        .map(|gateway| table(gateway, canvas, is_cut))
+        .collect();
     if tables.is_empty() {
         "no gateway is running\n".to_owned()
     } else {
@@ -32,7 +34,10 @@ pub(super) fn line(server: &ServerReport) -> String {
     printable(&line).trim_end().to_owned()
 }
 
-fn table(gateway: &Seeing, canvas: Canvas) -> String {
+fn table(gateway: &Seeing, canvas: Canvas, is_cut: bool) -> String {
+    let cut = |line: String| {
+        if is_cut { canvas.fit(&line, 0) } else { line }
+    };
     let project = printable(&gateway.project.to_string_lossy());
     let title = match gateway.pid {
         Some(pid) => format!("gateway {pid}, plexus {}, in {project}", gateway.version),
@@ -50,12 +55,12 @@ fn table(gateway: &Seeing, canvas: Canvas) -> String {
     for (line, server) in lines.zip(&gateway.servers) {
         text.extend([line, "\n"]);
         for line in details(server) {
-            let line = canvas.fit(&format!("  {line}"), 0);
+            let line = cut(format!("  {line}"));
             text.extend([&canvas.paint(Tone::Dim, &line), "\n"]);
         }
     }
     for problem in &gateway.problems {
-        let problem = canvas.fit(&format!("warning: {}", printable(problem)), 0);
+        let problem = cut(format!("warning: {}", printable(problem)));
         text.extend([&canvas.paint(Tone::Warning, &problem), "\n"]);
     }
     text

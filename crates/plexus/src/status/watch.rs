@@ -132,7 +132,7 @@ impl Watch {
 
 /// As much as fits on the screen.
 fn screen(seen: &Seen) -> String {
-    let text = text::rendered(seen, Canvas::output());
+    let text = text::rendered(seen, Canvas::output(), true);
     let size = terminal_size::terminal_size_of(io::stdout());
     let height = size.map_or(usize::MAX, |(_, height)| usize::from(height.0));
     let lines: Vec<_> = text.lines().collect();
