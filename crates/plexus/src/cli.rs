@@ -19,11 +19,14 @@ use crate::call::{self, CallArgs};
 use crate::doctor::{self, DoctorArgs};
 use crate::explain::{self, ExplainArgs};
 use crate::import::{self, ImportArgs};
+use crate::man::{self, ManArgs};
 use crate::mcp::{self, McpArgs};
 use crate::memory::{self, MemoryArgs};
 use crate::probe::{self, ProbeArgs};
 use crate::prompts::{self, PromptArgs, PromptsArgs};
 use crate::resources::{self, ReadArgs, ResourcesArgs, SubscribeArgs};
+use crate::servers::{self, ServersArgs};
+use crate::status::{self, StatusArgs};
 use crate::task::{self, TaskArgs};
 use crate::tools::{self, ToolsArgs};
 use crate::trust::{self, TrustArgs};
@@ -133,6 +136,12 @@ pub(crate) enum Command {
     /// Say where a tool comes from, whether clients see it and why not, and what becomes of a call.
     #[command(after_help = explain::EXAMPLES)]
     Explain(ExplainArgs),
+    /// Show how the servers are doing.
+    #[command(after_help = status::EXAMPLES)]
+    Status(StatusArgs),
+    /// Turn servers on and off, connect them anew or replace them, while gateways run.
+    #[command(after_help = servers::EXAMPLES)]
+    Servers(ServersArgs),
     /// Find out what is wrong with the configuration, the servers and this machine.
     ///
     /// Each finding says how to put it right. All servers are started for it, and left again.
@@ -171,6 +180,9 @@ pub(crate) enum Command {
     /// They are what the built-in tools of the context graph remember.
     #[command(after_help = memory::EXAMPLES)]
     Memory(MemoryArgs),
+    /// Write manual pages.
+    #[command(after_help = man::EXAMPLES)]
+    Man(ManArgs),
     /// Print a script that completes this command line in a shell.
     Completions {
         /// The shell to write it for.

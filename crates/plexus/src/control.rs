@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 #[cfg(unix)]
-pub(crate) use client::running;
+pub(crate) use client::{Gateway, running};
 #[cfg(unix)]
 pub(crate) use listener::listen;
 

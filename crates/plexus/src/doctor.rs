@@ -30,6 +30,9 @@ itself (does it start, how fast, what does it print that is no message, what of 
 The exit code is 0 if no error was found, 1 if one was, and 2 for wrong usage. Warnings and notes are
 no errors.";
 
+/// Where the findings stand, behind how bad they are.
+const MARGIN: usize = 9;
+
 /// How thoroughly to look.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
@@ -172,12 +175,12 @@ impl Finding {
         };
         let server = self.server.as_deref().map(printable);
         let server = server.map_or_else(String::new, |server| format!("{server}: "));
-        let label = canvas.paint(tone, &format!("{label:<9}"));
-        // What a server said stands below what is said of it.
-        let what = harmless(&self.what).replace('\n', "\n           ");
-        let mut text = format!("{label}{server}{what}\n");
+        let label = canvas.paint(tone, &format!("{label:<MARGIN$}"));
+        let what = canvas.wrap(&format!("{server}{}", harmless(&self.what)), MARGIN);
+        let mut text = format!("{label}{what}\n");
         if let Some(fix) = &self.fix {
-            text.extend(["         fix: ", &printable(fix), "\n"]);
+            let fix = canvas.wrap(&format!("fix: {}", printable(fix)), MARGIN);
+            text.extend([&" ".repeat(MARGIN), fix.as_str(), "\n"]);
         }
         text
     }

@@ -270,7 +270,8 @@ impl Explanation {
             lines.push(format!("  {}", tools::first_line(text)));
         }
         let mut row = |label: &str, tone: Tone, text: &str| {
-            let text = canvas.paint(tone, &printable(text));
+            let text = canvas.wrap(&printable(text), LABEL + 2);
+            let text = canvas.paint(tone, &text);
             lines.push(format!("  {label:<LABEL$}{text}"));
         };
         match &self.reason {
@@ -324,7 +325,8 @@ impl Explanation {
             .unwrap_or_default();
         if !takes.is_empty() {
             lines.push("  arguments".to_owned());
-            lines.extend(takes.iter().map(|line| format!("    {}", printable(line))));
+            let wrapped = takes.iter().map(|line| canvas.wrap(&printable(line), 6));
+            lines.extend(wrapped.map(|line| format!("    {line}")));
         }
         lines.join("\n") + "\n"
     }

@@ -16,6 +16,7 @@ mod gateway;
 mod import;
 mod live;
 mod logs;
+mod man;
 mod mcp;
 mod memory;
 mod named;
@@ -24,8 +25,10 @@ mod probe;
 mod prompts;
 mod resources;
 mod serve;
+mod servers;
 mod session;
 mod signals;
+mod status;
 mod suggest;
 mod surroundings;
 mod task;
@@ -61,6 +64,8 @@ fn main() -> ExitCode {
         Ok(Command::Prompts(arguments)) => prompts::list(&arguments),
         Ok(Command::Prompt(arguments)) => prompts::get(&arguments),
         Ok(Command::Explain(arguments)) => explain::run(&arguments),
+        Ok(Command::Status(arguments)) => status::run(&arguments),
+        Ok(Command::Servers(arguments)) => servers::run(&arguments),
         Ok(Command::Doctor(arguments)) => doctor::run(&arguments),
         Ok(Command::Probe(arguments)) => probe::run(&arguments),
         Ok(Command::Mcp(arguments)) => mcp::run(&arguments),
@@ -68,6 +73,7 @@ fn main() -> ExitCode {
         Ok(Command::Trust(arguments)) => trust::run(&arguments),
         Ok(Command::Task(arguments)) => task::run(arguments),
         Ok(Command::Memory(arguments)) => memory::run(arguments),
+        Ok(Command::Man(arguments)) => man::run(&arguments, Cli::command()),
         Ok(Command::Completions { shell }) => completions(shell),
         Err(usage) => {
             // Help and version come this way too. Whoever closed the pipe has read enough.

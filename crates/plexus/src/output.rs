@@ -2,19 +2,59 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
 
 use plexus_service::Raw;
 use serde::Serialize;
 
 /// Prints to standard output. Whoever closed the pipe has read enough.
 pub(crate) fn print(text: &str) -> io::Result<()> {
+    print_while_read(text).map(drop)
+}
+
+/// Prints to standard output, and says whether anybody still reads it.
+pub(crate) fn print_while_read(text: &str) -> io::Result<bool> {
     let mut output = io::stdout().lock();
-    match output
+    let printed = output
         .write_all(text.as_bytes())
-        .and_then(|()| output.flush())
-    {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
-        _ => Ok(()),
+        .and_then(|()| output.flush());
+    match printed {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether anybody still reads standard output. A pipe whose reader has gone is only noticed by who
+/// writes, or asks.
+#[cfg(unix)]
+pub(crate) fn is_read() -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    let output = io::stdout();
+    let mut outputs = [PollFd::new(&output, PollFlags::empty())];
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let [output] = match poll(&mut outputs, Some(&at_once)) {
+        Ok(_) => outputs,
+        Err(_) => return true,
+    };
+    !output.revents().intersects(PollFlags::ERR | PollFlags::HUP)
+}
+
+/// Whether anybody still reads standard output, as far as is known.
+#[cfg(not(unix))]
+pub(crate) fn is_read() -> bool {
+    true
+}
+
+/// Waits until nobody reads standard output any more.
+pub(crate) async fn unread() {
+    const PAUSE: Duration = Duration::from_millis(500);
+    while is_read() {
+        tokio::time::sleep(PAUSE).await;
     }
 }
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::content;
 use crate::conversation::Conversation;
 use crate::live::Live;
-use crate::output::{as_json, print, printable, readable};
+use crate::output::{as_json, print, print_while_read, printable, readable, unread};
 use crate::session::{self, ConfigArgs, Session};
 use crate::suggest::{alike, did_you_mean};
 use crate::terminal::{Canvas, Cell, Tone};
@@ -199,6 +199,7 @@ pub(crate) fn subscribe(arguments: &SubscribeArgs) -> anyhow::Result<ExitCode> {
             let updated = tokio::select! {
                 updated = live.during(updates.next()) => updated,
                 () = lost => None,
+                () = unread() => return Ok(ExitCode::SUCCESS),
             };
             if updated.is_none() {
                 bail!(
@@ -207,12 +208,12 @@ pub(crate) fn subscribe(arguments: &SubscribeArgs) -> anyhow::Result<ExitCode> {
                 );
             }
             let server = &*origin.member;
-            print(&if arguments.json {
+            let is_read = print_while_read(&if arguments.json {
                 as_json(&Changed { uri, server })?
             } else {
                 format!("changed: {}\n", printable(uri))
             })?;
-            if arguments.once {
+            if arguments.once || !is_read {
                 return Ok(ExitCode::SUCCESS);
             }
         }

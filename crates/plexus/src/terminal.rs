@@ -87,6 +87,34 @@ impl Canvas {
         fit(text, self.width.saturating_sub(taken))
     }
 
+    /// The text in lines that are broken between words, all but the first behind `indent` spaces,
+    /// where it begins itself.
+    pub(crate) fn wrap(self, text: &str, indent: usize) -> String {
+        let mut wrapped = String::new();
+        let mut column = indent;
+        for (number, line) in text.split('\n').enumerate() {
+            if number > 0 {
+                wrapped.push('\n');
+                wrapped.extend(std::iter::repeat_n(' ', indent));
+                column = indent;
+            }
+            for (number, word) in line.split(' ').enumerate() {
+                let width = word.width();
+                if number > 0 && column + 1 + width > self.width {
+                    wrapped.push('\n');
+                    wrapped.extend(std::iter::repeat_n(' ', indent));
+                    column = indent;
+                } else if number > 0 {
+                    wrapped.push(' ');
+                    column += 1;
+                }
+                wrapped.push_str(word);
+                column = column.saturating_add(width);
+            }
+        }
+        wrapped
+    }
+
     /// Aligned columns, two spaces apart, a line for each row. The last column takes what is left
     /// of the line.
     pub(crate) fn table(self, rows: &[Vec<Cell>]) -> String {
@@ -168,6 +196,24 @@ mod tests {
         assert_eq!(fit("日本語", 5), "日本…");
         assert_eq!(fit("日本語", 4), "日…");
         assert_eq!(fit("text", 0), "");
+    }
+
+    #[test]
+    fn lines_are_broken_between_words() {
+        let canvas = canvas(14, false);
+        assert_eq!(
+            canvas.wrap("some words here\nend", 4),
+            "some words\n    here\n    end"
+        );
+        assert_eq!(
+            canvas.wrap("unbreakable-word x", 4),
+            "unbreakable-word\n    x"
+        );
+        let endless = Canvas {
+            width: ENDLESS,
+            ..canvas
+        };
+        assert_eq!(endless.wrap("some words here", 4), "some words here");
     }
 
     #[test]

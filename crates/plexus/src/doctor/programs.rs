@@ -75,7 +75,12 @@ fn check_file(file: &Path) -> Option<Finding> {
 /// for what the server starts; the server itself is looked up in it as well.
 fn check_name(command: &str, own: Option<String>) -> Option<Finding> {
     let path = own.or_else(|| environment("PATH")).unwrap_or_default();
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for folder in std::env::split_paths(&path) {
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
     let found = folders
         .iter()
         .find(|folder| is_executable(&folder.join(command)));

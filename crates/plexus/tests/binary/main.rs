@@ -6,7 +6,7 @@ mod asking;
 mod call;
 #[cfg(test)]
 mod cone;
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod doctor;
 #[cfg(all(test, unix))]
 mod gateway;
@@ -30,6 +30,8 @@ mod reload;
 mod resources;
 #[cfg(test)]
 mod servers;
+#[cfg(all(test, unix))]
+mod status;
 #[cfg(test)]
 mod stdio;
 #[cfg(test)]

@@ -87,6 +87,11 @@ impl Plexus {
         message(&line)
     }
 
+    /// The next line on standard output.
+    pub(crate) fn line(&self) -> String {
+        next(&self.stdout).expect("standard output was closed")
+    }
+
     /// Sends a line and gives the next message.
     pub(crate) fn ask(&mut self, line: &str) -> Value {
         self.send(line);
