@@ -26,6 +26,7 @@
 //! What is deliberately absent: revisions, transports, and whatever joins other servers.
 
 mod aliased;
+mod bash;
 pub mod context;
 mod data;
 mod echo;
@@ -35,6 +36,7 @@ mod service;
 pub mod task;
 
 pub use aliased::Aliased;
+pub use bash::bash;
 pub use data::{Data, Places};
 pub use echo::echo;
 pub use health::health;
