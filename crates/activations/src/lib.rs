@@ -41,7 +41,7 @@ pub use data::{Data, Places};
 pub use echo::echo;
 pub use health::health;
 pub use names::Names;
-pub use service::service;
+pub use service::{Extras, service, service_with};
 
 #[cfg(test)]
 mod testing;

@@ -3,6 +3,7 @@
 use plexus_service::{BuildError, LocalService};
 
 use crate::aliased::Aliased;
+use crate::bash::bash;
 use crate::context::context;
 use crate::data::Data;
 use crate::echo::echo;
@@ -14,18 +15,51 @@ const INSTRUCTIONS: &str = "Plexus serves these tools itself: health tells wheth
     echo says back what it is told, task keeps a list of what is to be done, which several agents \
     can share, context remembers texts and finds them again.";
 
-/// Everything that is built in, as the service `plexus` of this version, on this data.
+const BASH: &str = " bash runs shell commands.";
+
+/// What is built in, and only offered where it is wanted.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Extras {
+    /// Whether callers may run shell commands.
+    pub bash: bool,
+}
+
+/// Everything that is built in and harms nobody, as the service `plexus` of this version, on this
+/// data.
 ///
 /// # Errors
 /// An activation is not well made.
 pub fn service(names: Names, version: &str, data: &Data) -> Result<Aliased, BuildError> {
+    service_with(names, version, data, &Extras::default())
+}
+
+/// The same, with these as well.
+///
+/// # Errors
+/// An activation is not well made.
+pub fn service_with(
+    names: Names,
+    version: &str,
+    data: &Data,
+    extras: &Extras,
+) -> Result<Aliased, BuildError> {
+    let mut instructions = INSTRUCTIONS.to_owned();
+    if extras.bash {
+        instructions.push_str(BASH);
+    }
     let builder = LocalService::builder("plexus", version)
-        .instructions(INSTRUCTIONS)
+        .instructions(instructions)
         .unchanging();
     let builder = health(builder, names);
     let builder = echo(builder, names);
     let builder = task(builder, names, &data.tasks);
     let builder = context(builder, names, &data.context);
+    let builder = if extras.bash {
+        bash(builder, names)
+    } else {
+        builder
+    };
     let mut service = Aliased::new(builder.build()?, names);
     // What the founding systems called them (S000-20, S002-20).
     for method in task::METHODS {

@@ -9,6 +9,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use http::{HeaderName, HeaderValue};
+use plexus_activations::Extras;
 use plexus_server::http::{HttpOptions, SsePaths};
 use plexus_server::net::{Host, Origin};
 
@@ -80,8 +81,8 @@ pub(crate) enum Command {
     /// Serve MCP to clients of every revision.
     ///
     /// What is served are the tools that are built in: health, echo for trying out a client, task
-    /// for what is to be done, context for what is to be remembered. What they keep is in
-    /// the folder that `PLEXUS_DATA_DIR` names, or where the system has its place for data.
+    /// for what is to be done, context for what is to be remembered, and, to the client that
+    /// starts this process, bash for shell commands. What they keep is in the folder that `PLEXUS_DATA_DIR` names, or where the system has its place for data.
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(ServeArgs),
     /// Show one MCP server to clients of every revision, over any transport.
@@ -203,6 +204,22 @@ pub(crate) struct ServeArgs {
     /// This matters only to clients and validators that were made for such a system.
     #[arg(long, value_enum, value_name = "PROFILE", default_value_t)]
     pub(crate) profile: Profile,
+
+    /// Offer bash, for shell commands, over HTTP, too.
+    ///
+    /// Whoever can reach the server can then run any command on this machine, as you. Over --stdio
+    /// alone the tool is offered anyway: the client in front runs on this machine, as you.
+    #[arg(long)]
+    pub(crate) allow_bash: bool,
+}
+
+impl ServeArgs {
+    /// Which built-in tools are offered that are not offered to everybody.
+    pub(crate) fn extras(&self) -> Extras {
+        let mut extras = Extras::default();
+        extras.bash = self.allow_bash || self.downstream.address().is_none();
+        extras
+    }
 }
 
 /// Which server is shown.

@@ -20,7 +20,8 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     on_runtime(async {
         let signals = Signals::take().context("cannot wait for signals")?;
         let data = data::open()?;
-        let service = plexus_activations::service(arguments.profile.names(), VERSION, &data)?;
+        let (names, extras) = (arguments.profile.names(), arguments.extras());
+        let service = plexus_activations::service_with(names, VERSION, &data, &extras)?;
         let mut options = Options::default();
         options.profile = arguments.profile.into();
         let service: Arc<dyn Service> = Arc::new(service);
