@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use plexus_store::{FILE_NAME, OpenError, Store};
 
 use crate::context::{self, Graph};
+use crate::loopback::{self, Permissions};
 use crate::task::{self, Tasks};
 
 /// Where the activations keep their data.
@@ -56,6 +57,8 @@ pub struct Data {
     pub tasks: Tasks,
     /// The context graph.
     pub context: Graph,
+    /// What agents ask permission for.
+    pub permissions: Permissions,
 }
 
 impl Data {
@@ -66,7 +69,8 @@ impl Data {
     /// A database cannot be used. The error says what to do.
     pub fn open(places: &Places) -> Result<Self, OpenError> {
         let shared = places.directory.join(FILE_NAME);
-        let shared = Store::open(&shared, &[task::MIGRATIONS, context::MIGRATIONS])?;
+        let migrations = [task::MIGRATIONS, context::MIGRATIONS, loopback::MIGRATIONS];
+        let shared = Store::open(&shared, &migrations)?;
         let own = |path: &Option<PathBuf>, migrations| match path {
             Some(path) => Store::open(path, &[migrations]),
             None => Ok(shared.clone()),
@@ -74,6 +78,7 @@ impl Data {
         Ok(Self {
             tasks: Tasks::new(own(&places.tasks, task::MIGRATIONS)?),
             context: Graph::new(own(&places.context, context::MIGRATIONS)?),
+            permissions: Permissions::new(shared),
         })
     }
 }

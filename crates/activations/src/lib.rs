@@ -31,6 +31,7 @@ pub mod context;
 mod data;
 mod echo;
 mod health;
+pub mod loopback;
 mod names;
 mod service;
 pub mod task;
