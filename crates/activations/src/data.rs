@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use plexus_store::{FILE_NAME, OpenError, Store};
 
+use crate::claudecode::{self, Sessions};
 use crate::context::{self, Graph};
 use crate::loopback::{self, Permissions};
 use crate::task::{self, Tasks};
@@ -59,6 +60,8 @@ pub struct Data {
     pub context: Graph,
     /// What agents ask permission for.
     pub permissions: Permissions,
+    /// The sessions of agents.
+    pub sessions: Sessions,
 }
 
 impl Data {
@@ -69,7 +72,12 @@ impl Data {
     /// A database cannot be used. The error says what to do.
     pub fn open(places: &Places) -> Result<Self, OpenError> {
         let shared = places.directory.join(FILE_NAME);
-        let migrations = [task::MIGRATIONS, context::MIGRATIONS, loopback::MIGRATIONS];
+        let migrations = [
+            task::MIGRATIONS,
+            context::MIGRATIONS,
+            loopback::MIGRATIONS,
+            claudecode::MIGRATIONS,
+        ];
         let shared = Store::open(&shared, &migrations)?;
         let own = |path: &Option<PathBuf>, migrations| match path {
             Some(path) => Store::open(path, &[migrations]),
@@ -78,7 +86,8 @@ impl Data {
         Ok(Self {
             tasks: Tasks::new(own(&places.tasks, task::MIGRATIONS)?),
             context: Graph::new(own(&places.context, context::MIGRATIONS)?),
-            permissions: Permissions::new(shared),
+            permissions: Permissions::new(shared.clone()),
+            sessions: Sessions::new(shared),
         })
     }
 }

@@ -27,6 +27,7 @@
 
 mod aliased;
 mod bash;
+pub mod claudecode;
 pub mod context;
 mod data;
 mod echo;

@@ -21,3 +21,4 @@ pub use error::LoopbackError;
 pub use permissions::{Decision, PATIENCE, Pending, Permissions, Request};
 pub use tables::MIGRATIONS;
 pub use tools::loopback;
+pub(crate) use tools::{Permit, answer};

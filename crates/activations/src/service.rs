@@ -4,10 +4,12 @@ use plexus_service::{BuildError, LocalService};
 
 use crate::aliased::Aliased;
 use crate::bash::bash;
+use crate::claudecode::{ClaudeCode, Settings, claudecode};
 use crate::context::context;
 use crate::data::Data;
 use crate::echo::echo;
 use crate::health::health;
+use crate::loopback::loopback;
 use crate::names::Names;
 use crate::task::{self, task};
 
@@ -16,6 +18,8 @@ const INSTRUCTIONS: &str = "Plexus serves these tools itself: health tells wheth
     can share, context remembers texts and finds them again.";
 
 const BASH: &str = " bash runs shell commands.";
+const CLAUDECODE: &str = " claudecode has Claude Code work in sessions that go on, loopback answers \
+    what agents ask permission for.";
 
 /// What is built in, and only offered where it is wanted.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +27,8 @@ const BASH: &str = " bash runs shell commands.";
 pub struct Extras {
     /// Whether callers may run shell commands.
     pub bash: bool,
+    /// Callers may have this agent work, and answer what agents ask permission for.
+    pub claudecode: Option<Settings>,
 }
 
 /// Everything that is built in and harms nobody, as the service `plexus` of this version, on this
@@ -48,6 +54,9 @@ pub fn service_with(
     if extras.bash {
         instructions.push_str(BASH);
     }
+    if extras.claudecode.is_some() {
+        instructions.push_str(CLAUDECODE);
+    }
     let builder = LocalService::builder("plexus", version)
         .instructions(instructions)
         .unchanging();
@@ -60,10 +69,25 @@ pub fn service_with(
     } else {
         builder
     };
+    let builder = match &extras.claudecode {
+        Some(settings) => {
+            let (sessions, permissions) = (data.sessions.clone(), data.permissions.clone());
+            let claude = ClaudeCode::new(settings.clone(), sessions, permissions);
+            let builder = loopback(builder, names, &data.permissions);
+            claudecode(builder, names, &claude)
+        }
+        None => builder,
+    };
     let mut service = Aliased::new(builder.build()?, names);
     // What the founding systems called them (S000-20, S002-20).
     for method in task::METHODS {
         service = service.alias(method, "task", method);
+    }
+    // What the founding system's source calls them (C13).
+    for method in ["chat", "chat_async"] {
+        service = service
+            .alias_argument(("claudecode", method), "name", "session_name")
+            .alias_argument(("claudecode", method), "prompt", "query");
     }
     Ok(service.alias("query_context", "context", "query"))
 }
