@@ -1,5 +1,6 @@
 //! The services built into Plexus, called activations: [`health`], [`echo`], [`task`](task::task)
-//! and [`context`](context::context).
+//! and [`context`](context::context); and, where they are wanted, [`bash`],
+//! [`claudecode`](claudecode::claudecode) and [`loopback`](loopback::loopback).
 //!
 //! An activation is a function that adds its tools and resources to a
 //! [`Builder`](plexus_service::Builder). [`service`] puts all of them together, on the [`Data`]
@@ -41,7 +42,7 @@ pub use aliased::Aliased;
 pub use bash::bash;
 pub use data::{Data, Places};
 pub use echo::echo;
-pub use health::health;
+pub use health::{ServerHealth, Servers, health};
 pub use names::Names;
 pub use service::{Extras, service, service_with};
 

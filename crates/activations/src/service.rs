@@ -8,7 +8,7 @@ use crate::claudecode::{ClaudeCode, Settings, claudecode};
 use crate::context::context;
 use crate::data::Data;
 use crate::echo::echo;
-use crate::health::health;
+use crate::health::{Servers, health};
 use crate::loopback::loopback;
 use crate::names::Names;
 use crate::task::{self, task};
@@ -29,6 +29,8 @@ pub struct Extras {
     pub bash: bool,
     /// Callers may have this agent work, and answer what agents ask permission for.
     pub claudecode: Option<Settings>,
+    /// How the servers are doing that stand behind this one, for `health`.
+    pub servers: Servers,
 }
 
 /// Everything that is built in and harms nobody, as the service `plexus` of this version, on this
@@ -60,7 +62,14 @@ pub fn service_with(
     let builder = LocalService::builder("plexus", version)
         .instructions(instructions)
         .unchanging();
-    let builder = health(builder, names);
+    let mut activations = vec!["health", "echo", "task", "context"];
+    if extras.bash {
+        activations.push("bash");
+    }
+    if extras.claudecode.is_some() {
+        activations.extend(["loopback", "claudecode"]);
+    }
+    let builder = health(builder, names, activations, &extras.servers);
     let builder = echo(builder, names);
     let builder = task(builder, names, &data.tasks);
     let builder = context(builder, names, &data.context);
@@ -105,7 +114,13 @@ mod tests {
     fn built_in(names: Names) -> Arc<Catalogue> {
         let folder = tempfile::tempdir().unwrap();
         let data = Data::open(&Places::in_directory(folder.path())).unwrap();
-        let catalogue = service(names, "1.2.3", &data).unwrap().catalogue();
+        let extras = Extras {
+            bash: true,
+            claudecode: Some(Settings::new("claude", None)),
+            ..Extras::default()
+        };
+        let service = service_with(names, "1.2.3", &data, &extras).unwrap();
+        let catalogue = service.catalogue();
         Arc::clone(&catalogue.borrow())
     }
 
@@ -135,7 +150,13 @@ mod tests {
         let dotted = names(Names::Dotted);
         let expected = ["health.check", "echo.echo", "echo.once", "echo.ping"];
         assert!(dotted.starts_with(&expected.map(str::to_owned)));
-        for name in ["task.create_task", "context.query"] {
+        for name in [
+            "task.create_task",
+            "context.query",
+            "bash.execute",
+            "loopback.permit",
+            "claudecode.chat",
+        ] {
             assert!(dotted.contains(&name.to_owned()), "{name}");
         }
         let underscored: Vec<_> = dotted.iter().map(|name| name.replace('.', "_")).collect();
@@ -174,14 +195,24 @@ mod tests {
         );
         assert_eq!(
             output["required"],
-            strings(&["status", "uptime_seconds", "timestamp"])
+            strings(&[
+                "status",
+                "uptime_seconds",
+                "timestamp",
+                "revisions",
+                "activations",
+                "servers"
+            ])
         );
     }
 
     /// Looks at the schemas of all objects, however deep.
     fn assert_closed_and_described(schema: &Value, of: &Value) {
         if let Some(properties) = schema["properties"].as_object() {
-            assert_eq!(schema["additionalProperties"], false, "{of}: {schema}");
+            // Agents may tell more than is asked for.
+            if of != "loopback_permit" {
+                assert_eq!(schema["additionalProperties"], false, "{of}: {schema}");
+            }
             for (name, property) in properties {
                 assert!(property["description"].is_string(), "{name} of {of}");
             }

@@ -10,6 +10,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use http::{HeaderName, HeaderValue};
 use plexus_activations::Extras;
+use plexus_activations::claudecode::Settings;
 use plexus_server::http::{HttpOptions, SsePaths};
 use plexus_server::net::{Host, Origin};
 
@@ -82,7 +83,8 @@ pub(crate) enum Command {
     ///
     /// What is served are the tools that are built in: health, echo for trying out a client, task
     /// for what is to be done, context for what is to be remembered, and, to the client that
-    /// starts this process, bash for shell commands. What they keep is in the folder that `PLEXUS_DATA_DIR` names, or where the system has its place for data.
+    /// starts this process, bash for shell commands, claudecode for sessions of Claude Code and
+    /// loopback for permissions of agents. What they keep is in the folder that `PLEXUS_DATA_DIR` names, or where the system has its place for data.
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(ServeArgs),
     /// Show one MCP server to clients of every revision, over any transport.
@@ -211,13 +213,36 @@ pub(crate) struct ServeArgs {
     /// alone the tool is offered anyway: the client in front runs on this machine, as you.
     #[arg(long)]
     pub(crate) allow_bash: bool,
+
+    /// Offer claudecode, for agents that work on this machine, and loopback, for permissions that
+    /// agents ask for, over HTTP, too.
+    ///
+    /// Whoever can reach the server can then have an agent work on this machine, as you, and give
+    /// it permissions. Over --stdio alone they are offered anyway.
+    #[arg(long)]
+    pub(crate) allow_claudecode: bool,
+
+    /// The agent that claudecode has work: Claude Code, or a program that speaks as it does.
+    #[arg(
+        long,
+        value_name = "PROGRAM",
+        env = "PLEXUS_CLAUDE",
+        hide_env_values = true,
+        default_value = "claude"
+    )]
+    claude: String,
 }
 
 impl ServeArgs {
     /// Which built-in tools are offered that are not offered to everybody.
     pub(crate) fn extras(&self) -> Extras {
         let mut extras = Extras::default();
-        extras.bash = self.allow_bash || self.downstream.address().is_none();
+        let only_stdio = self.downstream.address().is_none();
+        extras.bash = self.allow_bash || only_stdio;
+        if self.allow_claudecode || only_stdio {
+            let settings = Settings::new(self.claude.clone(), std::env::var_os("PATH"));
+            extras.claudecode = Some(settings);
+        }
         extras
     }
 }

@@ -5,6 +5,7 @@ mod bridge;
 mod cli;
 mod data;
 mod gateway;
+mod health;
 mod import;
 mod logs;
 mod mcp;

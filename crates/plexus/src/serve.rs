@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 
 use crate::cli::{DownstreamArgs, ServeArgs};
 use crate::signals::Signals;
-use crate::{VERSION, announce, data, gateway};
+use crate::{VERSION, announce, data, gateway, health};
 
 /// Serves the built-in tools until the client on standard input has gone, or a signal comes.
 pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
@@ -29,6 +29,8 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
             return serve(service, options, &arguments.downstream, signals).await;
         }
         let hub = gateway::open(service, &arguments.mcp_config).await;
+        let reported = hub.clone();
+        extras.servers.report_by(move || health::report(&reported));
         let served = Arc::new(hub.clone());
         let ended = serve(served, options, &arguments.downstream, signals).await;
         hub.close().await;

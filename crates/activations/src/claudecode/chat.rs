@@ -64,7 +64,7 @@ impl Chat {
     pub(super) async fn run(self, caller: Option<Context>, events: mpsc::Sender<ChatEvent>) {
         let ended = tokio::select! {
             ended = self.to_its_end(caller, &events) => ended,
-            never = self.busy.keep() => match never {},
+            () = self.busy.keep() => Err("the session was deleted".to_owned()),
         };
         let last = match ended {
             Ok(complete) => ChatEvent::Complete(complete),

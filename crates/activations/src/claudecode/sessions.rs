@@ -1,6 +1,5 @@
 //! The sessions.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
@@ -206,7 +205,7 @@ impl Sessions {
         inserted.await
     }
 
-    async fn set_busy(&self, id: String, until: Option<String>) -> Result<(), ClaudeCodeError> {
+    async fn set_busy(&self, id: String, until: Option<String>) -> Result<bool, ClaudeCodeError> {
         self.store
             .write(move |db| tables::set_busy(db, &id, until.as_deref()))
             .await
@@ -229,18 +228,22 @@ pub(super) struct Busy {
 }
 
 impl Busy {
-    /// Says again and again that it is still ours.
-    pub(super) async fn keep(&self) -> Infallible {
+    /// Says again and again that it is ours. Ends if the session is gone.
+    pub(super) async fn keep(&self) {
         let mut interval = tokio::time::interval(RENEW_EVERY);
-        loop {
+        interval.tick().await;
+        while self.renew().await {
             interval.tick().await;
-            let renewed = self
-                .sessions
-                .set_busy(self.session.id.clone(), Some(lease()));
-            if let Err(error) = renewed.await {
-                tracing::warn!(%error, "cannot say that a session is busy");
-            }
         }
+    }
+
+    async fn renew(&self) -> bool {
+        let id = self.session.id.clone();
+        let renewed = self.sessions.set_busy(id, Some(lease())).await;
+        renewed.unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot say that a session is busy");
+            true
+        })
     }
 
     /// Others may have it. Who drops it instead does not know when they may.

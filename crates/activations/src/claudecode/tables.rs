@@ -98,17 +98,17 @@ pub(super) fn claim(
     Ok(claimed == 1)
 }
 
-/// The session is busy for longer, or no longer.
+/// The session is busy for longer, or no longer. Says whether it is still there.
 pub(super) fn set_busy(
     db: &Connection,
     id: &str,
     until: Option<&str>,
-) -> Result<(), ClaudeCodeError> {
-    db.execute(
+) -> Result<bool, ClaudeCodeError> {
+    let changed = db.execute(
         "UPDATE claudecode_sessions SET busy_until = ?2 WHERE id = ?1",
         (id, until),
     )?;
-    Ok(())
+    Ok(changed == 1)
 }
 
 /// A chat has ended from which the next goes on.

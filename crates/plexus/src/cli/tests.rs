@@ -134,5 +134,12 @@ fn commands_are_offered_to_whom_they_may_be() {
     ];
     for (line, offered) in cases {
         assert_eq!(serve(line).extras().bash, offered, "{line}");
+        let agents = line.replace("--allow-bash", "--allow-claudecode");
+        let agents = serve(&agents).extras().claudecode.is_some();
+        assert_eq!(agents, offered, "{line}");
     }
+    let settings = serve("plexus serve --stdio --claude /opt/agent")
+        .extras()
+        .claudecode;
+    assert_eq!(settings.unwrap().program, "/opt/agent");
 }

@@ -76,9 +76,13 @@ fn listed_over_http(arguments: &[&str]) -> String {
 /// Whoever reaches a port must not be able to run commands, unless that was asked for.
 #[test]
 fn commands_are_not_run_over_http_unless_allowed() {
-    assert!(!listed_over_http(&[]).contains("bash_execute"));
+    let by_default = listed_over_http(&[]);
+    for tool in ["bash_execute", "claudecode_chat", "loopback_respond"] {
+        assert!(!by_default.contains(tool), "{tool}");
+    }
     assert!(!listed_over_http(&["--stdio"]).contains("bash_execute"));
     assert!(listed_over_http(&["--allow-bash"]).contains("bash_execute"));
+    assert!(listed_over_http(&["--allow-claudecode"]).contains("claudecode_chat"));
 }
 
 /// The rules in plexus.toml are about the built-in tools, too.
