@@ -33,7 +33,7 @@ pub struct ServerHealth {
     /// Whether it is connected, or what it is instead
     pub state: String,
     /// How many tools it offers
-    pub tools: usize,
+    pub tools: u64,
     /// Why it is not connected
     pub error: Option<String>,
 }

@@ -16,7 +16,7 @@ pub(crate) fn report(hub: &Hub) -> Vec<ServerHealth> {
         Some(ServerHealth {
             name: member.name.as_ref().to_owned(),
             state: state.as_str().to_owned(),
-            tools: member.tools,
+            tools: member.tools as u64,
             error: status.reason,
         })
     });
