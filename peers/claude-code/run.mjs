@@ -1,4 +1,4 @@
-// Has the real Claude Code store and recall a memory and work a task list through Plexus, and has
+// S003-56: has the real Claude Code store and recall a memory and work a task list through Plexus, and has
 // Plexus have Claude Code work in turn. The model is a script: see model.mjs.
 
 import { spawnSync } from "node:child_process";
