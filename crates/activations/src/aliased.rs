@@ -78,16 +78,25 @@ impl Aliased {
         }
     }
 
+    /// The name under which a tool is shown that is called `name`.
+    ///
+    /// # Errors
+    /// There is no such tool.
+    pub fn tool(&self, name: &str) -> Result<&str, Fault> {
+        let shown = self.shown.get(&folded(name));
+        let shown = shown.map(String::as_str);
+        shown.ok_or_else(|| self.unknown(name.to_owned()))
+    }
+
     /// The parameters of `tools/call` with the name under which the service knows the tool.
     fn resolved(&self, params: Raw) -> Result<Raw, Fault> {
         let Ok(Named { name }) = params.decode() else {
             // The service says what is wrong with them.
             return Ok(params);
         };
-        match self.shown.get(&folded(&name)) {
-            Some(shown) if *shown == *name => Ok(params),
-            Some(shown) => renamed(&params, shown),
-            None => Err(self.unknown(name.into_owned())),
+        match self.tool(&name)? {
+            shown if *shown == *name => Ok(params),
+            shown => renamed(&params, shown),
         }
     }
 

@@ -1,6 +1,7 @@
-//! The services built into Plexus, called activations: [`health`], [`echo`], [`task`](task::task)
-//! and [`context`](context::context); and, where they are wanted, [`bash`],
-//! [`claudecode`](claudecode::claudecode) and [`loopback`](loopback::loopback).
+//! The services built into Plexus, called activations: [`health`], [`echo`], [`task`](task::task),
+//! [`context`](context::context), [`arbor`](arbor::arbor) and [`cone`](cone::cone); and, where
+//! they are wanted, [`bash`], [`claudecode`](claudecode::claudecode) and
+//! [`loopback`](loopback::loopback).
 //!
 //! An activation is a function that adds its tools and resources to a
 //! [`Builder`](plexus_service::Builder). [`service`] puts all of them together, on the [`Data`]
@@ -27,13 +28,16 @@
 //! What is deliberately absent: revisions, transports, and whatever joins other servers.
 
 mod aliased;
+pub mod arbor;
 mod bash;
 pub mod claudecode;
+pub mod cone;
 pub mod context;
 mod data;
 mod echo;
 mod health;
 pub mod loopback;
+pub mod model;
 mod names;
 mod service;
 pub mod task;

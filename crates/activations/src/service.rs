@@ -3,8 +3,10 @@
 use plexus_service::{BuildError, LocalService};
 
 use crate::aliased::Aliased;
+use crate::arbor::arbor;
 use crate::bash::bash;
 use crate::claudecode::{ClaudeCode, Settings, claudecode};
+use crate::cone::cone;
 use crate::context::context;
 use crate::data::Data;
 use crate::echo::echo;
@@ -15,7 +17,8 @@ use crate::task::{self, task};
 
 const INSTRUCTIONS: &str = "Plexus serves these tools itself: health tells whether it works, \
     echo says back what it is told, task keeps a list of what is to be done, which several agents \
-    can share, context remembers texts and finds them again.";
+    can share, context remembers texts and finds them again, arbor keeps conversations as trees, \
+    cone has conversations with language models, which it remembers.";
 
 const BASH: &str = " bash runs shell commands.";
 const CLAUDECODE: &str = " claudecode has Claude Code work in sessions that go on, loopback answers \
@@ -59,10 +62,8 @@ pub fn service_with(
     if extras.claudecode.is_some() {
         instructions.push_str(CLAUDECODE);
     }
-    let builder = LocalService::builder("plexus", version)
-        .instructions(instructions)
-        .unchanging();
-    let mut activations = vec!["health", "echo", "task", "context"];
+    let builder = LocalService::builder("plexus", version).instructions(instructions);
+    let mut activations = vec!["health", "echo", "task", "context", "arbor", "cone"];
     if extras.bash {
         activations.push("bash");
     }
@@ -73,6 +74,8 @@ pub fn service_with(
     let builder = echo(builder, names);
     let builder = task(builder, names, &data.tasks);
     let builder = context(builder, names, &data.context);
+    let builder = arbor(builder, names, &data.trees);
+    let builder = cone(builder, names, &data.cones);
     let builder = if extras.bash {
         bash(builder, names)
     } else {
@@ -153,6 +156,8 @@ mod tests {
         for name in [
             "task.create_task",
             "context.query",
+            "arbor.tree_create",
+            "cone.chat",
             "bash.execute",
             "loopback.permit",
             "claudecode.chat",
@@ -232,12 +237,12 @@ mod tests {
     fn exactly_what_is_there_is_declared() {
         let catalogue = built_in(Names::default());
         let declared = &catalogue.capabilities;
-        // C44: the lists never change. What a resource says does.
-        assert!(declared.tools.is_some_and(|tools| !tools.list_changed));
+        // C44: trees and cones are listed as they come and go.
+        assert!(declared.tools.is_some_and(|tools| tools.list_changed));
         let resources = declared.resources.unwrap();
-        assert!(resources.subscribe && !resources.list_changed);
-        assert!(declared.prompts.is_none());
-        assert!(!declared.completions);
+        assert!(resources.subscribe && resources.list_changed);
+        assert!(declared.prompts.is_some_and(|prompts| prompts.list_changed));
+        assert!(declared.completions);
         assert_eq!(catalogue.identity.name, "plexus");
         assert_eq!(catalogue.identity.version, "1.2.3");
     }

@@ -89,8 +89,8 @@ fn keys(hub: &Hub, section: Section) -> Vec<String> {
     entries.map(|entry| entry.key.to_string()).collect()
 }
 
-/// S001-34, S004-55, S004-58, S001-15, C11, C50: names are told apart by their servers, and found
-/// under all their aliases.
+/// S001-34, S004-55, S004-58, S001-15, C11, C50, S004-K066: names are told apart by their servers,
+/// and found under all their aliases.
 #[tokio::test]
 async fn tools_of_all_members_are_offered_and_reached() {
     let hub = hub();

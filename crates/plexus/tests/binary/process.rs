@@ -60,6 +60,12 @@ impl Plexus {
         if !command.get_envs().any(|(name, _)| name == DATA_DIR) {
             command.env(DATA_DIR, data.path());
         }
+        // Nor does it find what the user of this machine has configured.
+        if !command.get_envs().any(|(name, _)| name == "HOME") {
+            command
+                .env("HOME", data.path())
+                .env_remove("XDG_CONFIG_HOME");
+        }
         let mut child = command.spawn().unwrap();
         Self {
             _data: data,
@@ -104,6 +110,17 @@ impl Plexus {
                 return rest.to_owned();
             }
         }
+    }
+
+    /// The process's number.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends the process as a crash would.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     #[cfg(unix)]
