@@ -8,8 +8,10 @@ use std::path::PathBuf;
 use plexus_store::{FILE_NAME, OpenError, Store};
 
 use crate::arbor::{self, Trees};
+use crate::claudecode::{self, Sessions};
 use crate::cone::{self, Cones};
 use crate::context::{self, Graph};
+use crate::loopback::{self, Permissions};
 use crate::model::Models;
 use crate::task::{self, Tasks};
 
@@ -65,6 +67,10 @@ pub struct Data {
     pub trees: Trees,
     /// Conversations with models.
     pub cones: Cones,
+    /// What agents ask permission for.
+    pub permissions: Permissions,
+    /// The sessions of agents.
+    pub sessions: Sessions,
 }
 
 impl Data {
@@ -80,6 +86,8 @@ impl Data {
             context::MIGRATIONS,
             arbor::MIGRATIONS,
             cone::MIGRATIONS,
+            loopback::MIGRATIONS,
+            claudecode::MIGRATIONS,
         ];
         let shared = Store::open(&shared, &migrations)?;
         let own = |path: &Option<PathBuf>, migrations| match path {
@@ -96,6 +104,8 @@ impl Data {
             context,
             trees,
             cones,
+            permissions: Permissions::new(shared.clone()),
+            sessions: Sessions::new(shared),
         })
     }
 

@@ -9,6 +9,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use http::{HeaderName, HeaderValue};
+use plexus_activations::Extras;
 use plexus_server::http::{HttpOptions, SsePaths};
 use plexus_server::net::{Host, Origin};
 
@@ -18,6 +19,7 @@ use values::{parse_address, parse_path};
 use crate::call::{self, CallArgs};
 use crate::doctor::{self, DoctorArgs};
 use crate::explain::{self, ExplainArgs};
+use crate::extras;
 use crate::import::{self, ImportArgs};
 use crate::man::{self, ManArgs};
 use crate::mcp::{self, McpArgs};
@@ -92,8 +94,10 @@ pub(crate) enum Command {
     ///
     /// What is served are the MCP servers that are configured, as one, and the tools that are built
     /// in: health, echo for trying out a client, task for what is to be done, context for what is
-    /// to be remembered. What they keep is in the folder that `PLEXUS_DATA_DIR` names, or where
-    /// the system has its place for data.
+    /// to be remembered; and, to the client that starts this process, bash for shell commands,
+    /// claudecode for sessions of Claude Code and loopback for permissions of agents. What they
+    /// keep is in the folder that `PLEXUS_DATA_DIR` names, or where the system has its place for
+    /// data.
     ///
     /// The servers are those of `plexus mcp list`. Those that came with a project are started once
     /// `plexus trust` has allowed it. Changes of the files take effect at once.
@@ -271,6 +275,44 @@ pub(crate) struct ServeArgs {
     /// This matters only to clients and validators that were made for such a system.
     #[arg(long, value_enum, value_name = "PROFILE", default_value_t)]
     pub(crate) profile: Profile,
+
+    /// Offer bash, for shell commands, over HTTP, too.
+    ///
+    /// Whoever can reach the server can then run any command on this machine, as you. Over --stdio
+    /// alone the tool is offered anyway: the client in front runs on this machine, as you.
+    #[arg(long)]
+    pub(crate) allow_bash: bool,
+
+    /// Offer claudecode, for agents that work on this machine, and loopback, for permissions that
+    /// agents ask for, over HTTP, too.
+    ///
+    /// Whoever can reach the server can then have an agent work on this machine, as you, and give
+    /// it permissions. Over --stdio alone they are offered anyway.
+    #[arg(long)]
+    pub(crate) allow_claudecode: bool,
+
+    /// The agent that claudecode has work: Claude Code, or a program that speaks as it does.
+    #[arg(
+        long,
+        value_name = "PROGRAM",
+        env = extras::AGENT_VARIABLE,
+        hide_env_values = true,
+        default_value = extras::AGENT
+    )]
+    claude: String,
+}
+
+impl ServeArgs {
+    /// Which built-in tools are offered that are not offered to everybody.
+    pub(crate) fn extras(&self) -> Extras {
+        let only_stdio = self.downstream.address().is_none();
+        let mut extras = extras::all(Some(&self.claude));
+        extras.bash &= self.allow_bash || only_stdio;
+        if !self.allow_claudecode && !only_stdio {
+            extras.claudecode = None;
+        }
+        extras
+    }
 }
 
 /// Which server is shown.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use plexus_activations::Aliased;
+use plexus_activations::{Aliased, Extras};
 use plexus_client::{State, Status};
 use plexus_hub::config::{self, Loaded, Locations, ServerEntry, Start, WatchError, Watcher};
 use plexus_hub::policy::Policy;
@@ -23,7 +23,7 @@ pub(crate) use report::ServerReport;
 use crate::cli::Profile;
 use crate::surroundings::{environment, locations};
 use crate::trust::Approvals;
-use crate::{VERSION, announce, data};
+use crate::{VERSION, announce, data, health};
 
 /// How long servers of whom nothing is known yet are waited for before the first client is
 /// answered without them.
@@ -60,8 +60,12 @@ struct Current {
 ///
 /// # Errors
 /// There is no place for data, or it cannot be used.
-pub(crate) async fn configured(profile: Profile, files: &[PathBuf]) -> anyhow::Result<Gateway> {
-    let (gateway, loaded) = Gateway::open(profile, files)?;
+pub(crate) async fn configured(
+    profile: Profile,
+    files: &[PathBuf],
+    extras: &Extras,
+) -> anyhow::Result<Gateway> {
+    let (gateway, loaded) = Gateway::open(profile, files, extras)?;
     gateway.apply(loaded).await;
     Ok(gateway)
 }
@@ -73,16 +77,22 @@ pub(crate) async fn configured(profile: Profile, files: &[PathBuf]) -> anyhow::R
 pub(crate) async fn configured_quietly(
     profile: Profile,
     files: &[PathBuf],
+    extras: &Extras,
 ) -> anyhow::Result<Gateway> {
-    let (gateway, loaded) = Gateway::open(profile, files)?;
+    let (gateway, loaded) = Gateway::open(profile, files, extras)?;
     gateway.current().problems = loaded.problems.iter().map(ToString::to_string).collect();
     gateway.apply(loaded).await;
     Ok(gateway)
 }
 
 impl Gateway {
-    fn open(profile: Profile, files: &[PathBuf]) -> anyhow::Result<(Self, Loaded)> {
-        let builtin = plexus_activations::service(profile.names(), VERSION, &data::open()?)?;
+    fn open(
+        profile: Profile,
+        files: &[PathBuf],
+        extras: &Extras,
+    ) -> anyhow::Result<(Self, Loaded)> {
+        let (names, opened) = (profile.names(), data::open()?);
+        let builtin = plexus_activations::service_with(names, VERSION, &opened, extras)?;
         let data = data::directory()?;
         let mut locations = locations()?;
         let absolute = |file: &PathBuf| std::path::absolute(file).unwrap_or_else(|_| file.clone());
@@ -90,6 +100,8 @@ impl Gateway {
         let remembered = Remembered::in_directory(data.join("catalogues"));
         let hub = Hub::remembering(Implementation::new("plexus", VERSION), remembered);
         hub.keep_consents_in(data.join("consents"));
+        let reported = hub.clone();
+        extras.servers.report_by(move || health::report(&reported));
         let loaded = config::load(&locations, &environment);
         let gateway = Self {
             hub,

@@ -24,7 +24,9 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
         let signals = Signals::take().context("cannot wait for signals")?;
         let mut options = Options::default();
         options.profile = arguments.profile.into();
-        let gateway = gateway::configured(arguments.profile, &arguments.mcp_config).await?;
+        let extras = arguments.extras();
+        let gateway = gateway::configured(arguments.profile, &arguments.mcp_config, &extras);
+        let gateway = gateway.await?;
         let gateway = Arc::new(gateway);
         gateway.start().await;
         let service = Arc::new(gateway.hub.clone());

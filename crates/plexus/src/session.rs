@@ -21,7 +21,7 @@ use crate::live::Live;
 use crate::output::harmless;
 use crate::signals::Signals;
 use crate::suggest::{alike, did_you_mean};
-use crate::{announce, serve};
+use crate::{announce, extras, serve};
 
 /// The name of the member that is built in.
 pub(crate) const BUILTIN: &str = "plexus";
@@ -53,7 +53,8 @@ pub(crate) fn run(
     work: impl AsyncFnOnce(&Session) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
     let files = &arguments.mcp_config;
-    run_on(gateway::configured(Profile::Plexus, files), work)
+    let extras = extras::all(None);
+    run_on(gateway::configured(Profile::Plexus, files, &extras), work)
 }
 
 /// The same, without saying what is wrong with the files.
@@ -62,7 +63,11 @@ pub(crate) fn run_quietly(
     work: impl AsyncFnOnce(&Session) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
     let files = &arguments.mcp_config;
-    run_on(gateway::configured_quietly(Profile::Plexus, files), work)
+    let extras = extras::all(None);
+    run_on(
+        gateway::configured_quietly(Profile::Plexus, files, &extras),
+        work,
+    )
 }
 
 fn run_on(

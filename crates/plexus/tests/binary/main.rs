@@ -3,6 +3,8 @@
 #[cfg(all(test, unix))]
 mod asking;
 #[cfg(test)]
+mod bash;
+#[cfg(test)]
 mod call;
 #[cfg(test)]
 mod cone;
