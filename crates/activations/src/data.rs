@@ -1,11 +1,18 @@
 //! What the activations remember, and where.
 
+mod handles;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use plexus_store::{FILE_NAME, Migrations, OpenError, Store};
 
+use crate::arbor::{self, Trees};
+use crate::claudecode::{self, Sessions};
+use crate::cone::{self, Cones};
 use crate::context::{self, Graph};
+use crate::loopback::{self, Permissions};
+use crate::model::Models;
 use crate::task::{self, Tasks};
 
 /// Where the activations keep their data.
@@ -56,6 +63,14 @@ pub struct Data {
     pub tasks: Tasks,
     /// The context graph.
     pub context: Graph,
+    /// Trees of texts.
+    pub trees: Trees,
+    /// Conversations with models.
+    pub cones: Cones,
+    /// What agents ask permission for.
+    pub permissions: Permissions,
+    /// The sessions of agents.
+    pub sessions: Sessions,
     stores: Vec<Store>,
 }
 
@@ -82,17 +97,31 @@ impl Data {
             stores.push(store.clone());
             store
         };
-        let shared = places.directory.join(FILE_NAME);
-        let shared = open(&shared, &[task::MIGRATIONS, context::MIGRATIONS]);
+        let migrations = [
+            task::MIGRATIONS,
+            context::MIGRATIONS,
+            arbor::MIGRATIONS,
+            cone::MIGRATIONS,
+            loopback::MIGRATIONS,
+            claudecode::MIGRATIONS,
+        ];
+        let shared = open(&places.directory.join(FILE_NAME), &migrations);
         let mut own = |path: &Option<PathBuf>, migrations| match path {
             Some(path) => open(path, &[migrations]),
             None => shared.clone(),
         };
         let tasks = Tasks::new(own(&places.tasks, task::MIGRATIONS));
         let context = Graph::new(own(&places.context, context::MIGRATIONS));
+        let trees = Trees::new(shared.clone());
+        let trees = handles::resolving(trees, &tasks, &context);
+        let cones = Cones::new(trees.clone(), Models::none());
         let data = Self {
             tasks,
             context,
+            trees,
+            cones,
+            permissions: Permissions::new(shared.clone()),
+            sessions: Sessions::new(shared),
             stores,
         };
         (data, errors)
@@ -101,6 +130,13 @@ impl Data {
     /// The databases, that which all share first.
     pub fn stores(&self) -> &[Store] {
         &self.stores
+    }
+
+    /// The same data, where conversations are with these models.
+    #[must_use]
+    pub fn with_models(mut self, models: Models) -> Self {
+        self.cones = Cones::new(self.trees.clone(), models);
+        self
     }
 }
 

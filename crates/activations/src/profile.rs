@@ -6,7 +6,7 @@ use crate::aliased::Aliased;
 use crate::context::founding_context;
 use crate::data::Data;
 use crate::names::Names;
-use crate::service::service;
+use crate::service::{Extras, service_with};
 use crate::task::{FOUNDING_METHODS, founding_task};
 
 /// What is shown, and under which names.
@@ -30,18 +30,26 @@ pub enum Profile {
     Bossman,
 }
 
-/// What a profile shows, on this data. `version` is that of the program; a founding system whose
-/// document fixes its own has that one.
+/// What a profile shows, on this data; with `extras` where it shows everything. `version` is that of
+/// the program; a founding system whose document fixes its own has that one.
 ///
 /// # Errors
 /// An activation is not well made.
-pub fn profile(profile: Profile, version: &str, data: &Data) -> Result<Aliased, BuildError> {
+pub fn profile(
+    profile: Profile,
+    version: &str,
+    data: &Data,
+    extras: &Extras,
+) -> Result<Aliased, BuildError> {
     match profile {
-        Profile::Plexus => service(Names::Underscored, version, data),
-        Profile::Substrate => service(Names::Dotted, version, data)?.introduced(|builder| {
-            let identity = Implementation::new("substrate", version);
-            builder.identity(identity).without_instructions().changing()
-        }),
+        Profile::Plexus => service_with(Names::Underscored, version, data, extras),
+        Profile::Substrate => {
+            let service = service_with(Names::Dotted, version, data, extras)?;
+            service.introduced(|builder| {
+                let identity = Implementation::new("substrate", version);
+                builder.identity(identity).without_instructions()
+            })
+        }
         Profile::Ghost => {
             let builder = LocalService::builder("contextgraph-ghost", "1.0.0")
                 .unchanging()

@@ -1,22 +1,32 @@
 //! What the program remembers from one run to the next.
 
+use std::path::PathBuf;
+
 use anyhow::Context;
+use plexus_activations::model::Models;
 use plexus_activations::{Data, Places};
 
-use crate::announce;
-
-/// Opens the databases that the environment asks for.
+/// Opens the databases that the environment asks for, with the models that it has keys for.
 pub(crate) fn open() -> anyhow::Result<Data> {
-    Ok(Data::open(&places()?)?)
+    Ok(Data::open(&places()?)?.with_models(models()))
 }
 
-/// The same, for a server: what cannot be used now is said, and costs only the tools that need it.
-pub(crate) fn open_in_time() -> anyhow::Result<Data> {
+/// The same, for a server: what cannot be used now costs only the tools that need it. What is wrong
+/// comes second.
+pub(crate) fn open_in_time() -> anyhow::Result<(Data, Vec<String>)> {
     let (data, problems) = Data::open_in_time(&places()?);
-    for problem in problems {
-        announce::problem(&format!("{:#}", anyhow::Error::from(problem)));
-    }
-    Ok(data)
+    let problems = problems.into_iter().map(anyhow::Error::from);
+    let problems = problems.map(|problem| format!("{problem:#}")).collect();
+    Ok((data.with_models(models()), problems))
+}
+
+/// The folder that everything is kept in.
+pub(crate) fn directory() -> anyhow::Result<PathBuf> {
+    Ok(places()?.directory)
+}
+
+fn models() -> Models {
+    Models::from_environment(|name| std::env::var_os(name))
 }
 
 fn places() -> anyhow::Result<Places> {

@@ -177,6 +177,7 @@ mod call;
 mod catalogue;
 mod context;
 mod event;
+mod excerpt;
 mod form;
 mod local;
 mod peer;
@@ -190,6 +191,7 @@ pub use context::Context;
 pub use event::{
     Ask, AskError, Event, EventReceiver, EventSender, Log, Progress, Question, ToolUse,
 };
+pub use excerpt::Excerpt;
 pub use local::{BuildError, Builder, IntoContents, IntoPrompt, LocalService};
 pub use peer::{Peer, Principal};
 pub use schema::NoArguments;

@@ -101,6 +101,22 @@ impl Store {
         .await
     }
 
+    /// Reads on this thread, without a turn: for the start of a program.
+    ///
+    /// # Errors
+    /// What `work` returned, or why it could not be done.
+    pub fn read_blocking<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: FnOnce(&Connection) -> Result<T, E>,
+        E: From<StoreError>,
+    {
+        self.inner.access()?;
+        let mut db = self.inner.reader()?;
+        let outcome = read(&mut db, work);
+        self.inner.idle().push(db);
+        outcome
+    }
+
     /// Writes: `work` is done whole, or, if it fails, not at all.
     ///
     /// Dropping the future before it is its turn means that nothing is done; later, that it is done
@@ -141,12 +157,7 @@ impl Store {
             return Ok(access);
         }
         let inner = Arc::clone(&self.inner);
-        blocking(move || {
-            inner
-                .open()
-                .map_err(|error| StoreError::Closed(Box::new(error)))
-        })
-        .await?;
+        blocking(move || inner.access().map(drop)).await?;
         self.inner.access.get().ok_or(StoreError::Abandoned)
     }
 }
@@ -160,6 +171,16 @@ impl Inner {
             reading: Arc::new(Semaphore::new(READERS)),
         });
         Ok(())
+    }
+
+    /// The ways into the file, which is opened if it was not yet.
+    fn access(&self) -> Result<&Access, StoreError> {
+        if let Some(access) = self.access.get() {
+            return Ok(access);
+        }
+        self.open()
+            .map_err(|error| StoreError::Closed(Box::new(error)))?;
+        self.access.get().ok_or(StoreError::Abandoned)
     }
 
     /// A connection to read from, a new one if there is none.

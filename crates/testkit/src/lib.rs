@@ -19,6 +19,7 @@
 mod child;
 mod client;
 mod http;
+pub mod model;
 mod patience;
 mod schemas;
 pub mod server;

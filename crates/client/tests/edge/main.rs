@@ -11,6 +11,8 @@ mod cancelling;
 #[cfg(test)]
 mod changes;
 #[cfg(test)]
+mod checklist;
+#[cfg(test)]
 mod correlation;
 #[cfg(test)]
 mod fixture;
@@ -29,6 +31,8 @@ mod quarantine;
 #[cfg(test)]
 mod relaying;
 #[cfg(test)]
+mod sessions;
+#[cfg(test)]
 mod sse;
 #[cfg(test)]
 mod status;
@@ -36,5 +40,9 @@ mod status;
 mod support;
 #[cfg(test)]
 mod timing;
+#[cfg(test)]
+mod traps;
+#[cfg(test)]
+mod visiting;
 #[cfg(test)]
 mod watching;

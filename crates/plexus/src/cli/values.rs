@@ -71,6 +71,13 @@ pub(crate) enum Profile {
     Bossman,
 }
 
+impl Profile {
+    /// Whether this is a system that shows its own tools only.
+    pub(crate) fn is_closed(self) -> bool {
+        matches!(self, Self::Ghost | Self::Bossman)
+    }
+}
+
 impl From<Profile> for plexus_activations::Profile {
     fn from(profile: Profile) -> Self {
         match profile {

@@ -64,6 +64,7 @@ pub struct Builder {
     cache: CacheHints,
     announces_changes: bool,
     logs: bool,
+    pub(super) expects_prompts: bool,
     pub(super) tools: Registered<ToolSlot>,
     resources: Registered<ResourceSlot>,
     templates: Registered<TemplateSlot>,
@@ -81,6 +82,7 @@ impl Builder {
             cache: CacheHints::NONE,
             announces_changes: true,
             logs: true,
+            expects_prompts: false,
             tools: Registered::default(),
             resources: Registered::default(),
             templates: Registered::default(),
@@ -120,15 +122,16 @@ impl Builder {
         self
     }
 
-    /// Takes that promise back: the lists may change, and clients are told when they do.
-    pub fn changing(mut self) -> Self {
-        self.announces_changes = true;
-        self
-    }
-
     /// Promises no log messages: no handler sends any that a client would want to read.
     pub fn silent(mut self) -> Self {
         self.logs = false;
+        self
+    }
+
+    /// Declares prompts even while there are none, because some will come: what a client is told
+    /// when it connects, it may be told only once.
+    pub fn expecting_prompts(mut self) -> Self {
+        self.expects_prompts = true;
         self
     }
 
