@@ -327,13 +327,10 @@ impl Hub {
 
     /// How the tool that `member` calls `name` is shown to clients.
     fn shown_tool(&self, member: &Member, name: &str) -> Option<Entry> {
-        let is_it = |owner: &Owner| owner.member == member.name && &*owner.key == name;
         let routes = self.routes();
-        let catalogue = Arc::clone(&self.inner.catalogue.borrow());
-        let mut tools = catalogue.list(Section::Tools).entries().iter();
-        tools
-            .find(|entry| routes.tool(&entry.key).is_some_and(is_it))
-            .cloned()
+        let shown = routes.shown_tool(&member.name, name)?;
+        let catalogue = self.inner.catalogue.borrow();
+        catalogue.list(Section::Tools).get(shown).cloned()
     }
 
     /// Whom a call is for, and its parameters if they must change on the way there.

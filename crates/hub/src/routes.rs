@@ -32,6 +32,8 @@ pub(crate) struct Offer {
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     tools: Names<Owner>,
+    /// Under which names the tools of each member are shown, by its own names for them.
+    shown_tools: HashMap<Arc<str>, HashMap<Arc<str>, Arc<str>>>,
     prompts: Names<Owner>,
     resources: HashMap<Arc<str>, Owner>,
     templates: Vec<(Owner, Option<UriTemplate>)>,
@@ -40,6 +42,11 @@ pub(crate) struct Routes {
 impl Routes {
     pub(crate) fn tool(&self, name: &str) -> Option<&Owner> {
         self.tools.find(name)
+    }
+
+    /// The name under which the tool is shown that `member` calls `key`.
+    pub(crate) fn shown_tool(&self, member: &str, key: &str) -> Option<&Arc<str>> {
+        self.shown_tools.get(member)?.get(key)
     }
 
     pub(crate) fn prompt(&self, name: &str) -> Option<&Owner> {
@@ -113,6 +120,8 @@ pub(crate) fn merge(identity: Implementation, offers: &[Offer]) -> (Catalogue, R
             if shows_tool(&entry.key) {
                 let name = named(&mut routes.tools, &entry.key);
                 tools.extend(renamed(Section::Tools, entry, &name));
+                let shown = routes.shown_tools.entry(Arc::clone(member)).or_default();
+                shown.insert(Arc::clone(&entry.key), name);
             }
         }
         for entry in catalogue.list(Section::Prompts).entries() {
