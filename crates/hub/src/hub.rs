@@ -1,24 +1,28 @@
 //! Many servers as one service.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+mod management;
+mod permission;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 use futures_util::future::join_all;
 use plexus_client::{Report, State, Status};
-use plexus_mcp::messages::{
-    CallToolParams, CallToolResult, Implementation, ServerCapabilities, ToolAnnotations,
-};
+use plexus_mcp::messages::{CallToolResult, Implementation, ServerCapabilities};
 use plexus_mcp::method;
-use plexus_service::{
-    Boxed, Call, Catalogue, Entry, Fault, Outcome, Peer, Section, Service, Updates,
-};
+use plexus_service::{Boxed, Call, Catalogue, Fault, Outcome, Peer, Section, Service, Updates};
 use plexus_wire::{Object, Raw};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub(crate) use management::WeakHub;
+
+use crate::clients::Clients;
+use crate::config::ToolFilter;
+use crate::manage::Desk;
 use crate::member::{Member, MemberSpec};
-use crate::policy::{Gate, Policy, ToolFacts, ToolIdentity};
+use crate::policy::{Gate, Policy};
 use crate::routes::{Offer, Owner, Routes, merge};
 
 /// Many servers as one [`Service`]. Cheap to clone: all clones are one.
@@ -33,6 +37,8 @@ struct Inner {
     routes: RwLock<Arc<Routes>>,
     catalogue: watch::Sender<Arc<Catalogue>>,
     gate: Gate,
+    clients: Clients,
+    desk: OnceLock<Arc<Desk>>,
     changed: Arc<Notify>,
     /// One merges at a time.
     merging: Mutex<()>,
@@ -86,6 +92,8 @@ impl Hub {
                 routes: RwLock::default(),
                 catalogue: watch::Sender::new(Arc::new(nothing)),
                 gate: Gate::default(),
+                clients: Clients::default(),
+                desk: OnceLock::new(),
                 changed: Arc::default(),
                 merging: Mutex::default(),
                 tasks: TaskTracker::new(),
@@ -146,6 +154,18 @@ impl Hub {
     /// allowed. What humans allowed for always stays allowed where the same rule asks again.
     pub fn set_policy(&self, policy: Policy) {
         self.inner.gate.set(policy);
+    }
+
+    /// Shows each client that is named only the tools that its filter lets through, from now on;
+    /// what a client is not shown, it cannot call either.
+    pub fn set_clients(&self, filters: BTreeMap<String, ToolFilter>) {
+        let inner = &self.inner;
+        let merging = inner.merging.lock().unwrap_or_else(PoisonError::into_inner);
+        let whole = Arc::clone(&inner.catalogue.borrow());
+        inner.clients.set(filters, &whole, &self.routes());
+        drop(merging);
+        // Whoever has a filter now, or has none any more, is to compare.
+        inner.catalogue.send_modify(|_whole| {});
     }
 
     /// Connects every member that is turned on, all at once; when this returns, each is connected
@@ -295,42 +315,15 @@ impl Hub {
         if let Some(refusal) = self.refusal(&call, &member).await? {
             return Ok(CallToolResult::error(refusal).to_raw());
         }
-        member.ready().await?.call(call).await
-    }
-
-    /// Why policy or the human is against a call that is addressed to `member`. It becomes a
-    /// result, not an error of the protocol, so that the model and the user read it.
-    async fn refusal(&self, call: &Call, member: &Member) -> Result<Option<String>, Fault> {
-        let Some(policy) = self.inner.gate.policy() else {
-            return Ok(None);
-        };
-        if &*call.method != method::TOOLS_CALL {
-            return Ok(None);
+        if !member.plain_names {
+            call.events = call.events.naming(&member.name);
         }
-        let params = call.params.decode();
-        let CallToolParams { name, arguments } =
-            params.map_err(|error| Fault::InvalidParams(format!("params: {error}")))?;
-        let entry = self.shown_tool(member, &name);
-        let entry = entry.ok_or_else(|| Fault::UnknownTool(name.clone()))?;
-        let facts = ToolFacts::new(&entry.key, &member.name, &name)
-            .annotated(annotations(&entry), policy.trusts(&member.name));
-        let identity = ToolIdentity {
-            server: &member.fingerprint,
-            definition: &entry.definition,
-        };
-        let arguments = arguments.unwrap_or_else(Raw::empty_object);
-        let gate = &self.inner.gate;
-        Ok(gate
-            .refusal(&policy, &facts, &identity, &arguments, &call.events)
-            .await)
-    }
-
-    /// How the tool that `member` calls `name` is shown to clients.
-    fn shown_tool(&self, member: &Member, name: &str) -> Option<Entry> {
-        let routes = self.routes();
-        let shown = routes.shown_tool(&member.name, name)?;
-        let catalogue = self.inner.catalogue.borrow();
-        catalogue.list(Section::Tools).get(shown).cloned()
+        let news = self.news_for(&call);
+        let result = member.ready().await?.call(call).await?;
+        Ok(match news {
+            Some((desk, presence)) => desk.with_news(&presence, result),
+            None => result,
+        })
     }
 
     /// Whom a call is for, and its parameters if they must change on the way there.
@@ -345,9 +338,11 @@ impl Hub {
         let (owner, member) = match &*call.method {
             method::TOOLS_CALL => {
                 let name = text(&params, "name")?;
+                let clients = &self.inner.clients;
                 (
                     routes
                         .tool(&name)
+                        .filter(|owner| clients.shows(call.peer(), &routes, owner))
                         .cloned()
                         .ok_or(Fault::UnknownTool(name))?,
                     "name",
@@ -449,6 +444,7 @@ impl Inner {
             })
             .collect();
         let (merged, routes) = merge(self.identity.clone(), &offers);
+        self.clients.refresh(&merged, &routes);
         *self.routes.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(routes);
         self.catalogue.send_if_modified(|known| {
             let differs = merged.differs_from(known);
@@ -468,16 +464,6 @@ async fn keep_merged(inner: Weak<Inner>, changed: Arc<Notify>, gone: Cancellatio
     }
 }
 
-/// What a tool's server says of it; hints that cannot be read say nothing.
-fn annotations(entry: &Entry) -> ToolAnnotations {
-    #[derive(serde::Deserialize)]
-    struct Annotated {
-        annotations: Option<ToolAnnotations>,
-    }
-    let read = entry.definition.decode::<Annotated>().ok();
-    read.and_then(|tool| tool.annotations).unwrap_or_default()
-}
-
 async fn end(member: Arc<Member>) {
     member.over.cancel();
     if let Some(upstream) = &member.upstream {
@@ -488,6 +474,10 @@ async fn end(member: Arc<Member>) {
 impl Service for Hub {
     fn catalogue(&self) -> watch::Receiver<Arc<Catalogue>> {
         self.inner.catalogue.subscribe()
+    }
+
+    fn catalogue_for(&self, peer: &Peer) -> Option<watch::Receiver<Arc<Catalogue>>> {
+        self.inner.clients.catalogue(peer)
     }
 
     fn call(&self, call: Call) -> Boxed<Outcome> {

@@ -35,7 +35,7 @@ use crate::config::{self, Action, Mode, Rule};
 use arguments::Arguments;
 
 pub use facts::ToolFacts;
-pub(crate) use gate::{Gate, ToolIdentity};
+pub(crate) use gate::{Gate, Permit, ToolIdentity};
 
 /// Which calls of tools are made.
 #[derive(Debug)]
@@ -133,6 +133,9 @@ impl Policy {
     }
 
     fn unmatched(&self, tool: &ToolFacts<'_>) -> Decision<'_> {
+        if tool.is_ours() {
+            return Decision::Allow;
+        }
         match self.mode {
             Mode::DangerouslySkipPermissions => Decision::Allow,
             Mode::Default if self.behind_client || tool.is_harmless() => Decision::Allow,
