@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plexus_hub::config::{self, Locations, SETTINGS_FILE, Scope, ServerEntry};
 use plexus_hub::policy::Policy;
-use plexus_hub::{Hub, MemberKind, MemberSpec, secrets};
+use plexus_hub::{Hub, MemberKind, MemberSpec, manage, secrets};
 use plexus_service::{Implementation, Service};
 
 use crate::{VERSION, announce, named};
@@ -15,10 +15,12 @@ use crate::{VERSION, announce, named};
 /// How long the servers are waited for before the first client is answered without them. Clients
 /// give up soon after two seconds.
 const HEAD_START: Duration = Duration::from_millis(1500);
+/// The name of the member that has the built-in tools.
+const BUILTIN: &str = "plexus";
 
 /// The servers of `files` beside the built-in service. What is wrong with one is said, and costs
 /// the others nothing.
-pub(crate) async fn open(builtin: Arc<dyn Service>, files: &[PathBuf]) -> Hub {
+pub(crate) async fn open(builtin: Arc<dyn Service>, files: &[PathBuf]) -> anyhow::Result<Hub> {
     let locations = Locations {
         explicit: files.to_vec(),
         ..Locations::default()
@@ -33,7 +35,7 @@ pub(crate) async fn open(builtin: Arc<dyn Service>, files: &[PathBuf]) -> Hub {
         announce::problem(problem);
     }
 
-    let mut builtin = MemberSpec::new("plexus", MemberKind::Local(builtin), [0; 32]);
+    let mut builtin = MemberSpec::new(BUILTIN, MemberKind::Local(builtin), [0; 32]);
     builtin.plain_names = true;
     let mut members = vec![builtin];
     let mut trusted = Vec::new();
@@ -49,12 +51,17 @@ pub(crate) async fn open(builtin: Arc<dyn Service>, files: &[PathBuf]) -> Hub {
         }
     }
     let hub = Hub::new(Implementation::new("plexus", VERSION));
-    hub.set_policy(Policy::behind_client(&settings().policy).trusting(trusted));
+    let settings = settings();
+    hub.set_policy(Policy::behind_client(&settings.policy).trusting(trusted));
+    hub.set_clients(settings.clients);
+    if members.len() > 1 {
+        members.insert(1, manage::member(&hub)?);
+    }
     hub.set_members(members).await;
     hub.connect_in_background();
     // Whoever is not there by then is announced when it is.
     drop(tokio::time::timeout(HEAD_START, hub.settled()).await);
-    hub
+    Ok(hub)
 }
 
 /// The settings of the user and of the project that we were started in. Servers beside the named
@@ -71,6 +78,9 @@ fn settings() -> config::Settings {
 }
 
 async fn member(entry: &ServerEntry) -> anyhow::Result<MemberSpec> {
+    if [BUILTIN, manage::NAME].contains(&&*entry.name) {
+        anyhow::bail!("this name is taken by Plexus itself; give the server another");
+    }
     let secrets = secrets::fetch(entry).await?;
     let mut definition = entry.definition(&secrets)?;
     definition.capabilities = named::everything()?;

@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
         if arguments.mcp_config.is_empty() {
             return serve(service, options, &arguments.downstream, signals).await;
         }
-        let hub = gateway::open(service, &arguments.mcp_config).await;
+        let hub = gateway::open(service, &arguments.mcp_config).await?;
         let served = Arc::new(hub.clone());
         let ended = serve(served, options, &arguments.downstream, signals).await;
         hub.close().await;

@@ -236,7 +236,7 @@ impl SettingsFile {
         }
         for (name, client) in &parsed.clients {
             client.tools.compiled().map_err(|error| {
-                ConfigProblem::new(file, error.to_string()).key(format!("clients.{name:?}.tools"))
+                ConfigProblem::new(file, error.to_string()).key(format!("clients.{name}.tools"))
             })?;
         }
         Ok(parsed)

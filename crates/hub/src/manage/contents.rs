@@ -134,8 +134,9 @@ impl Content {
         let mut readable = self.clone();
         if let Some(blob) = &mut readable.blob {
             let kind = self.mime_type.as_deref().unwrap_or("binary");
-            // Four characters of Base64 stand for three bytes.
-            *blob = format!("[{kind}, {} bytes]", blob.len() / 4 * 3);
+            // Four characters of Base64 stand for three bytes, and what fills them up for none.
+            let bytes = blob.trim_end_matches('=').len() * 3 / 4;
+            *blob = format!("[{kind}, {bytes} bytes]");
         }
         readable
     }
