@@ -1,5 +1,6 @@
 //! Many servers as one service.
 
+mod answer;
 mod management;
 mod permission;
 
@@ -181,6 +182,7 @@ impl Hub {
         });
         // Each failure is its member's status.
         drop(join_all(connecting).await);
+        self.inner.merge();
     }
 
     /// Waits until every member that is turned on is connected or has failed.
@@ -200,6 +202,7 @@ impl Hub {
             })
         });
         join_all(settling).await;
+        self.inner.merge();
     }
 
     /// Begins to connect every member that is turned on, in the background, and keeps those
@@ -318,12 +321,7 @@ impl Hub {
         if !member.plain_names {
             call.events = call.events.naming(&member.name);
         }
-        let news = self.news_for(&call);
-        let result = member.ready().await?.call(call).await?;
-        Ok(match news {
-            Some((desk, presence)) => desk.with_news(&presence, result),
-            None => result,
-        })
+        member.ready().await?.call(call).await
     }
 
     /// Whom a call is for, and its parameters if they must change on the way there.
@@ -368,14 +366,9 @@ impl Hub {
             method::COMPLETE => return self.address_completion(&routes, params),
             // A method that we do not know can only be meant for the one server there is.
             other => {
-                let mut members = self
-                    .members()
-                    .into_iter()
-                    .filter(|member| member.is_enabled());
-                return match (members.next(), members.next()) {
-                    (Some(only), None) => Ok((only, None)),
-                    _ => Err(Fault::MethodNotFound(other.to_owned())),
-                };
+                let only = self.only_server();
+                let unknown = || Fault::MethodNotFound(other.to_owned());
+                return Ok((only.ok_or_else(unknown)?, None));
             }
         };
         params.set(
@@ -481,7 +474,7 @@ impl Service for Hub {
     }
 
     fn call(&self, call: Call) -> Boxed<Outcome> {
-        Box::pin(self.clone().pass_on(call))
+        Box::pin(self.clone().answer(call))
     }
 
     fn subscribe(&self, peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {

@@ -68,7 +68,7 @@ pub fn member(hub: &Hub) -> Result<MemberSpec, BuildError> {
 
 /// Whether `member` is the one that has the tools.
 pub(crate) fn is_it(member: &Member) -> bool {
-    &*member.name == NAME && member.upstream.is_none()
+    &*member.name == NAME
 }
 
 /// The tools, and the subscriptions as resources.

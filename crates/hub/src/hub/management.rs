@@ -2,8 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use plexus_mcp::method;
-use plexus_service::{Call, Peer, Presence};
+use plexus_service::Peer;
 
 use super::{Hub, Inner};
 use crate::manage::Desk;
@@ -24,16 +23,6 @@ impl Hub {
     pub(crate) fn desk(&self) -> &Arc<Desk> {
         let new = || Arc::new(Desk::new(WeakHub(Arc::downgrade(&self.inner))));
         self.inner.desk.get_or_init(new)
-    }
-
-    /// Who may have news for the caller of a tool, if anybody.
-    pub(super) fn news_for(&self, call: &Call) -> Option<(Arc<Desk>, Presence)> {
-        if &*call.method != method::TOOLS_CALL {
-            return None;
-        }
-        let desk = self.inner.desk.get().filter(|desk| !desk.is_empty())?;
-        let presence = call.peer().presence.clone()?;
-        Some((Arc::clone(desk), presence))
     }
 
     /// The members that are turned on.

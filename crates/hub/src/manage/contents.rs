@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::arguments::{ListArguments, ReadArguments};
 use super::desk::Desk;
+use crate::hub::Hub;
 use crate::member::Member;
 
 /// One resource of a list (S001-17).
@@ -63,7 +64,7 @@ pub(super) async fn list(desk: Arc<Desk>, arguments: ListArguments) -> ToolResul
         Some(name) => {
             let member = hub.server(name)?;
             member.ready().await.map_err(ToolError::failed)?;
-            nothing_because(&member).map_or(Ok(()), Err)?;
+            nothing_because(&hub, &member).map_or(Ok(()), Err)?;
             vec![member]
         }
     };
@@ -155,11 +156,12 @@ fn listed(member: &Member) -> Vec<Listed> {
 }
 
 /// Why a server's list is empty, if it is because the server cannot be reached.
-fn nothing_because(member: &Member) -> Option<String> {
+fn nothing_because(hub: &Hub, member: &Member) -> Option<String> {
     if !listed(member).is_empty() {
         return None;
     }
-    let status = member.upstream.as_ref()?.status().borrow().clone();
+    let mut members = hub.status().into_iter();
+    let status = members.find(|status| status.name == member.name)?.status?;
     if status.state == State::Connected {
         return None;
     }
