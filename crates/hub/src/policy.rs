@@ -16,6 +16,9 @@
 //! second time would only teach people to say yes. A last rule `{ tool = "*", action = "ask" }`
 //! asks nevertheless. Where nobody else asks, [we do](Policy::new).
 //!
+//! The tools that [manage servers](crate::manage) need no permission, whatever the mode; only a rule
+//! that names one as it is shown is about it (S001-58).
+//!
 //! The human is asked through the client. "Always" is remembered until the process ends, and only
 //! for the same caller, rule, server and definition of the tool. Who cannot be asked is refused.
 

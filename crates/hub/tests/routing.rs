@@ -2,9 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic,
     reason = "a failing test panics"
 )]
 
@@ -44,7 +42,7 @@ fn offer(revision: Revision) -> Offer {
 }
 
 /// A hub with the servers `one` and `two`.
-struct Two {
+struct Pair {
     hub: Hub,
     one: Process,
     two: Process,
@@ -62,7 +60,7 @@ fn empty_hub() -> Hub {
     Hub::new(Implementation::new("hub", "1.0.0"))
 }
 
-impl Two {
+impl Pair {
     async fn of(one: impl Into<Script>, two: impl Into<Script>) -> Self {
         let servers = [StdioServer::new(one).await, StdioServer::new(two).await];
         let hub = empty_hub();
@@ -157,7 +155,7 @@ fn complete(revision: Revision, mut result: Value) -> Value {
 #[tokio::test]
 async fn a_call_reaches_its_owner_and_nobody_else() {
     for revision in [LEGACY, STATELESS] {
-        let two = Two::alike(revision).await;
+        let two = Pair::alike(revision).await;
         for name in ["two__work", "two.work", "mcp__two__work"] {
             let arguments = json!({"name": name, "arguments": {"deep": [1, {"a": null}]}});
             let result = complete(revision, json!({"content": [], "extra": 1}));
@@ -174,7 +172,7 @@ async fn a_call_reaches_its_owner_and_nobody_else() {
 /// Progress of a server reaches the caller of the call that it is about.
 #[tokio::test]
 async fn progress_reaches_the_caller() {
-    let two = Two::alike(LEGACY).await;
+    let two = Pair::alike(LEGACY).await;
     let (mut first, mut first_events) = call(&two.hub, "tools/call", &json!({"name": "one__work"}));
     let request = during(&mut first, two.one.received("tools/call")).await;
     let (mut second, mut second_events) =
@@ -200,7 +198,7 @@ async fn progress_reaches_the_caller() {
 /// Cancellation goes only to the owner.
 #[tokio::test]
 async fn a_cancellation_reaches_only_the_owner() {
-    let two = Two::alike(LEGACY).await;
+    let two = Pair::alike(LEGACY).await;
     let (mut dropped, _events) = call(&two.hub, "tools/call", &json!({"name": "two__work"}));
     let (mut kept, _kept_events) = call(&two.hub, "tools/call", &json!({"name": "one__work"}));
     let request = during(&mut dropped, two.two.received("tools/call")).await;
@@ -214,7 +212,7 @@ async fn a_cancellation_reaches_only_the_owner() {
 /// What a server logs during a call reaches the caller, with the server's name.
 #[tokio::test]
 async fn log_messages_name_their_server() {
-    let two = Two::alike(LEGACY).await;
+    let two = Pair::alike(LEGACY).await;
     let (mut calling, mut events) = call(&two.hub, "tools/call", &json!({"name": "two__work"}));
     during(&mut calling, two.two.received("tools/call")).await;
     for (logger, expected) in [(json!("db"), "two/db"), (json!(null), "two")] {
@@ -244,7 +242,7 @@ async fn subscriptions_are_counted_for_each_server() {
             .on("resources/subscribe", done.clone())
             .on("resources/unsubscribe", done.clone())
     };
-    let two = Two::of(script(), script()).await;
+    let two = Pair::of(script(), script()).await;
     let uri = "plexus://two/file:///readme";
     let mut first = watch(&two.hub, uri).await.unwrap();
     let mut second = watch(&two.hub, uri).await.unwrap();
@@ -272,7 +270,7 @@ async fn subscriptions_are_counted_for_each_server() {
 /// Completions are for whoever owns the prompt or the template.
 #[tokio::test]
 async fn completions_reach_the_owner_of_what_they_refer_to() {
-    let two = Two::alike(LEGACY).await;
+    let two = Pair::alike(LEGACY).await;
     for (reference, own) in [
         (
             json!({"type": "ref/prompt", "name": "two__greet"}),
@@ -325,7 +323,7 @@ async fn unknown_methods_are_for_the_only_server() {
         nobody,
         Err(Fault::MethodNotFound("vendor/thing".to_owned()))
     );
-    let two = Two::alike(LEGACY).await;
+    let two = Pair::alike(LEGACY).await;
     let nobody = outcome(&two.hub, "vendor/thing", &json!({})).await;
     assert_eq!(
         nobody,
@@ -337,7 +335,7 @@ async fn unknown_methods_are_for_the_only_server() {
 /// URI that nobody listed; the answer says the URI that was asked for.
 #[tokio::test]
 async fn colliding_resources_and_templates_are_both_reached() {
-    let two = Two::alike(LEGACY).await;
+    let two = Pair::alike(LEGACY).await;
     assert_eq!(
         keys(&two.hub, Section::Resources),
         ["file:///readme", "plexus://two/file:///readme"]
@@ -376,7 +374,7 @@ async fn a_server_takes_no_uri_of_another() {
     let mut thief = offer(LEGACY);
     thief.resources = vec![json!({"uri": "plexus://two/file:///readme", "name": "mine"})];
     thief.templates = vec![json!({"uriTemplate": "plexus://two/{+all}", "name": "all"})];
-    let two = Two::of(&thief, &offer(LEGACY)).await;
+    let two = Pair::of(&thief, &offer(LEGACY)).await;
     assert_eq!(
         keys(&two.hub, Section::Resources),
         ["plexus://one/plexus://two/file:///readme", "file:///readme"]
@@ -393,7 +391,7 @@ async fn a_server_takes_no_uri_of_another() {
 async fn instructions_are_joined() {
     let mut instructed = offer(STATELESS);
     instructed.instructions = Some("Work first.".to_owned());
-    let two = Two::of(&instructed, &offer(LEGACY)).await;
+    let two = Pair::of(&instructed, &offer(LEGACY)).await;
     let instructions = two.hub.catalogue().borrow().instructions.clone();
     assert_eq!(instructions.as_deref(), Some("# one\n\nWork first."));
 }
@@ -405,7 +403,7 @@ async fn names_are_legal_and_lead_back() {
     let long = "l".repeat(100);
     let names = ["a.b/c", "a b c", "a_b_c", "日本", &long, "mcp__two__work"];
     let first = Offer::tools(LEGACY, names.map(tool));
-    let two = Two::of(&first, &offer(LEGACY)).await;
+    let two = Pair::of(&first, &offer(LEGACY)).await;
     let shown = keys(&two.hub, Section::Tools);
     assert_eq!(shown.len(), names.len() + 2);
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -436,7 +434,7 @@ async fn a_guessed_name_costs_nobody_anything() {
     let guessed = shown.strip_prefix("one__").unwrap();
 
     let guessing = Offer::tools(LEGACY, [tool(guessed), tool(&long)]);
-    let two = Two::of(&guessing, &offer(LEGACY)).await;
+    let two = Pair::of(&guessing, &offer(LEGACY)).await;
     let tools = keys(&two.hub, Section::Tools);
     assert_eq!(tools.len(), 4, "{tools:?}");
     assert_eq!(tools[0], shown);
@@ -452,7 +450,7 @@ async fn a_guessed_name_costs_nobody_anything() {
 async fn quarantined_tools_cost_nobody_else() {
     let bad = json!({"name": "bad", "inputSchema": {"type": "nonsense"}});
     let offering = Offer::tools(LEGACY, [tool("good"), bad]);
-    let two = Two::of(&offering, &offer(LEGACY)).await;
+    let two = Pair::of(&offering, &offer(LEGACY)).await;
     assert_eq!(
         keys(&two.hub, Section::Tools),
         ["one__good", "two__work", "two__rest"]
@@ -469,7 +467,7 @@ async fn quarantined_tools_cost_nobody_else() {
 /// S001-64, C31: what a server answers, be it an error, is what the caller is told.
 #[tokio::test]
 async fn errors_reach_the_caller_as_they_are() {
-    let two = Two::alike(LEGACY).await;
+    let two = Pair::alike(LEGACY).await;
     let (mut calling, _events) = call(&two.hub, "tools/call", &json!({"name": "two__work"}));
     let request = during(&mut calling, two.two.received("tools/call")).await;
     let error = json!({"code": -32050, "message": "no paper", "data": {"tray": 2}});
