@@ -20,6 +20,8 @@ use crate::policy::Permit;
 
 /// How often in a row a look may fail.
 const MAX_FAILURES: u32 = 5;
+/// How much of what a server says of a failure is told, in bytes.
+const MAX_WORDS: usize = 500;
 
 pub(super) async fn subscribe(
     desk: Arc<Desk>,
@@ -115,6 +117,16 @@ enum Failure {
     Failed(String),
 }
 
+impl Failure {
+    fn failed(mut why: String) -> Self {
+        if why.len() > MAX_WORDS {
+            why.truncate(why.floor_char_boundary(MAX_WORDS));
+            why.push('…');
+        }
+        Self::Failed(why)
+    }
+}
+
 impl From<Failure> for ToolError {
     fn from(failure: Failure) -> Self {
         match failure {
@@ -131,13 +143,13 @@ async fn look(
     events: EventSender,
     cancel: CancellationToken,
 ) -> Result<Raw, Failure> {
-    let failed = |fault: Fault| Failure::Failed(fault.to_string());
-    let member = hub.server(&target.server).map_err(Failure::Failed)?;
+    let failed = |fault: Fault| Failure::failed(fault.to_string());
+    let member = hub.server(&target.server).map_err(Failure::failed)?;
     let call = request(target, events.naming(&member.name), cancel);
     if let Thing::Tool { tool_name, .. } = &target.thing {
         if hub.own_tool(call.peer(), &member.name, tool_name).is_none() {
             let gone = format!("the server {:?} has no such tool", target.server);
-            return Err(Failure::Failed(gone));
+            return Err(Failure::failed(gone));
         }
         let revoked = hub.revoked(permit, &call, &member).map_err(failed)?;
         if let Some(why) = revoked {
@@ -146,17 +158,32 @@ async fn look(
     }
     let service = member.ready().await.map_err(failed)?;
     let result = service.call(call).await.map_err(failed)?;
-    let malformed = |error| Failure::Failed(format!("its answer is malformed: {error}"));
+    let malformed = |error| Failure::failed(format!("its answer is malformed: {error}"));
     let mut answer = Object::parse(&result).map_err(malformed)?;
     answer.remove("_meta");
-    let is_error = answer
-        .get("isError")
-        .is_some_and(|flag| flag.as_str() == "true");
+    let is_error = answer.get("isError").map(Raw::as_str) == Some("true");
     let answer = answer.into_raw();
     if is_error {
-        return Err(Failure::Failed(format!("it answered {}", answer.as_str())));
+        return Err(Failure::failed(text_of(&answer)));
     }
     Ok(answer)
+}
+
+/// The texts of a tool's result.
+fn text_of(answer: &Raw) -> String {
+    #[derive(serde::Deserialize)]
+    struct Answer {
+        content: Vec<Block>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Block {
+        text: Option<String>,
+    }
+    let Ok(Answer { content }) = answer.decode() else {
+        return "it failed without a word".to_owned();
+    };
+    let texts: Vec<_> = content.into_iter().filter_map(|block| block.text).collect();
+    texts.join(" ")
 }
 
 fn request(target: &Target, events: EventSender, cancel: CancellationToken) -> Call {
@@ -220,10 +247,24 @@ impl Polling {
                 Err(Failure::Failed(why)) => {
                     failures += 1;
                     if failures == MAX_FAILURES {
-                        return format!("{failures} looks in a row failed, the last because {why}");
+                        return format!("{failures} looks in a row failed, the last with: {why}");
                     }
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server may say much, and in any language; what is told of it is short.
+    #[test]
+    fn words_of_failures_are_few() {
+        let Failure::Failed(why) = Failure::failed("ä".repeat(10_000)) else {
+            panic!("it failed");
+        };
+        assert_eq!(why, format!("{}…", "ä".repeat(MAX_WORDS / 2)));
     }
 }

@@ -15,7 +15,7 @@ use super::{NAME, SCHEME};
 /// gone.
 const LEASE: Duration = Duration::from_mins(10);
 /// The largest thing that is kept to be read; what is larger must be read where it is.
-const MAX_LATEST: usize = 256 * 1024;
+const MAX_LATEST: usize = 64 * 1024;
 
 /// Something that is watched for somebody, and what has come of it.
 pub(super) struct Subscription {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use plexus_hub::{Hub, MemberKind, MemberSpec, manage};
 use plexus_mcp::Revision;
@@ -268,8 +269,8 @@ impl Client {
     }
 }
 
-/// Waits for a change.
+/// Waits for a change. Time may be made to fly, so there is much of it.
 pub(crate) async fn hears(updates: &mut Updates) {
-    // Time may be made to fly, so nothing here may be bound to it.
-    updates.next().await.expect("the subscription goes on");
+    let change = tokio::time::timeout(Duration::from_mins(5), updates.next()).await;
+    change.expect("a change").expect("the subscription goes on");
 }
