@@ -5,17 +5,19 @@ mod asking;
 #[cfg(test)]
 mod call;
 #[cfg(test)]
+mod cone;
+#[cfg(test)]
 mod doctor;
 #[cfg(all(test, unix))]
 mod gateway;
-#[cfg(test)]
-mod cone;
 #[cfg(test)]
 mod home;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
 mod import;
+#[cfg(test)]
+mod manage;
 #[cfg(test)]
 mod mcp;
 #[cfg(test)]
