@@ -19,6 +19,8 @@ mod http;
 #[cfg(test)]
 mod import;
 #[cfg(test)]
+mod manage;
+#[cfg(test)]
 mod mcp;
 #[cfg(test)]
 mod memory;
