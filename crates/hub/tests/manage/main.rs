@@ -7,6 +7,7 @@
     reason = "a failing test panics"
 )]
 
+mod checklist;
 mod ending;
 mod looking;
 mod permission;

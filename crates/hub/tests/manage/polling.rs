@@ -12,7 +12,7 @@ fn measure() -> serde_json::Value {
     })
 }
 
-/// S001-21, §3.2 (2): changes are reported, and nothing else.
+/// S001-21, S001-D02: changes are reported, and nothing else.
 #[tokio::test(start_paused = true)]
 async fn a_tool_is_polled_and_its_changes_are_told() {
     let weather = Weather::new();
