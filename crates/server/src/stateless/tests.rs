@@ -7,7 +7,7 @@ use plexus_service::{
 use plexus_wire::{Limits, Raw, Request};
 use serde_json::{Value, json};
 
-use super::begin;
+use super::{Caller, begin};
 use crate::exchange::Output;
 use crate::{Edge, Options};
 
