@@ -14,7 +14,7 @@ use bytes::Bytes;
 use plexus_mcp::lifecycle::{Lifecycle, Rules, State};
 use plexus_mcp::messages::{CancelledParams, LogLevel, SetLevelParams};
 use plexus_mcp::{Era, RequestMeta, Revision, method};
-use plexus_service::{Changes, Fault, Peer};
+use plexus_service::{Catalogue, Changes, Fault, Peer, Presence};
 use plexus_wire::{Id, Malformed, Notification, Raw, Request, Response};
 use tokio_util::sync::CancellationToken;
 
@@ -45,12 +45,16 @@ pub(crate) struct Session {
     streams: Option<Arc<Streams>>,
     /// Requests in flight, by the client's ids.
     calls: Mutex<HashMap<Id, CancellationToken>>,
+    /// Lasts as long as the client does.
+    presence: Presence,
 }
 
 struct SessionState {
     lifecycle: Lifecycle,
     log_level: LogLevel,
     agreed: Option<Agreed>,
+    /// The lists as the client knows them.
+    known: Option<Arc<Catalogue>>,
 }
 
 /// What `initialize` settled.
@@ -63,11 +67,16 @@ struct Agreed {
 impl Session {
     pub(crate) fn new(edge: Arc<Edge>, outlet: Outlet, rules: Rules) -> Arc<Self> {
         let rules = edge.options.rules(rules);
+        let presence = Presence::new();
+        let agreed = rules.ungated.then(|| native::presumed(&edge, &presence));
         Arc::new(Self {
             state: Mutex::new(SessionState {
                 lifecycle: Lifecycle::new(rules),
                 log_level: DEFAULT_LOG_LEVEL,
-                agreed: rules.ungated.then(|| native::presumed(&edge)),
+                known: agreed
+                    .as_ref()
+                    .map(|agreed| edge.catalogue_for(&agreed.peer)),
+                agreed,
             }),
             edge,
             outlet,
@@ -75,6 +84,7 @@ impl Session {
             subscriptions: Subscriptions::default(),
             streams: rules.ungated.then(Arc::default),
             calls: Mutex::default(),
+            presence,
         })
     }
 
@@ -138,12 +148,25 @@ impl Session {
         self.asks.answered(response);
     }
 
-    /// Tells the client which lists changed, if it is ready to hear it.
-    pub(crate) fn announce(&self, changes: Changes) {
-        if self.state().lifecycle.state() != State::Operating {
+    pub(crate) fn presence(&self) -> &Presence {
+        &self.presence
+    }
+
+    /// Tells the client which of the lists that it is shown changed, if it is ready to hear it.
+    pub(crate) fn announce(&self) {
+        let Some(Agreed { peer, .. }) = self.agreed() else {
             return;
-        }
-        let capabilities = &self.edge.catalogue().capabilities;
+        };
+        let now = self.edge.catalogue_for(&peer);
+        let changes = {
+            let mut state = self.state();
+            let known = state.known.replace(Arc::clone(&now));
+            if state.lifecycle.state() != State::Operating {
+                return;
+            }
+            known.map_or_else(Changes::default, |known| now.changes_since(&known))
+        };
+        let capabilities = &now.capabilities;
         let lists = |list: &Option<plexus_mcp::messages::ListCapability>| {
             list.as_ref().is_some_and(|list| list.list_changed)
         };
@@ -193,6 +216,7 @@ impl Session {
 
     /// The client is gone: nobody will answer, and nobody wants answers after this.
     pub(crate) fn end(&self) {
+        self.presence.end();
         self.state().lifecycle.shut_down();
         self.asks.abandon();
         self.subscriptions.clear();
@@ -221,7 +245,8 @@ impl Session {
         if let Some(result) = self.compatibility(&method) {
             return Ok(Exchange::Answered(complete(&id, &result)));
         }
-        admit(&method, voice.revision, &self.edge.catalogue().capabilities)?;
+        let catalogue = self.edge.catalogue_for(&peer);
+        admit(&method, voice.revision, &catalogue.capabilities)?;
         if let Some(streams) = &self.streams
             && method::defined_in(&method, voice.revision).is_none()
         {
@@ -246,11 +271,14 @@ impl Session {
                 Ok(Exchange::Session(Box::new(call)))
             }
             _ => {
-                if let Some(answer) = self.edge.answer_directly(&method, params.as_ref(), &voice) {
+                let directly =
+                    self.edge
+                        .answer_directly(&catalogue, &method, params.as_ref(), &voice);
+                if let Some(answer) = directly {
                     return answer.map(|result| Exchange::Answered(complete(&id, &result)));
                 }
                 let meta = RequestMeta::read(params.as_ref())?;
-                let logs = self.edge.catalogue().capabilities.logging;
+                let logs = catalogue.capabilities.logging;
                 let level = logs.then(|| self.state().log_level);
                 let narrator = Narrator::new(voice.revision, meta.progress_token, level);
                 let wants = narrator.wants(meta.trace_parent);
@@ -321,6 +349,12 @@ impl Session {
 
     fn state(&self) -> MutexGuard<'_, SessionState> {
         lock(&self.state)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.presence.end();
     }
 }
 

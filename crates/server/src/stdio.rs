@@ -123,7 +123,7 @@ impl Pipe {
         let mut decoder = LineDecoder::new(self.edge.options.limits.max_bytes);
         let mut buffer = BytesMut::with_capacity(READ);
         let mut catalogue = self.edge.watch_catalogue();
-        let mut known = Arc::clone(&catalogue.borrow_and_update());
+        catalogue.mark_unchanged();
         loop {
             tokio::select! {
                 read = input.read_buf(&mut buffer) => {
@@ -141,9 +141,7 @@ impl Pipe {
                     buffer.reserve(READ);
                 }
                 Ok(()) = catalogue.changed() => {
-                    let now = Arc::clone(&catalogue.borrow_and_update());
-                    self.session.announce(now.changes_since(&known));
-                    known = now;
+                    self.session.announce();
                 }
                 () = self.lines.closed() => {
                     self.gone.cancel();
@@ -252,7 +250,11 @@ impl Pipe {
             table: Arc::clone(&self.stateless),
             id,
         };
-        let exchange = stateless::begin(&self.edge, request, meta, None, &anonymous());
+        let caller = stateless::Caller {
+            principal: anonymous(),
+            presence: Some(self.session.presence().clone()),
+        };
+        let exchange = stateless::begin(&self.edge, request, meta, None, caller);
         self.run(exchange, cancel, Some(Box::new(entry))).await;
     }
 

@@ -1,6 +1,7 @@
 //! The program itself, as clients and people start it.
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod asking;
 #[cfg(test)]
 mod bash;
@@ -8,9 +9,11 @@ mod bash;
 mod call;
 #[cfg(test)]
 mod cone;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod doctor;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod gateway;
 #[cfg(test)]
 mod home;
@@ -18,6 +21,8 @@ mod home;
 mod http;
 #[cfg(test)]
 mod import;
+#[cfg(test)]
+mod manage;
 #[cfg(test)]
 mod mcp;
 #[cfg(test)]
@@ -30,13 +35,15 @@ mod probe;
 mod process;
 #[cfg(test)]
 mod profiles;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod reload;
 #[cfg(test)]
 mod resources;
 #[cfg(test)]
 mod servers;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod status;
 #[cfg(test)]
 mod stdio;
@@ -44,9 +51,11 @@ mod stdio;
 mod store;
 #[cfg(test)]
 mod task;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod terminal;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod trust;
 #[cfg(test)]
 mod usage;

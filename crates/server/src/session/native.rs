@@ -15,7 +15,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use plexus_mcp::messages::ClientCapabilities;
 use plexus_mcp::{Revision, method};
-use plexus_service::{Event, Fault, Peer};
+use plexus_service::{Event, Fault, Peer, Presence};
 use plexus_wire::{Id, Object, Request};
 use tokio_util::sync::CancellationToken;
 
@@ -35,10 +35,10 @@ const UNSUBSCRIBE: &str = "unsubscribe";
 const PRESUMED: Revision = Revision::V2025_03_26;
 
 /// What counts as settled without a handshake: a client that can be asked nothing.
-pub(super) fn presumed(edge: &Edge) -> Agreed {
+pub(super) fn presumed(edge: &Edge, presence: &Presence) -> Agreed {
     let peer = Peer::new(PRESUMED, ClientCapabilities::none(), None, anonymous());
     Agreed {
-        peer: Arc::new(peer),
+        peer: Arc::new(peer.present(presence.clone())),
         voice: edge.voice(PRESUMED),
     }
 }
@@ -99,7 +99,7 @@ impl Session {
             let stopped = streams.stop(arguments::subscription(params.as_ref())?);
             return Ok(Exchange::Answered(complete(&id, &json(&stopped))));
         }
-        let catalogue = self.edge.catalogue();
+        let catalogue = self.edge.catalogue_for(&peer);
         let tool = arguments::tool(&catalogue, &method)
             .ok_or_else(|| Fault::MethodNotFound(method.clone().into()))?;
         let mut call = Object::new();
