@@ -60,9 +60,11 @@ pub fn proof(
     request: Proven<'_>,
     ambient: &dyn Ambient,
 ) -> Result<String, OAuthError> {
-    let mut header = Header::default();
-    header.typ = Some(TYPE.to_owned());
-    header.jwk = Some(key.public()?);
+    let header = Header {
+        typ: Some(TYPE.to_owned()),
+        jwk: Some(key.public()?),
+        ..Header::default()
+    };
     let claims = Proof {
         jti: unguessable(ambient),
         htm: request.method.to_owned(),

@@ -67,7 +67,8 @@ impl ResourceMetadata {
     }
 }
 
-/// The metadata of an authorization server (RFC 8414, OpenID Connect Discovery, RFC 9207, RFC 9449).
+/// The metadata of an authorization server (RFC 8414, RFC 9207, RFC 9449, and the discovery of `OpenID`
+/// Connect).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ServerMetadata {

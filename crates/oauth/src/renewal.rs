@@ -56,7 +56,7 @@ impl Renewal {
         ambient: &dyn Ambient,
     ) -> Result<Step, OAuthError> {
         match self.call.answered(response, ambient)? {
-            Answered::Again(request) => Ok(self.send(request)),
+            Answered::Again(request) => Ok(self.send(*request)),
             Answered::Token(answer) => {
                 let mut session = self.session.clone();
                 session.take(*answer, ambient.now())?;

@@ -12,7 +12,7 @@ use crate::scopes::Scopes;
 use crate::secret::Secret;
 use crate::token::{DPOP, TokenAnswer};
 
-/// How long before its end a token counts as used up, in seconds.
+/// How long before its end a token counts as used up, in seconds; of short lives, a quarter.
 const MARGIN: u64 = 30;
 
 /// A token, and all that is needed to renew it.
@@ -36,6 +36,9 @@ pub struct Session {
     /// Until when it holds, in seconds since 1970, as far as is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
+    /// From when on it should be renewed rather than used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renew_at: Option<u64>,
     /// What the next one is got with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh_token: Option<Secret>,
@@ -96,9 +99,7 @@ impl Session {
 
     /// Whether it is so near its end that it should not be used any more.
     pub fn is_used_up(&self, now: u64) -> bool {
-        let left = |expires: u64| expires.saturating_sub(now);
-        self.expires_at
-            .is_some_and(|expires| left(expires) < MARGIN)
+        self.renew_at.is_some_and(|renew| renew <= now)
     }
 
     /// Takes over what a token endpoint gave.
@@ -115,7 +116,9 @@ impl Session {
         };
         sensitive(answer.access_token.expose().to_owned())?;
         self.access_token = answer.access_token;
-        self.expires_at = answer.expires_in.map(|life| now.saturating_add(life));
+        let life = answer.expires_in;
+        self.expires_at = life.map(|life| now.saturating_add(life));
+        self.renew_at = life.map(|life| now.saturating_add(life - MARGIN.min(life / 4)));
         // One that is not replaced goes on (RFC 6749 §6).
         if answer.refresh_token.is_some() {
             self.refresh_token = answer.refresh_token;

@@ -1,20 +1,24 @@
+mod client;
+mod discovery;
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Request, Response};
+use http::{Request, Response};
 use url::{Url, form_urlencoded};
 
 use crate::address::{Guard, Reach};
 use crate::ambient::{Ambient, unguessable};
-use crate::answer::{self, malformed};
+use crate::answer::malformed;
 use crate::challenge::Challenges;
-use crate::client_auth::AuthMethod;
 use crate::error::{OAuthError, presentable};
 use crate::keys::SigningKey;
 use crate::metadata::{ResourceMetadata, ServerMetadata};
 use crate::pkce::{code_challenge, code_verifier};
-use crate::plan::{Client, Grant, Plan, UserGrant};
-use crate::registration::{self, ClientMetadata, Registration};
+use crate::plan::{Grant, Plan};
+use crate::registration::{ClientMetadata, Registration};
 use crate::scopes::Scopes;
 use crate::secret::Secret;
 use crate::session::{Session, TokenKind};
@@ -26,7 +30,6 @@ const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const OFFLINE: &str = "offline_access";
-const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 /// What is to be done next.
 #[derive(Debug)]
@@ -153,7 +156,7 @@ impl SignIn {
                 self.register_answered(response, endpoint, *metadata, ambient)
             }
             Phase::Exchange { registration, call } => {
-                self.exchange_answered(response, registration, *call, ambient)
+                self.exchange_answered(response, *registration, *call, ambient)
             }
             Phase::Token { session, call } => {
                 self.token_answered(response, session, *call, ambient)
@@ -213,96 +216,6 @@ impl SignIn {
         }
     }
 
-    fn ask_resource(
-        &mut self,
-        mut places: VecDeque<Url>,
-        ambient: &dyn Ambient,
-    ) -> Result<Step, OAuthError> {
-        let Some(place) = places.pop_front() else {
-            return self.as_in_2025_03(ambient);
-        };
-        self.phase = Phase::Resource(places);
-        self.fetch(&place)
-    }
-
-    fn resource_answered(
-        &mut self,
-        response: &Response<Bytes>,
-        places: VecDeque<Url>,
-        ambient: &dyn Ambient,
-    ) -> Result<Step, OAuthError> {
-        let Some(metadata) = document::<ResourceMetadata>("metadata of the server", response)?
-        else {
-            return self.ask_resource(places, ambient);
-        };
-        metadata.check_resource(&self.server)?;
-        let issuer = self.preferred(&metadata)?;
-        self.found.resource = Some(metadata);
-        let places = self.checked("authorization server", &issuer)?;
-        self.ask_server(issuer, well_known::of_issuer(&places).into(), ambient)
-    }
-
-    /// Of several authorization servers, the one where we are known already, else the first.
-    fn preferred(&self, metadata: &ResourceMetadata) -> Result<String, OAuthError> {
-        let servers = &metadata.authorization_servers;
-        let by_hand = self
-            .plan
-            .client
-            .iter()
-            .filter_map(|one| one.issuer.as_ref());
-        let known = by_hand.chain(self.plan.registrations.iter().map(|one| &one.issuer));
-        let mut known = known.filter(|issuer| servers.contains(issuer));
-        let chosen = known.next().or(servers.first()).cloned();
-        chosen.ok_or(OAuthError::NoAuthorizationServer)
-    }
-
-    /// A server of 2025-03-26 is its own authorization server (AUTH03-06).
-    fn as_in_2025_03(&mut self, ambient: &dyn Ambient) -> Result<Step, OAuthError> {
-        self.found.is_old = true;
-        let origin = self.server.origin().ascii_serialization();
-        let place = well_known::of_origin(&self.server);
-        self.ask_server(origin, VecDeque::from([place]), ambient)
-    }
-
-    fn ask_server(
-        &mut self,
-        issuer: String,
-        mut places: VecDeque<Url>,
-        ambient: &dyn Ambient,
-    ) -> Result<Step, OAuthError> {
-        match places.pop_front() {
-            Some(place) => {
-                self.phase = Phase::Server { issuer, places };
-                self.fetch(&place)
-            }
-            None if self.found.is_old => {
-                self.found.server = ServerMetadata::at_default_places(&issuer);
-                self.discovered(ambient)
-            }
-            None => Err(OAuthError::NoMetadata { issuer }),
-        }
-    }
-
-    fn server_answered(
-        &mut self,
-        response: &Response<Bytes>,
-        issuer: String,
-        places: VecDeque<Url>,
-        ambient: &dyn Ambient,
-    ) -> Result<Step, OAuthError> {
-        const WHAT: &str = "metadata of the authorization server";
-        let Some(metadata) = document::<ServerMetadata>(WHAT, response)? else {
-            return self.ask_server(issuer, places, ambient);
-        };
-        // Where nobody named the issuer, we made its name from the origin, and a slash is no lie.
-        let is_own = self.found.is_old && metadata.issuer.strip_suffix('/') == Some(&issuer);
-        if !is_own {
-            metadata.check_issuer(&issuer)?;
-        }
-        self.found.server = metadata;
-        self.discovered(ambient)
-    }
-
     /// All metadata is there; what comes next depends on how the token is got.
     fn discovered(&mut self, ambient: &dyn Ambient) -> Result<Step, OAuthError> {
         match self.plan.grant.clone() {
@@ -358,99 +271,6 @@ impl SignIn {
         }
     }
 
-    /// Chooses whom to sign in as: the client that was registered by hand, a document about
-    /// us, what we were registered as before, and a new registration (AUTH11-09).
-    fn as_some_client(
-        &mut self,
-        user: &UserGrant,
-        ambient: &dyn Ambient,
-    ) -> Result<Step, OAuthError> {
-        if self.plan.client.is_some() {
-            let registration = self.by_hand()?;
-            return self.visit(registration, ambient);
-        }
-        let server = &self.found.server;
-        if let Some(url) = &user.metadata_url
-            && server.client_id_metadata_document_supported == Some(true)
-        {
-            let registration = Registration::public(&server.issuer, url);
-            return self.visit(registration, ambient);
-        }
-        let (now, redirect_uri) = (ambient.now(), &user.redirect_uri);
-        let mut known = self.plan.registrations.iter();
-        if let Some(known) = known.find(|one| one.serves(&server.issuer, redirect_uri, now)) {
-            let registration = known.clone();
-            return self.visit(registration, ambient);
-        }
-        let Some(endpoint) = &server.registration_endpoint else {
-            let issuer = server.issuer.clone();
-            return Err(OAuthError::NoClient { issuer });
-        };
-        let endpoint = self.checked("registration endpoint", endpoint)?;
-        let mut metadata = ClientMetadata::new(&user.client_name, redirect_uri);
-        let method = AuthMethod::to_register(server)?;
-        metadata.token_endpoint_auth_method = Some(method.as_str().to_owned());
-        metadata.scope = self.scopes();
-        self.register(endpoint, metadata)
-    }
-
-    fn register(&mut self, endpoint: Url, metadata: ClientMetadata) -> Result<Step, OAuthError> {
-        let request = registration::request(&endpoint, &metadata)?;
-        let metadata = Box::new(metadata);
-        self.phase = Phase::Register { endpoint, metadata };
-        Ok(self.send(request))
-    }
-
-    fn register_answered(
-        &mut self,
-        response: &Response<Bytes>,
-        endpoint: Url,
-        mut metadata: ClientMetadata,
-        ambient: &dyn Ambient,
-    ) -> Result<Step, OAuthError> {
-        match registration::registered(response, &self.found.server, &metadata) {
-            // Authorization servers without OpenID Connect may not know the member (AUTH26-09).
-            Err(OAuthError::Refused { code, .. })
-                if code == "invalid_client_metadata" && metadata.application_type.is_some() =>
-            {
-                metadata.application_type = None;
-                self.register(endpoint, metadata)
-            }
-            registration => self.visit(registration?, ambient),
-        }
-    }
-
-    /// The client that was registered by hand, if it is one of this authorization server (AUTH26-08).
-    fn by_hand(&self) -> Result<Registration, OAuthError> {
-        let server = &self.found.server;
-        let issuer = server.issuer.clone();
-        let Some(client) = &self.plan.client else {
-            return Err(OAuthError::NoClient { issuer });
-        };
-        let Client {
-            client_id,
-            client_secret,
-            key,
-            method,
-            issuer: configured,
-        } = client.clone();
-        if let Some(configured) = configured
-            && configured != issuer
-        {
-            return Err(OAuthError::ClientOfAnother { configured, issuer });
-        }
-        let method = match method {
-            Some(method) => method,
-            None => AuthMethod::choose(server, client_secret.is_some(), key.is_some())?,
-        };
-        Ok(Registration {
-            client_secret,
-            key,
-            method,
-            ..Registration::public(&issuer, &client_id)
-        })
-    }
-
     fn visit(
         &mut self,
         registration: Registration,
@@ -496,7 +316,7 @@ impl SignIn {
     fn exchange_answered(
         &mut self,
         response: &Response<Bytes>,
-        registration: Box<Registration>,
+        registration: Registration,
         mut call: TokenCall,
         ambient: &dyn Ambient,
     ) -> Result<Step, OAuthError> {
@@ -511,7 +331,7 @@ impl SignIn {
         }
         let mut form = Form::of_grant(JWT_BEARER);
         form.add("assertion", answer.access_token.expose());
-        self.ask_token(form, *registration, ambient)
+        self.ask_token(form, registration, ambient)
     }
 
     /// The last request: for the token itself.
@@ -558,6 +378,7 @@ impl SignIn {
             access_token: Secret::new(""),
             kind: TokenKind::Bearer,
             expires_at: None,
+            renew_at: None,
             refresh_token: None,
             requested,
             granted: None,
@@ -581,7 +402,7 @@ impl SignIn {
             Answered::Again(request) => {
                 let call = Box::new(call);
                 self.phase = Phase::Token { session, call };
-                Ok(self.send(request))
+                Ok(self.send(*request))
             }
             Answered::Token(answer) => {
                 session.take(*answer, ambient.now())?;
@@ -619,15 +440,6 @@ impl SignIn {
         Some(wanted)
     }
 
-    fn fetch(&self, place: &Url) -> Result<Step, OAuthError> {
-        let place = self.checked("place of metadata", place.as_str())?;
-        let mut request = answer::get(&place)?;
-        if let Some(Ok(revision)) = self.plan.revision.as_deref().map(HeaderValue::from_str) {
-            request.headers_mut().insert(REVISION, revision);
-        }
-        Ok(self.send(request))
-    }
-
     fn send(&self, request: Request<Bytes>) -> Step {
         Step::Send {
             request,
@@ -644,21 +456,4 @@ impl SignIn {
         let issuer = self.found.server.issuer.clone();
         OAuthError::Unsupported { issuer, what }
     }
-}
-
-/// The document in an answer; none if it is not there. Pages for people, which some servers answer
-/// everything with, are not it.
-fn document<T: serde::de::DeserializeOwned>(
-    what: &'static str,
-    response: &Response<Bytes>,
-) -> Result<Option<T>, OAuthError> {
-    let status = response.status();
-    if status.is_server_error() {
-        let status = status.as_u16();
-        return Err(OAuthError::Status { what, status });
-    }
-    if !status.is_success() || response.body().trim_ascii_start().first() != Some(&b'{') {
-        return Ok(None);
-    }
-    answer::json(what, response).map(Some)
 }

@@ -65,7 +65,7 @@ pub(crate) struct TokenCall {
 /// What an answer leads to.
 pub(crate) enum Answered {
     /// The same again, with the nonce that came.
-    Again(Request<Bytes>),
+    Again(Box<Request<Bytes>>),
     Token(Box<TokenAnswer>),
 }
 
@@ -125,7 +125,7 @@ impl TokenCall {
         match nonce {
             Some(nonce) if wants_nonce && self.key.is_some() && self.nonce.is_none() => {
                 self.nonce = Some(nonce.to_owned());
-                Ok(Answered::Again(self.request(ambient)?))
+                Ok(Answered::Again(Box::new(self.request(ambient)?)))
             }
             _ => Err(error),
         }

@@ -17,6 +17,8 @@ use super::{AuthError, Authorizer, Drawer, Holding, MemoryVault, Refusal, UserAg
 use crate::lock::lock;
 
 const NONCE: &str = "dpop-nonce";
+/// How often a token is renewed for one request. Twice, since it may end again meanwhile.
+const MAX_RENEWALS: u32 = 2;
 
 /// What tokens are got for, and with.
 #[derive(Debug, Clone)]
@@ -312,8 +314,8 @@ impl Inner {
                 return Err(AuthError::StillRefused(wanted.to_string()));
             }
         } else if let Some(session) = kept
-            // A token that was renewed a moment ago and is refused will not get better.
-            && refusal.attempt == 0
+            // One that is refused although it was renewed for this request will not get better.
+            && refusal.attempt < MAX_RENEWALS
             && self.renewed(session, &mut *drawer).await?.is_some()
         {
             return Ok(true);

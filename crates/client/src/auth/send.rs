@@ -9,9 +9,9 @@ use crate::definition::HttpTarget;
 use crate::http::{HttpClient, HttpResponse};
 use crate::link::{LinkError, failed};
 
-/// How often a request is tried: as it is, with a nonce or a new token, with more scopes, and once
-/// more for the nonce of that (AUTH26-18).
-const MAX_ATTEMPTS: u32 = 4;
+/// How often a request is tried: as it is, with a renewed token, with one that a new sign-in gave,
+/// with more scopes, and once more with a nonce (AUTH26-18).
+const MAX_ATTEMPTS: u32 = 5;
 
 /// Sends a request with what its target's authorizer has, and again where that could do something
 /// about a refusal. A refused request was not carried out, so this sends nothing twice.

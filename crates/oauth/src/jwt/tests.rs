@@ -20,9 +20,10 @@ fn claims() -> Claims {
 }
 
 fn named(kid: &str) -> Header {
-    let mut header = Header::default();
-    header.kid = Some(kid.to_owned());
-    header
+    Header {
+        kid: Some(kid.to_owned()),
+        ..Header::default()
+    }
 }
 
 fn keys(key: &SigningKey, kid: &str) -> JwkSet {
