@@ -5,6 +5,7 @@
 //! show pages to the user, if there is one.
 
 mod carry;
+mod file_vault;
 mod oauth;
 mod send;
 mod vault;
@@ -17,6 +18,7 @@ use plexus_service::Boxed;
 
 pub(crate) use send::send;
 
+pub use file_vault::{FileVault, VaultKey};
 pub use oauth::{Means, OAuth, OAuthOptions};
 pub use plexus_oauth as rules;
 pub use vault::{Drawer, Holding, MemoryVault, Vault, VaultError};

@@ -38,10 +38,6 @@ pub enum AuthMethod {
 
 /// A private key that a client proves with who it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "these are what a JWT is signed with"
-)]
 pub struct ClientKey {
     /// The key in PEM.
     pub pem: Secret,

@@ -29,7 +29,6 @@ struct Proof {
 
 /// The request that a proof is for.
 #[derive(Debug, Clone, Copy)]
-#[expect(clippy::exhaustive_structs, reason = "RFC 9449 §4.2 has these members")]
 pub struct Proven<'a> {
     /// Its method.
     pub method: &'a str,

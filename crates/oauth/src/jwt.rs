@@ -103,7 +103,6 @@ impl Audience {
 
 /// The key that a token is bound to (RFC 9449 §6).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(clippy::exhaustive_structs, reason = "RFC 9449 has this one member")]
 pub struct Confirmation {
     /// Its thumbprint.
     pub jkt: String,

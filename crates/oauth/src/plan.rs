@@ -68,10 +68,6 @@ pub enum Grant {
 
 /// What a sign-in on a page takes.
 #[derive(Debug, Clone)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "these are the three things a page is told"
-)]
 pub struct UserGrant {
     /// Where the user is sent back to.
     pub redirect_uri: String,
@@ -83,10 +79,6 @@ pub struct UserGrant {
 
 /// A client that somebody registered by hand.
 #[derive(Debug, Clone)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "these are what a registration by hand gives"
-)]
 pub struct Client {
     /// Its name.
     pub client_id: String,

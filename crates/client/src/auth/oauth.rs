@@ -114,9 +114,12 @@ impl OAuth {
     pub async fn sign_in(&self, challenges: Challenges) -> Result<Session, AuthError> {
         let inner = Arc::clone(&self.inner);
         self.to_the_end(async move {
-            let _turn = inner.turn.lock().await;
+            // A user takes their time, and others need the drawer meanwhile.
+            let kept = inner.options.vault.read(&inner.options.account).await?;
+            let session = inner.sign_in(challenges, kept).await?;
             let mut drawer = inner.open().await?;
-            inner.sign_in(challenges, &mut *drawer).await
+            inner.keep(session.clone(), &mut *drawer).await?;
+            Ok(session)
         })
         .await
     }
@@ -241,11 +244,7 @@ impl Inner {
         Ok(drawer.put(holding).await?)
     }
 
-    async fn sign_in(
-        &self,
-        challenges: Challenges,
-        drawer: &mut dyn Drawer,
-    ) -> Result<Session, AuthError> {
+    async fn sign_in(&self, challenges: Challenges, kept: Holding) -> Result<Session, AuthError> {
         let options = &self.options;
         let (grant, visit) = match &options.means {
             Means::Alone(grant) => (grant.clone(), None),
@@ -266,24 +265,17 @@ impl Inner {
                 return Err(AuthError::SignIn(options.advice.clone()));
             }
         };
-        let Holding {
-            session,
-            registrations,
-            ..
-        } = drawer.holding().clone();
         let reach = reach_of(&options.server).await;
         let mut plan = Plan::new(options.server.to_string(), reach, grant);
         plan.client.clone_from(&options.client);
-        plan.registrations = registrations;
+        plan.registrations = kept.registrations;
         plan.revision = Some(Revision::NEWEST_HANDSHAKE.as_str().to_owned());
-        if let Some(session) = session {
+        if let Some(session) = kept.session {
             plan.scopes = session.requested;
             plan.key = session.key;
         }
         let flow = SignIn::new(plan, challenges)?;
-        let session = self.carrier.sign_in(flow, visit).await?;
-        self.keep(session.clone(), drawer).await?;
-        Ok(session)
+        self.carrier.sign_in(flow, visit).await
     }
 
     async fn refused(&self, refusal: Refusal) -> Result<bool, AuthError> {
@@ -320,7 +312,9 @@ impl Inner {
         {
             return Ok(true);
         }
-        self.sign_in(challenges, &mut *drawer).await?;
+        let kept = drawer.holding().clone();
+        let session = self.sign_in(challenges, kept).await?;
+        self.keep(session, &mut *drawer).await?;
         Ok(true)
     }
 }
