@@ -10,7 +10,7 @@ use plexus_hub::policy::Policy;
 use plexus_hub::{Hub, MemberKind, MemberSpec, secrets};
 use plexus_service::{Implementation, Service};
 
-use crate::{VERSION, announce, named};
+use crate::{VERSION, announce, auth, named};
 
 /// How long the servers are waited for before the first client is answered without them. Clients
 /// give up soon after two seconds.
@@ -74,6 +74,7 @@ async fn member(entry: &ServerEntry) -> anyhow::Result<MemberSpec> {
     let secrets = secrets::fetch(entry).await?;
     let mut definition = entry.definition(&secrets)?;
     definition.capabilities = named::everything()?;
+    auth::authorize_entry(&mut definition, entry);
     let kind = MemberKind::Upstream(Box::new(definition));
     let mut member = MemberSpec::new(entry.name.clone(), kind, entry.fingerprint());
     member.disabled = entry.disabled;

@@ -1,6 +1,7 @@
 //! The `plexus` command: reads what is asked for, starts it, and says how it ended.
 
 mod announce;
+mod auth;
 mod bridge;
 mod cli;
 mod data;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         }
         Ok(Command::Probe(arguments)) => probe::run(&arguments),
         Ok(Command::Mcp(arguments)) => mcp::run(&arguments),
+        Ok(Command::Auth(arguments)) => auth::run(&arguments),
         Ok(Command::Import(arguments)) => import::run(&arguments),
         Ok(Command::Task(arguments)) => task::run(arguments),
         Ok(Command::Memory(arguments)) => memory::run(arguments),

@@ -5,6 +5,8 @@ use http::{HeaderName, HeaderValue};
 use plexus_client::{ClientCapabilities, Definition, Era, HttpTarget, Program, Target};
 use plexus_service::{Limits, Raw};
 
+use crate::auth;
+
 /// Whether `word` is an address, and no program.
 pub(crate) fn is_address(word: &str) -> bool {
     word.starts_with("http://") || word.starts_with("https://")
@@ -30,6 +32,7 @@ pub(crate) fn definition(
     let mut definition = Definition::new(target);
     definition.era = era;
     definition.capabilities = everything()?;
+    auth::authorize(&mut definition);
     Ok(definition)
 }
 

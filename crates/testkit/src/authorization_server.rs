@@ -8,6 +8,7 @@
 mod bearer;
 mod endpoints;
 mod register;
+mod resource;
 mod state;
 
 use std::convert::Infallible;
@@ -20,13 +21,15 @@ use http_body_util::{BodyExt, Full};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use plexus_oauth::jwt::Claims;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use state::State;
 
+use crate::server::{Received, Reply};
+
+pub use resource::Demands;
 pub use state::Counts;
 
 /// How the server behaves.
@@ -127,16 +130,10 @@ impl AuthorizationServer {
         self.shared.state().live.clear();
     }
 
-    /// What the token of a request for `url` says, if it is good; else the `WWW-Authenticate` to
-    /// refuse it with. This is the resource's side, which asks its authorization server.
-    pub fn admit(
-        &self,
-        headers: &HeaderMap,
-        method: &Method,
-        url: &str,
-        resource: &str,
-    ) -> Result<Claims, String> {
-        bearer::admit(&self.shared, headers, method, url, resource)
+    /// What a server that wants tokens of this issuer answers before it even looks at a message;
+    /// none if it may look. This is the resource's side, with its metadata and its challenges.
+    pub fn guard(&self, demands: Demands, request: &Received) -> Option<Reply> {
+        resource::guard(&self.shared, demands, request)
     }
 }
 

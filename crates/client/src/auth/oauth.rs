@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use plexus_mcp::Revision;
 use plexus_oauth::{
     Challenges, Client, Grant, Guard, OAuthError, Plan, Renewal, Scopes, Session, SignIn,
@@ -16,6 +18,8 @@ use super::carry::{Carrier, System, reach_of};
 use super::{AuthError, Authorizer, Drawer, Holding, MemoryVault, Refusal, UserAgent, Vault};
 use crate::lock::lock;
 
+/// What harms nobody, and is answered only to those who may ask.
+const PING: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const NONCE: &str = "dpop-nonce";
 /// How often a token is renewed for one request. Twice, since it may end again meanwhile.
 const MAX_RENEWALS: u32 = 2;
@@ -26,7 +30,7 @@ const MAX_RENEWALS: u32 = 2;
 pub struct OAuthOptions {
     /// The MCP endpoint.
     pub server: Uri,
-    /// Under which name they are kept.
+    /// Whose they are; one user may have several accounts at a server.
     pub account: String,
     /// How they are got.
     pub means: Means,
@@ -59,7 +63,7 @@ impl OAuthOptions {
     /// Tokens for `server`, from pages that nobody shows, kept until the process ends.
     pub fn new(server: Uri) -> Self {
         Self {
-            account: server.to_string(),
+            account: "default".to_owned(),
             server,
             means: Means::Page {
                 agent: None,
@@ -70,6 +74,11 @@ impl OAuthOptions {
             vault: Arc::new(MemoryVault::default()),
             advice: "the server wants a user to sign in".to_owned(),
         }
+    }
+
+    /// The drawer of the vault in which they are kept.
+    pub fn drawer(&self) -> String {
+        format!("{}\n{}", self.server, self.account)
     }
 }
 
@@ -107,6 +116,21 @@ impl OAuth {
         }
     }
 
+    /// What the server wants to see, if it wants anything.
+    ///
+    /// # Errors
+    /// It cannot be reached.
+    pub async fn challenge(&self) -> Result<Option<Challenges>, AuthError> {
+        let asked = Request::post(&self.inner.options.server)
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "application/json, text/event-stream")
+            .body(Bytes::from_static(PING));
+        let asked = asked.map_err(|error| AuthError::Http(error.to_string()))?;
+        let answer = self.inner.carrier.send(asked, None).await?;
+        let wants = answer.status() == StatusCode::UNAUTHORIZED;
+        Ok(wants.then(|| Challenges::of(answer.headers())))
+    }
+
     /// Signs in anew, whatever is kept.
     ///
     /// # Errors
@@ -115,7 +139,7 @@ impl OAuth {
         let inner = Arc::clone(&self.inner);
         self.to_the_end(async move {
             // A user takes their time, and others need the drawer meanwhile.
-            let kept = inner.options.vault.read(&inner.options.account).await?;
+            let kept = inner.options.vault.read(&inner.options.drawer()).await?;
             let session = inner.sign_in(challenges, kept).await?;
             let mut drawer = inner.open().await?;
             inner.keep(session.clone(), &mut *drawer).await?;
@@ -175,7 +199,7 @@ impl OAuth {
 
 impl Inner {
     async fn open(&self) -> Result<Box<dyn Drawer>, AuthError> {
-        Ok(self.options.vault.open(&self.options.account).await?)
+        Ok(self.options.vault.open(&self.options.drawer()).await?)
     }
 
     /// A session whose token can be used, if one is kept.
@@ -183,7 +207,7 @@ impl Inner {
         use plexus_oauth::Ambient as _;
         let mut known = lock(&self.current).clone();
         if known.is_none() {
-            let kept = self.options.vault.read(&self.options.account).await?;
+            let kept = self.options.vault.read(&self.options.drawer()).await?;
             known = kept.session;
             lock(&self.current).clone_from(&known);
         }
@@ -238,6 +262,7 @@ impl Inner {
     async fn keep(&self, session: Session, drawer: &mut dyn Drawer) -> Result<(), AuthError> {
         let mut holding = drawer.holding().clone();
         holding.server = self.options.server.to_string();
+        holding.name.clone_from(&self.options.account);
         holding.keep(session.clone());
         // It is used even if it cannot be kept: the old one is gone already.
         *lock(&self.current) = Some(session);
@@ -289,6 +314,13 @@ impl Inner {
             return Ok(true);
         }
         let _turn = self.turn.lock().await;
+        if matches!(self.options.means, Means::Page { agent: None, .. }) {
+            let kept = self.options.vault.read(&self.options.drawer()).await?;
+            if kept.session.is_none() {
+                *lock(&self.current) = None;
+                return Err(AuthError::SignIn(self.options.advice.clone()));
+            }
+        }
         let mut drawer = self.open().await?;
         let kept = drawer.holding().session.clone();
         if let Some(session) = &kept

@@ -73,6 +73,14 @@ pub enum VaultError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The key is lost.
+    #[error(
+        "the key of the tokens is not in {place}; if it is lost, remove the folder of the tokens and sign in again"
+    )]
+    NoKey {
+        /// Where it should be.
+        place: String,
+    },
     /// What is there cannot be opened with the key that we have.
     #[error(
         "the tokens in {place} cannot be opened with the key that there is; remove the file and sign in again"

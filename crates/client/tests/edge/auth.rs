@@ -5,12 +5,12 @@ use std::sync::Arc;
 use plexus_client::auth::{Authorizer as _, Means, MemoryVault, OAuth, Vault as _};
 use plexus_client::{State, Upstream};
 use plexus_oauth::Grant;
-use plexus_testkit::authorization_server::Behaviour;
+use plexus_testkit::authorization_server::{Behaviour, Demands};
 use plexus_testkit::server::{HttpServer, Reply};
 use plexus_testkit::within;
 use serde_json::json;
 
-use crate::auth_fixture::{BACK, Demands, Protected, by_a_user, client};
+use crate::auth_fixture::{BACK, Protected, by_a_user, client};
 use crate::support::{Caller, connected, refused, status, tools};
 
 async fn work(upstream: &Upstream) -> Result<(), String> {
@@ -103,7 +103,7 @@ async fn a_renewal_is_finished_although_nobody_waits_for_it() {
     let mut options = protected.options();
     let vault = Arc::new(MemoryVault::default());
     options.vault = Arc::<MemoryVault>::clone(&vault);
-    let account = options.account.clone();
+    let account = options.drawer();
     let oauth = by_a_user(options);
     let first = oauth
         .sign_in(plexus_oauth::Challenges::default())

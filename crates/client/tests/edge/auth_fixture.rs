@@ -10,7 +10,7 @@ use plexus_client::http::{HttpClient, HttpClientOptions};
 use plexus_client::{Definition, Target};
 use plexus_oauth::Client;
 use plexus_service::Boxed;
-use plexus_testkit::authorization_server::{AuthorizationServer, Behaviour};
+use plexus_testkit::authorization_server::{AuthorizationServer, Behaviour, Demands};
 use plexus_testkit::server::{HttpServer, Offer, Received, Reply, tool};
 use serde_json::json;
 
@@ -22,15 +22,6 @@ pub(crate) const BACK: &str = "http://127.0.0.1:9/callback";
 pub(crate) struct Protected {
     pub(crate) issuer: Arc<AuthorizationServer>,
     pub(crate) server: HttpServer,
-}
-
-/// What the server wants besides a token.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Demands {
-    /// Tokens that are bound to a key.
-    pub(crate) dpop: bool,
-    /// A scope for calls, beyond the one for everything else.
-    pub(crate) more_for_calls: bool,
 }
 
 impl Protected {
@@ -46,7 +37,8 @@ impl Protected {
         let issuer = Arc::new(AuthorizationServer::start(behaviour).await);
         let own = Arc::clone(&issuer);
         let server = HttpServer::start(move |request| {
-            guard(&own, demands, request).unwrap_or_else(|| answer(request))
+            own.guard(demands, request)
+                .unwrap_or_else(|| answer(request))
         })
         .await;
         Self { issuer, server }
@@ -87,41 +79,6 @@ pub(crate) fn client(id: &str, secret: Option<&str>) -> Client {
         key: None,
         method: None,
         issuer: None,
-    }
-}
-
-/// What is answered before a message is even looked at.
-fn guard(issuer: &AuthorizationServer, demands: Demands, request: &Received) -> Option<Reply> {
-    let origin = format!("http://{}", request.header("host").unwrap_or_default());
-    let resource = format!("{origin}/mcp");
-    let metadata = format!("{origin}/.well-known/oauth-protected-resource/mcp");
-    if request
-        .path
-        .starts_with("/.well-known/oauth-protected-resource/mcp")
-    {
-        return Some(Reply::json(&json!({
-            "resource": resource,
-            "authorization_servers": [issuer.issuer()],
-            "dpop_bound_access_tokens_required": demands.dpop,
-            "scopes_supported": ["basic"],
-        })));
-    }
-    let admitted = issuer.admit(&request.headers, &request.method, &resource, &resource);
-    let refused = |status, challenge: &str| {
-        let challenge = format!(r#"{challenge} resource_metadata="{metadata}""#);
-        Reply::status(status)
-            .with_header("www-authenticate", &challenge)
-            .with_header("dpop-nonce", "a-nonce")
-    };
-    match admitted {
-        Err(challenge) if challenge.contains('=') => Some(refused(401, &format!("{challenge},"))),
-        Err(challenge) => Some(refused(401, &challenge)),
-        Ok(claims) => {
-            let scopes = claims.scope.unwrap_or_default();
-            let wants_more = demands.more_for_calls && request.mcp() == "tools/call";
-            (wants_more && !scopes.contains("more"))
-                .then(|| refused(403, r#"Bearer error="insufficient_scope", scope="more","#))
-        }
     }
 }
 

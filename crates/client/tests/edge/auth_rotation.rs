@@ -8,12 +8,12 @@ use http::HeaderValue;
 use plexus_client::auth::{FileVault, OAuth, OAuthOptions, VaultKey};
 use plexus_client::{Definition, Target, Upstream};
 use plexus_oauth::Challenges;
-use plexus_testkit::authorization_server::Behaviour;
+use plexus_testkit::authorization_server::{Behaviour, Demands};
 use plexus_testkit::server::{Received, Reply};
 use serde_json::json;
 use tokio::sync::watch;
 
-use crate::auth_fixture::{Demands, Protected, by_a_user, offer};
+use crate::auth_fixture::{Protected, by_a_user, offer};
 use crate::support::{Caller, STATELESS, connected, target, value};
 
 const PROCESSES: usize = 4;

@@ -1,6 +1,8 @@
 //! The program itself, as clients and people start it.
 
 #[cfg(test)]
+mod auth;
+#[cfg(test)]
 mod home;
 #[cfg(test)]
 mod http;
