@@ -114,6 +114,9 @@ impl Session {
                 return Err(malformed("token", &"it is of an unknown type"));
             }
         };
+        if answer.access_token.expose().is_empty() {
+            return Err(malformed("token", &"it is empty"));
+        }
         sensitive(answer.access_token.expose().to_owned())?;
         self.access_token = answer.access_token;
         let life = answer.expires_in;

@@ -194,7 +194,10 @@ impl Place {
             new.write_all(&sealed)?;
             new.as_file().sync_all()?;
             new.persist(&path)?;
-            File::open(&self.folder)?.sync_all()
+            // Elsewhere a folder cannot be opened, and renaming is as lasting as it gets.
+            #[cfg(unix)]
+            File::open(&self.folder)?.sync_all()?;
+            Ok(())
         };
         write().map_err(failed)
     }

@@ -7,8 +7,8 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use plexus_mcp::Revision;
 use plexus_oauth::{
-    Challenges, Client, Grant, Guard, OAuthError, Plan, Renewal, Scopes, Session, SignIn,
-    UserGrant, revocation,
+    Ambient as _, Challenges, Client, Grant, Guard, OAuthError, Plan, Renewal, Scopes, Session,
+    SignIn, UserGrant, revocation,
 };
 use plexus_service::Boxed;
 use tokio::sync::Mutex as AsyncMutex;
@@ -140,10 +140,20 @@ impl OAuth {
         self.to_the_end(async move {
             // A user takes their time, and others need the drawer meanwhile.
             let kept = inner.options.vault.read(&inner.options.drawer()).await?;
-            let session = inner.sign_in(challenges, kept).await?;
+            let signed_in = inner.sign_in(challenges, kept.clone()).await;
+            if signed_in.is_err() && kept.registrations.is_empty() {
+                return signed_in;
+            }
             let mut drawer = inner.open().await?;
-            inner.keep(session.clone(), &mut *drawer).await?;
-            Ok(session)
+            if let Ok(session) = &signed_in {
+                inner.keep(session.clone(), &mut *drawer).await?;
+            } else {
+                // Perhaps the client was forgotten there, so that the next attempt registers anew.
+                let mut holding = drawer.holding().clone();
+                holding.registrations.clear();
+                drawer.put(holding).await?;
+            }
+            signed_in
         })
         .await
     }
@@ -153,11 +163,17 @@ impl OAuth {
     /// # Errors
     /// See [`AuthError`].
     pub async fn session(&self) -> Result<Option<Session>, AuthError> {
+        let known = lock(&self.inner.current).clone();
+        if let Some(session) = known
+            && !session.is_used_up(System.now())
+        {
+            return Ok(Some(session));
+        }
         let inner = Arc::clone(&self.inner);
         self.to_the_end(async move { inner.usable().await }).await
     }
 
-    /// Gives the session back, and forgets it. What we are registered as stays.
+    /// Gives the session back, and forgets it, and what we were registered as.
     ///
     /// # Errors
     /// See [`AuthError`]. That the authorization server could not be told is none.
@@ -166,12 +182,12 @@ impl OAuth {
         self.to_the_end(async move {
             let _turn = inner.turn.lock().await;
             let mut drawer = inner.open().await?;
-            let mut holding = drawer.holding().clone();
-            let Some(session) = holding.session.take() else {
+            let session = drawer.holding().session.clone();
+            drawer.put(Holding::default()).await?;
+            *lock(&inner.current) = None;
+            let Some(session) = session else {
                 return Ok(false);
             };
-            drawer.put(holding).await?;
-            *lock(&inner.current) = None;
             let reach = reach_of(&inner.options.server).await;
             if let Ok(Some(request)) = revocation(&session, Guard::new(reach), &System)
                 && let Err(error) = inner.carrier.send(request, Some(reach)).await
@@ -204,7 +220,6 @@ impl Inner {
 
     /// A session whose token can be used, if one is kept.
     async fn usable(&self) -> Result<Option<Session>, AuthError> {
-        use plexus_oauth::Ambient as _;
         let mut known = lock(&self.current).clone();
         if known.is_none() {
             let kept = self.options.vault.read(&self.options.drawer()).await?;
@@ -299,6 +314,7 @@ impl Inner {
             plan.scopes = session.requested;
             plan.key = session.key;
         }
+        plan.scopes = plan.scopes.union(&kept.wanted);
         let flow = SignIn::new(plan, challenges)?;
         self.carrier.sign_in(flow, visit).await
     }
@@ -336,6 +352,11 @@ impl Inner {
             // What was asked for and is still wanting will not come by asking again (AUTH11-12).
             if asked.covers(&wanted) {
                 return Err(AuthError::StillRefused(wanted.to_string()));
+            }
+            if matches!(self.options.means, Means::Page { agent: None, .. }) {
+                let mut holding = drawer.holding().clone();
+                holding.wanted = holding.wanted.union(&wanted);
+                drawer.put(holding).await?;
             }
         } else if let Some(session) = kept
             // One that is refused although it was renewed for this request will not get better.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use plexus_oauth::{Registration, Session};
+use plexus_oauth::{Registration, Scopes, Session};
 use plexus_service::Boxed;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
@@ -45,6 +45,9 @@ pub struct Holding {
     /// What clients we are, one for each issuer.
     #[serde(default)]
     pub registrations: Vec<Registration>,
+    /// What was found wanting when no user was there to be asked for it.
+    #[serde(default)]
+    pub wanted: Scopes,
 }
 
 impl Holding {
@@ -56,6 +59,9 @@ impl Holding {
             self.registrations
                 .retain(|one| one.issuer != registration.issuer);
             self.registrations.push(registration.clone());
+        }
+        if session.requested.covers(&self.wanted) {
+            self.wanted = Scopes::default();
         }
         self.session = Some(session);
     }

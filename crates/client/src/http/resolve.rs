@@ -44,3 +44,29 @@ impl Service<Name> for Resolver {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SEC-07: whatever a name says, it is where it leads that counts.
+    #[tokio::test]
+    async fn a_name_leads_no_further_than_it_may() {
+        let resolve = |reach| {
+            let name: Name = "localhost".parse().unwrap();
+            Resolver { reach }.call(name)
+        };
+        for free in [None, Some(Reach::Loopback)] {
+            assert!(
+                resolve(free)
+                    .await
+                    .unwrap()
+                    .all(|found| found.ip().is_loopback())
+            );
+        }
+        for kept_out in [Reach::Public, Reach::Private] {
+            let error = resolve(Some(kept_out)).await.unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        }
+    }
+}

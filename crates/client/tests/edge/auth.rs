@@ -44,7 +44,7 @@ async fn a_user_signs_in_once_and_is_known_from_then_on() {
     assert_eq!((counts.registrations, counts.sign_ins), (1, 1));
 }
 
-/// S004-20: without a user, the status says what to do; nothing of it is secret.
+/// S004-20, S004-74: without a user, the status says what to do; nothing of it is secret.
 #[tokio::test]
 async fn without_a_user_the_server_needs_one() {
     let protected = Protected::start(Behaviour::default(), Demands::default()).await;
@@ -148,6 +148,30 @@ async fn a_call_that_needs_more_scopes_gets_them() {
     work(&upstream).await.unwrap();
     let session = oauth.session().await.unwrap().unwrap();
     assert_eq!(session.requested.to_string(), "basic more");
+    assert_eq!(protected.issuer.counts().sign_ins, 2);
+}
+
+/// Where no user is at hand, what was found wanting is asked for when one signs in again.
+#[tokio::test]
+async fn what_was_found_wanting_is_asked_for_the_next_time() {
+    let demands = Demands {
+        more_for_calls: true,
+        ..Demands::default()
+    };
+    let protected = Protected::answering(Behaviour::default(), demands, answering_calls()).await;
+    let mut options = protected.options();
+    options.vault = Arc::new(MemoryVault::default());
+    options.advice = "sign in again".to_owned();
+    let user = by_a_user(options.clone());
+    let challenge = user.challenge().await.unwrap().unwrap();
+    user.sign_in(challenge.clone()).await.unwrap();
+
+    let upstream = connected(protected.definition(&OAuth::new(options))).await;
+    let refused = work(&upstream).await.unwrap_err();
+    assert!(refused.contains("sign in again"), "{refused}");
+    user.sign_in(challenge).await.unwrap();
+    // The token that is kept is another one now, and no restart is needed to find it.
+    work(&upstream).await.unwrap();
     assert_eq!(protected.issuer.counts().sign_ins, 2);
 }
 

@@ -255,6 +255,24 @@ fn addresses_that_lead_inside_are_not_visited() {
     }
 }
 
+/// A server in a network of one's own may be spoken to in plain text; nobody else may.
+#[test]
+fn plain_text_is_for_ones_own_network() {
+    let place = "http://10.0.0.1/.well-known/oauth-protected-resource/mcp";
+    let metadata = json!({ "resource": "http://10.0.0.1/mcp", "authorization_servers": [ISSUER] });
+    let table = Table::from([(place.to_owned(), metadata), server(json!({})), token()]);
+    let mut plan = user_plan();
+    plan.client = Some(by_hand(None));
+    plan.server = "http://10.0.0.1/mcp".to_owned();
+    plan.reach = Reach::Private;
+    assert!(go(plan.clone(), "Bearer", &table, agreed).1.is_ok());
+    plan.server = "http://s.example/mcp".to_owned();
+    plan.reach = Reach::Public;
+    let (journey, ended) = go(plan, "Bearer", &table, agreed);
+    assert!(matches!(ended, Err(OAuthError::Address { .. })));
+    assert!(journey.requests.is_empty());
+}
+
 /// AUTH11-13: without PKCE there is no sign-in.
 #[test]
 fn an_authorization_server_without_pkce_is_refused() {
