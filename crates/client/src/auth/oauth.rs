@@ -23,6 +23,8 @@ const PING: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const NONCE: &str = "dpop-nonce";
 /// How often a token is renewed for one request. Twice, since it may end again meanwhile.
 const MAX_RENEWALS: u32 = 2;
+/// How often one request may have somebody sign in (AUTH26-18).
+const MAX_SIGN_INS: u32 = 3;
 
 /// What tokens are got for, and with.
 #[derive(Debug, Clone)]
@@ -364,6 +366,10 @@ impl Inner {
             && self.renewed(session, &mut *drawer).await?.is_some()
         {
             return Ok(true);
+        }
+        if refusal.attempt >= MAX_SIGN_INS {
+            let wanted = challenges.scopes().unwrap_or_default();
+            return Err(AuthError::StillRefused(wanted.to_string()));
         }
         let kept = drawer.holding().clone();
         let session = self.sign_in(challenges, kept).await?;

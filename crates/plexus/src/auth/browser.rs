@@ -7,6 +7,7 @@ use std::time::Duration;
 use plexus_client::auth::{AuthError, UserAgent, Visit};
 use plexus_service::Boxed;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
+use url::form_urlencoded;
 
 use super::callback::Listener;
 use crate::announce;
@@ -84,18 +85,16 @@ async fn pasted(state: &str) -> Result<String, AuthError> {
 
 /// Whether a query is the answer to the sign-in with this state.
 pub(super) fn is_of(query: &str, state: &str) -> bool {
-    !state.is_empty()
-        && query
-            .split('&')
-            .any(|pair| pair.strip_prefix("state=") == Some(state))
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    !state.is_empty() && pairs.any(|(name, value)| name == "state" && value == state)
 }
 
-/// The state that the page is told. It is made of letters that need no encoding.
+/// The state that the page is told.
 fn state_of(url: &str) -> String {
     let query = url.split_once('?').map_or("", |(_, query)| query);
-    let mut pairs = query.split('&');
-    let state = pairs.find_map(|pair| pair.strip_prefix("state="));
-    state.unwrap_or_default().to_owned()
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    let state = pairs.find(|(name, _)| name == "state");
+    state.map(|(_, value)| value.into_owned()).unwrap_or_default()
 }
 
 /// Whether a browser could be seen: on this machine, and not from another one.
@@ -136,6 +135,7 @@ mod tests {
         let state = state_of("https://as.example/authorize?client_id=a&state=s-1&scope=b");
         assert_eq!(state, "s-1");
         assert!(is_of("code=c&state=s-1", &state));
+        assert!(is_of("state=s%2D1&code=c", &state));
         assert!(!is_of("code=c&state=s-2", &state));
         assert!(!is_of("code=c", &state));
         assert!(!is_of("code=c&state=", ""));

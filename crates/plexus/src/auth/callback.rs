@@ -7,6 +7,7 @@ use std::time::Duration;
 use plexus_client::auth::AuthError;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 
 use super::browser::is_of;
 
@@ -30,6 +31,61 @@ pub(super) struct Listener {
 impl Listener {
     /// Listens on `port`, or if none is named, on the usual one or any that is free.
     pub(super) async fn bind(port: Option<u16>) -> Result<Self, AuthError> {
+        let bound = match port {
+            Some(port) => bind(port).await,
+            None => match bind(USUAL).await {
+                Err(_taken) => bind(0).await,
+                bound => bound,
+            },
+        };
+        let failed = |error: io::Error| {
+            let port = port.map_or_else(|| "no port".to_owned(), |port| format!("port {port}"));
+            let text = format!(
+                "cannot listen on {port} for the answer of the sign-in page: {error}; end what \
+                 listens there, or name another with --port"
+            );
+            AuthError::Page(text)
+        };
+        let listener = bound.map_err(failed)?;
+        let port = listener.local_addr().map_err(failed)?.port();
+        Ok(Self {
+            listener,
+            redirect_uri: format!("http://127.0.0.1:{port}{PATH}"),
+        })
+    }
+
+    pub(super) fn redirect_uri(&self) -> &str {
+        &self.redirect_uri
+    }
+
+    /// The query with which the user came back. Whoever comes with another state is sent away, and
+    /// ends nothing; nor does a browser that connects and says nothing keep others waiting.
+    pub(super) async fn query(&self, state: &str) -> Result<String, AuthError> {
+        let mut visitors = JoinSet::new();
+        loop {
+            tokio::select! {
+                Ok((stream, _)) = self.listener.accept() => {
+                    visitors.spawn(received(stream, state.to_owned()));
+                }
+                Some(Ok(Some(query))) = visitors.join_next() => return Ok(query),
+            }
+        }
+    }
+}
+
+/// What one visitor brings, if it is the answer.
+async fn received(mut stream: TcpStream, state: String) -> Option<String> {
+    let said = tokio::time::timeout(PATIENCE, target(&mut stream)).await;
+    let target = said.ok().flatten()?;
+    let query = target
+        .split_once('?')
+        .filter(|(path, query)| *path == PATH && is_of(query, &state))
+        .map(|(_, query)| query.to_owned());
+    answer(&mut stream, query.is_some()).await;
+    query
+}
+
+async fn bind(port: Option<u16>) -> Result<Self, AuthError> {
         let bound = match port {
             Some(port) => bind(port).await,
             None => match bind(USUAL).await {
@@ -136,6 +192,8 @@ mod tests {
     async fn strangers_are_sent_away() {
         let listener = Listener::bind(None).await.unwrap();
         let visits = async {
+            let address = listener.listener.local_addr().unwrap();
+            let _silent = TcpStream::connect(address).await.unwrap();
             let stranger = get(&listener, "/callback?code=c&state=guessed").await;
             assert!(stranger.starts_with("HTTP/1.1 404"), "{stranger}");
             let elsewhere = get(&listener, "/favicon.ico").await;
