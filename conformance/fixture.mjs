@@ -28,8 +28,13 @@ export function clientProgram(asked = process.env.PLEXUS_CONFORMANCE_CLIENT) {
   return existing(asked ? resolve(asked) : join(target, "quick", "conformance-client"));
 }
 
+/** The path of the program itself, likewise. */
+export function plexusProgram(asked = process.env.PLEXUS_PROGRAM) {
+  return existing(asked ? resolve(asked) : join(target, "quick", "plexus"));
+}
+
 /**
- * Starts the fixture server and waits for its address.
+ * Starts the fixture server, or whatever stands in front of it, and waits for its address.
  * Give it `--http 127.0.0.1:0` or the like; what it logs goes to the file `log`.
  */
 export async function startFixture(program, args, log) {

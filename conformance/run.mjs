@@ -6,20 +6,24 @@ import { parseArgs } from "node:util";
 
 import { judge, validateBaseline } from "./baseline.mjs";
 import * as clientSuites from "./client-suites.mjs";
-import { clientProgram, fixtureProgram, root, startFixture, target } from "./fixture.mjs";
+import { clientProgram, fixtureProgram, plexusProgram, root, startFixture, target } from "./fixture.mjs";
 import * as serverSuites from "./server-suites.mjs";
 import { count, findings, readYaml } from "./suites.mjs";
 import { table } from "./table.mjs";
 
-const USAGE = `usage: conformance/run [server | client] [OPTION...]
+const USAGE = `usage: conformance/run [SIDE] [OPTION...]
 
-Without a side, both the server and the client are tested.
+The sides are server, client, and bridge-ERA-TRANSPORT: the fixture server behind plexus bridge, where
+the server speaks one era (legacy or modern) over one transport (stdio or http). bridge means all four.
+Without a side, everything is tested.
 
   --server PROGRAM   start this fixture server instead of the one in target/quick
                      (so does PLEXUS_FIXTURE_SERVER)
   --url URL          test the server that is listening there, and no client
   --client PROGRAM   test this client instead of the one in target/quick
                      (so does PLEXUS_CONFORMANCE_CLIENT)
+  --plexus PROGRAM   bridge with this plexus instead of the one in target/quick
+                     (so does PLEXUS_PROGRAM)
   --scenario NAME    run one scenario, of the server unless a side is given, and print all it checked
   --revision NAME    with --scenario: 0.1.16, or a revision such as 2025-11-25 of the newer suite`;
 
@@ -37,7 +41,26 @@ const sides = {
     locate: ({ client }) => ({ program: clientProgram(client) }),
     open: openClient,
   },
+  ...Object.fromEntries(
+    ["legacy", "modern"].flatMap((era) =>
+      ["stdio", "http"].map((transport) => [
+        `bridge-${era}-${transport}`,
+        {
+          suites: { ...serverSuites, runs: serverSuites.bridgedRuns },
+          locate: ({ plexus, server }) => ({
+            program: plexusProgram(plexus),
+            fixture: fixtureProgram(server),
+            era,
+            transport,
+          }),
+          open: openBridge,
+        },
+      ]),
+    ),
+  ),
 };
+
+const bridges = Object.keys(sides).filter((side) => side.startsWith("bridge-"));
 
 async function main() {
   const { values: options, positionals } = parseArgs({
@@ -46,6 +69,7 @@ async function main() {
       server: { type: "string" },
       url: { type: "string" },
       client: { type: "string" },
+      plexus: { type: "string" },
       scenario: { type: "string" },
       revision: { type: "string" },
       help: { type: "boolean", short: "h" },
@@ -56,13 +80,14 @@ async function main() {
     return true;
   }
   const [side] = positionals;
-  if (positionals.length > 1 || (side && !Object.hasOwn(sides, side))) {
-    throw new Error(`cannot test ${positionals.join(" ")}: there are ${Object.keys(sides).join(" and ")}`);
+  const isKnown = side === undefined || side === "bridge" || Object.hasOwn(sides, side);
+  if (positionals.length > 1 || !isKnown) {
+    throw new Error(`cannot test ${positionals.join(" ")}: there are ${Object.keys(sides).join(", ")} and bridge`);
   }
   if (options.scenario || options.revision) {
     return debug(located(side ?? "server"), options);
   }
-  const tested = side ? [side] : options.url ? ["server"] : Object.keys(sides);
+  const tested = side === "bridge" ? bridges : side ? [side] : options.url ? ["server"] : Object.keys(sides);
   return runAll(tested.map(located));
 
   function located(side) {
@@ -156,6 +181,21 @@ async function openServer({ url, program }) {
 
 async function openClient({ program }) {
   return { execute: (run, folder) => clientSuites.execute(run, program, folder), close: async () => [] };
+}
+
+/** The fixture server behind `plexus bridge`, which starts it or is told its address. */
+async function openBridge({ program, fixture, era, transport }) {
+  const log = (name) => join(results, `bridge-${era}-${transport}-${name}.log`);
+  const upstream =
+    transport === "http"
+      ? await startFixture(fixture, ["--http", "127.0.0.1:0", "--era", era], log("server"))
+      : undefined;
+  const server = upstream ? [upstream.url] : ["--", fixture, "--stdio", "--era", era];
+  const bridge = await startFixture(program, ["bridge", "--http", "127.0.0.1:0", ...server], log("bridge"));
+  return {
+    execute: (run, folder) => serverSuites.execute(run, bridge.url, folder),
+    close: async () => [...(await bridge.stop()), ...((await upstream?.stop()) ?? [])],
+  };
 }
 
 function label(side, { name, suite }) {

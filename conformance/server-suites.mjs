@@ -23,6 +23,9 @@ export const runs = [
   })),
 ];
 
+/** The runs that show what passes a bridge: one of each era. */
+export const bridgedRuns = runs.filter(({ name }) => ["2025-11-25", "2026-07-28"].includes(name));
+
 const wholeSuites = runs.filter((run) => !run.requirements);
 
 /** The run of one scenario, for debugging. `revision` is the name of a run of a whole suite. */

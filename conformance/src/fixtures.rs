@@ -1,11 +1,11 @@
 //! All fixtures as one service.
 
-use plexus_service::LocalService;
+use plexus_service::{Context, LocalService, NoArguments, Tool};
 
 use crate::{asking, changes, events, prompts, resources, schemas, tools};
 
-/// The fixtures. The suites call the first tool without arguments and expect a success.
-pub(crate) fn service() -> anyhow::Result<LocalService> {
+/// The fixtures, and so many more tools. The suites call the first tool without arguments and expect a success.
+pub(crate) fn service(filler: usize) -> anyhow::Result<LocalService> {
     let builder = LocalService::builder("plexus-conformance", env!("CARGO_PKG_VERSION"))
         .instructions("Fixtures for conformance and interoperability tests.");
     let builder = tools::add(builder);
@@ -14,6 +14,10 @@ pub(crate) fn service() -> anyhow::Result<LocalService> {
     let builder = changes::add(builder);
     let builder = schemas::add(builder)?;
     let builder = prompts::add(builder);
-    let builder = resources::add(builder);
+    let mut builder = resources::add(builder);
+    for number in 0..filler {
+        let tool = Tool::new(format!("test_filler_{number:03}"));
+        builder = builder.tool(tool, async |_: NoArguments, _: Context| "Filler");
+    }
     Ok(builder.build()?)
 }

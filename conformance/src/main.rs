@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
+use plexus_mcp::Revision;
 use plexus_server::http::{HttpOptions, HttpServer, SsePaths};
 use plexus_server::{Edge, Options, Served, stdio};
 use tracing_subscriber::EnvFilter;
@@ -33,6 +34,12 @@ struct Arguments {
     /// Which revisions are served: those with a handshake, those without, or both.
     #[arg(long, value_enum, default_value_t = Era::Both)]
     era: Era,
+    /// Serve this revision, and of those with a handshake also the older ones.
+    #[arg(long, value_name = "REVISION", conflicts_with = "era")]
+    revision: Option<Revision>,
+    /// Have so many more tools, for lists that do not fit on a page.
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    filler: usize,
     /// What is logged to stderr: a level, or a filter such as `plexus_server=debug`.
     #[arg(long, value_name = "FILTER", default_value = "warn")]
     log_level: String,
@@ -74,6 +81,8 @@ async fn main() -> anyhow::Result<()> {
     let Arguments {
         transport,
         era,
+        revision,
+        filler,
         log_level,
     } = Arguments::parse();
     let filter = EnvFilter::try_new(log_level).context("--log-level")?;
@@ -84,7 +93,15 @@ async fn main() -> anyhow::Result<()> {
 
     let mut options = Options::default();
     options.served = era.into();
-    let edge = Edge::new(Arc::new(fixtures::service()?), options)?;
+    match revision {
+        Some(revision) if revision.era() == plexus_mcp::Era::Handshake => {
+            options.served = Served::Handshake;
+            options.newest_handshake = revision;
+        }
+        Some(_) => options.served = Served::Stateless,
+        None => {}
+    }
+    let edge = Edge::new(Arc::new(fixtures::service(filler)?), options)?;
     let mut serving = pin!(serve(&edge, transport));
     tokio::select! {
         // Signals are waited for before anybody can know that the server runs.

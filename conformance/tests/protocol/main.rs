@@ -28,4 +28,5 @@ mod paging;
 mod parking;
 mod resuming;
 mod sessions;
+mod streamless;
 mod two_endpoints;

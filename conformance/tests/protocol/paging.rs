@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::in_process;
 
-/// S003-14, S003-53.
+/// S003-14, S003-53, TRAP-11.
 #[tokio::test]
 async fn long_lists_come_page_by_page() {
     let server = in_process(HttpOptions::default()).await;

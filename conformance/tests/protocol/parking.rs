@@ -49,7 +49,7 @@ async fn assert_refused(client: &mut Client, params: Value, why: &str) {
     assert_eq!(error.get("data"), None, "{why}");
 }
 
-/// Case 1, MRTR26-06.
+/// Case 1, MRTR26-06, TRAP-18.
 #[tokio::test]
 async fn a_tampered_state_gets_nothing_back() {
     on_both(async |client| {
@@ -92,7 +92,7 @@ async fn a_tampered_state_gets_nothing_back() {
     .await;
 }
 
-/// Case 2, MRTR26-07, MRTR26-17: the state belongs to one request.
+/// Case 2, MRTR26-07, MRTR26-17, TRAP-21: the state belongs to one request.
 #[tokio::test]
 async fn a_state_is_good_for_its_own_request_only() {
     on_both(async |client| {

@@ -24,6 +24,8 @@ pub struct Aliased {
     names: Names,
     /// The shown name of every tool, by its folded names.
     shown: HashMap<String, String>,
+    /// Other names of arguments, by the shown name of the tool, with the names it knows.
+    arguments: HashMap<String, Vec<(&'static str, &'static str)>>,
 }
 
 impl Aliased {
@@ -40,6 +42,7 @@ impl Aliased {
             service,
             names,
             shown,
+            arguments: HashMap::new(),
         }
     }
 
@@ -50,16 +53,50 @@ impl Aliased {
         self
     }
 
+    /// Lets a tool take an argument under one more name, which its schema does not show.
+    pub(crate) fn alias_argument(
+        mut self,
+        (namespace, method): (&str, &str),
+        alias: &'static str,
+        argument: &'static str,
+    ) -> Self {
+        let shown = self.names.tool(namespace, method).name;
+        let aliases = self.arguments.entry(shown).or_default();
+        aliases.push((alias, argument));
+        self
+    }
+
+    /// The parameters with the names under which the tool knows its arguments. What was given
+    /// under both is left for the tool to refuse.
+    fn with_arguments(&self, params: Raw) -> Raw {
+        let Ok(Named { name }) = params.decode() else {
+            return params;
+        };
+        match self.arguments.get(&*name) {
+            Some(aliases) => unaliased(&params, aliases).unwrap_or(params),
+            None => params,
+        }
+    }
+
+    /// The name under which a tool is shown that is called `name`.
+    ///
+    /// # Errors
+    /// There is no such tool.
+    pub fn tool(&self, name: &str) -> Result<&str, Fault> {
+        let shown = self.shown.get(&folded(name));
+        let shown = shown.map(String::as_str);
+        shown.ok_or_else(|| self.unknown(name.to_owned()))
+    }
+
     /// The parameters of `tools/call` with the name under which the service knows the tool.
     fn resolved(&self, params: Raw) -> Result<Raw, Fault> {
         let Ok(Named { name }) = params.decode() else {
             // The service says what is wrong with them.
             return Ok(params);
         };
-        match self.shown.get(&folded(&name)) {
-            Some(shown) if *shown == *name => Ok(params),
-            Some(shown) => renamed(&params, shown),
-            None => Err(self.unknown(name.into_owned())),
+        match self.tool(&name)? {
+            shown if *shown == *name => Ok(params),
+            shown => renamed(&params, shown),
         }
     }
 
@@ -82,7 +119,7 @@ impl Service for Aliased {
     fn call(&self, mut call: Call) -> Boxed<Outcome> {
         if &*call.method == method::TOOLS_CALL {
             match self.resolved(call.params) {
-                Ok(params) => call.params = params,
+                Ok(params) => call.params = self.with_arguments(params),
                 Err(fault) => return Box::pin(std::future::ready(Err(fault))),
             }
         }
@@ -103,6 +140,20 @@ struct Named<'a> {
 /// What all spellings of a name have in common.
 fn folded(name: &str) -> String {
     name.replace('.', "_")
+}
+
+fn unaliased(params: &Raw, aliases: &[(&str, &str)]) -> Option<Raw> {
+    let mut params = Object::parse(params).ok()?;
+    let mut arguments = Object::parse(params.get("arguments")?).ok()?;
+    for (alias, argument) in aliases {
+        if !arguments.contains(argument)
+            && let Some(value) = arguments.remove(alias)
+        {
+            arguments.set(argument, value);
+        }
+    }
+    params.set("arguments", arguments.into_raw());
+    Some(params.into_raw())
 }
 
 fn renamed(params: &Raw, name: &str) -> Result<Raw, Fault> {

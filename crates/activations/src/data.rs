@@ -1,11 +1,18 @@
 //! What the activations remember, and where.
 
+mod handles;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use plexus_store::{FILE_NAME, OpenError, Store};
 
+use crate::arbor::{self, Trees};
+use crate::claudecode::{self, Sessions};
+use crate::cone::{self, Cones};
 use crate::context::{self, Graph};
+use crate::loopback::{self, Permissions};
+use crate::model::Models;
 use crate::task::{self, Tasks};
 
 /// Where the activations keep their data.
@@ -56,6 +63,14 @@ pub struct Data {
     pub tasks: Tasks,
     /// The context graph.
     pub context: Graph,
+    /// Trees of texts.
+    pub trees: Trees,
+    /// Conversations with models.
+    pub cones: Cones,
+    /// What agents ask permission for.
+    pub permissions: Permissions,
+    /// The sessions of agents.
+    pub sessions: Sessions,
 }
 
 impl Data {
@@ -66,15 +81,39 @@ impl Data {
     /// A database cannot be used. The error says what to do.
     pub fn open(places: &Places) -> Result<Self, OpenError> {
         let shared = places.directory.join(FILE_NAME);
-        let shared = Store::open(&shared, &[task::MIGRATIONS, context::MIGRATIONS])?;
+        let migrations = [
+            task::MIGRATIONS,
+            context::MIGRATIONS,
+            arbor::MIGRATIONS,
+            cone::MIGRATIONS,
+            loopback::MIGRATIONS,
+            claudecode::MIGRATIONS,
+        ];
+        let shared = Store::open(&shared, &migrations)?;
         let own = |path: &Option<PathBuf>, migrations| match path {
             Some(path) => Store::open(path, &[migrations]),
             None => Ok(shared.clone()),
         };
+        let tasks = Tasks::new(own(&places.tasks, task::MIGRATIONS)?);
+        let context = Graph::new(own(&places.context, context::MIGRATIONS)?);
+        let trees = Trees::new(shared.clone());
+        let trees = handles::resolving(trees, &tasks, &context);
+        let cones = Cones::new(trees.clone(), Models::none());
         Ok(Self {
-            tasks: Tasks::new(own(&places.tasks, task::MIGRATIONS)?),
-            context: Graph::new(own(&places.context, context::MIGRATIONS)?),
+            tasks,
+            context,
+            trees,
+            cones,
+            permissions: Permissions::new(shared.clone()),
+            sessions: Sessions::new(shared),
         })
+    }
+
+    /// The same data, where conversations are with these models.
+    #[must_use]
+    pub fn with_models(mut self, models: Models) -> Self {
+        self.cones = Cones::new(self.trees.clone(), models);
+        self
     }
 }
 

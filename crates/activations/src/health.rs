@@ -1,6 +1,10 @@
 //! Tells whether the server is alive, and for how long it has been.
 
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
 use jiff::Timestamp;
+use plexus_mcp::Revision;
 use plexus_service::{Builder, Context, Json, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,20 +12,80 @@ use tokio::time::Instant;
 
 use crate::names::Names;
 
-/// Adds the tool `health.check`. The uptime it reports is counted from here.
-pub fn health(builder: Builder, names: Names) -> Builder {
+/// How the servers are doing that stand behind this one. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Servers {
+    report: Arc<OnceLock<Report>>,
+}
+
+type Report = Box<dyn Fn() -> Vec<ServerHealth> + Send + Sync>;
+
+/// How one server is doing.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "made by whoever has the servers, member by member"
+)]
+pub struct ServerHealth {
+    /// Its name
+    pub name: String,
+    /// Whether it is connected, or what it is instead
+    pub state: String,
+    /// How many tools it offers
+    pub tools: u64,
+    /// Why it is not connected
+    pub error: Option<String>,
+}
+
+impl Servers {
+    /// Says how to find out, once: whoever has the servers may come after whoever reports them.
+    pub fn report_by(&self, report: impl Fn() -> Vec<ServerHealth> + Send + Sync + 'static) {
+        // The first one is as good as any.
+        drop(self.report.set(Box::new(report)));
+    }
+
+    fn report(&self) -> Vec<ServerHealth> {
+        self.report.get().map(|report| report()).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Servers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Servers").finish_non_exhaustive()
+    }
+}
+
+/// Adds the tool `health.check`. The uptime it reports is counted from here; the activations it
+/// names are these.
+pub fn health(
+    builder: Builder,
+    names: Names,
+    activations: Vec<&'static str>,
+    servers: &Servers,
+) -> Builder {
     let started = Instant::now();
+    let servers = servers.clone();
     let tool = names
         .tool("health", "check")
         .title("Check health")
-        .description("Reports that the server is healthy, since when it runs, and its time")
+        .description(
+            "Reports that the server is healthy, since when it runs, its time, the revisions of \
+             MCP that it speaks, what is built in, and how the servers behind it are doing",
+        )
         .annotations(ToolAnnotations::new().read_only(true).open_world(false));
-    builder.tool(tool, move |NoArguments {}, _: Context| async move {
-        Json(Health {
-            status: Status::Healthy,
-            uptime_seconds: started.elapsed().as_secs(),
-            timestamp: format!("{:.3}", Timestamp::now()),
-        })
+    builder.tool(tool, move |NoArguments {}, _: Context| {
+        let (activations, servers) = (activations.clone(), servers.report());
+        async move {
+            Json(Health {
+                status: Status::Healthy,
+                uptime_seconds: started.elapsed().as_secs(),
+                timestamp: format!("{:.3}", Timestamp::now()),
+                revisions: Revision::ALL.map(Revision::as_str).to_vec(),
+                activations,
+                servers,
+            })
+        }
     })
 }
 
@@ -39,6 +103,12 @@ struct Health {
     /// The server's time, in UTC, as RFC 3339 writes it.
     #[schemars(extend("format" = "date-time"))]
     timestamp: String,
+    /// The revisions of MCP that it can speak, the oldest first.
+    revisions: Vec<&'static str>,
+    /// The namespaces of what is built in.
+    activations: Vec<&'static str>,
+    /// The servers behind it.
+    servers: Vec<ServerHealth>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -54,8 +124,9 @@ mod tests {
 
     use jiff::Timestamp;
 
-    use crate::Names;
+    use super::{ServerHealth, Servers};
     use crate::testing::Caller;
+    use crate::{Extras, Names};
 
     /// S003-04: `health` is there, and says what the documents say it says.
     #[tokio::test(start_paused = true)]
@@ -69,7 +140,34 @@ mod tests {
         assert_eq!(health["uptime_seconds"], 90);
         let timestamp: Timestamp = health["timestamp"].as_str().unwrap().parse().unwrap();
         assert!(timestamp.duration_until(Timestamp::now()).abs().as_secs() < 60);
-        assert_eq!(health.as_object().unwrap().len(), 3);
+        assert_eq!(health["revisions"].as_array().unwrap().len(), 5);
+        assert_eq!(health["revisions"][4], "2026-07-28");
+        assert_eq!(health["activations"][0], "health");
+        assert_eq!(health["servers"], serde_json::json!([]));
+        assert_eq!(health.as_object().unwrap().len(), 6);
+    }
+
+    /// Whoever has the servers may come later.
+    #[tokio::test]
+    async fn it_reports_the_servers_behind_it() {
+        let servers = Servers::default();
+        let extras = Extras {
+            servers: servers.clone(),
+            ..Extras::default()
+        };
+        let caller = Caller::with(Names::Dotted, extras);
+        servers.report_by(|| {
+            vec![ServerHealth {
+                name: "git".to_owned(),
+                state: "failed".to_owned(),
+                tools: 0,
+                error: Some("it is not there".to_owned()),
+            }]
+        });
+        let result = caller.call("health.check", "{}").await.unwrap();
+        let server = &result["structuredContent"]["servers"][0];
+        assert_eq!([&server["name"], &server["state"]], ["git", "failed"]);
+        assert_eq!(server["error"], "it is not there");
     }
 
     /// TOOL-08: clients that read only text get the same data.

@@ -1,5 +1,7 @@
-//! The services built into Plexus, called activations: [`health`], [`echo`], [`task`](task::task)
-//! and [`context`](context::context).
+//! The services built into Plexus, called activations: [`health`], [`echo`], [`task`](task::task),
+//! [`context`](context::context), [`arbor`](arbor::arbor) and [`cone`](cone::cone); and, where
+//! they are wanted, [`bash`], [`claudecode`](claudecode::claudecode) and
+//! [`loopback`](loopback::loopback).
 //!
 //! An activation is a function that adds its tools and resources to a
 //! [`Builder`](plexus_service::Builder). [`service`] puts all of them together, on the [`Data`]
@@ -26,20 +28,27 @@
 //! What is deliberately absent: revisions, transports, and whatever joins other servers.
 
 mod aliased;
+pub mod arbor;
+mod bash;
+pub mod claudecode;
+pub mod cone;
 pub mod context;
 mod data;
 mod echo;
 mod health;
+pub mod loopback;
+pub mod model;
 mod names;
 mod service;
 pub mod task;
 
 pub use aliased::Aliased;
+pub use bash::bash;
 pub use data::{Data, Places};
 pub use echo::echo;
-pub use health::health;
+pub use health::{ServerHealth, Servers, health};
 pub use names::Names;
-pub use service::service;
+pub use service::{Extras, service, service_with};
 
 #[cfg(test)]
 mod testing;

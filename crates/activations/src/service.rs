@@ -3,33 +3,103 @@
 use plexus_service::{BuildError, LocalService};
 
 use crate::aliased::Aliased;
+use crate::arbor::arbor;
+use crate::bash::bash;
+use crate::claudecode::{ClaudeCode, Settings, claudecode};
+use crate::cone::cone;
 use crate::context::context;
 use crate::data::Data;
 use crate::echo::echo;
-use crate::health::health;
+use crate::health::{Servers, health};
+use crate::loopback::loopback;
 use crate::names::Names;
 use crate::task::{self, task};
 
 const INSTRUCTIONS: &str = "Plexus serves these tools itself: health tells whether it works, \
     echo says back what it is told, task keeps a list of what is to be done, which several agents \
-    can share, context remembers texts and finds them again.";
+    can share, context remembers texts and finds them again, arbor keeps conversations as trees, \
+    cone has conversations with language models, which it remembers.";
 
-/// Everything that is built in, as the service `plexus` of this version, on this data.
+const BASH: &str = " bash runs shell commands.";
+const CLAUDECODE: &str = " claudecode has Claude Code work in sessions that go on, loopback answers \
+    what agents ask permission for.";
+
+/// What is built in, and only offered where it is wanted.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Extras {
+    /// Whether callers may run shell commands.
+    pub bash: bool,
+    /// Callers may have this agent work, and answer what agents ask permission for.
+    pub claudecode: Option<Settings>,
+    /// How the servers are doing that stand behind this one, for `health`.
+    pub servers: Servers,
+}
+
+/// Everything that is built in and harms nobody, as the service `plexus` of this version, on this
+/// data.
 ///
 /// # Errors
 /// An activation is not well made.
 pub fn service(names: Names, version: &str, data: &Data) -> Result<Aliased, BuildError> {
-    let builder = LocalService::builder("plexus", version)
-        .instructions(INSTRUCTIONS)
-        .unchanging();
-    let builder = health(builder, names);
+    service_with(names, version, data, &Extras::default())
+}
+
+/// The same, with these as well.
+///
+/// # Errors
+/// An activation is not well made.
+pub fn service_with(
+    names: Names,
+    version: &str,
+    data: &Data,
+    extras: &Extras,
+) -> Result<Aliased, BuildError> {
+    let mut instructions = INSTRUCTIONS.to_owned();
+    if extras.bash {
+        instructions.push_str(BASH);
+    }
+    if extras.claudecode.is_some() {
+        instructions.push_str(CLAUDECODE);
+    }
+    let builder = LocalService::builder("plexus", version).instructions(instructions);
+    let mut activations = vec!["health", "echo", "task", "context", "arbor", "cone"];
+    if extras.bash {
+        activations.push("bash");
+    }
+    if extras.claudecode.is_some() {
+        activations.extend(["loopback", "claudecode"]);
+    }
+    let builder = health(builder, names, activations, &extras.servers);
     let builder = echo(builder, names);
     let builder = task(builder, names, &data.tasks);
     let builder = context(builder, names, &data.context);
+    let builder = arbor(builder, names, &data.trees);
+    let builder = cone(builder, names, &data.cones);
+    let builder = if extras.bash {
+        bash(builder, names)
+    } else {
+        builder
+    };
+    let builder = match &extras.claudecode {
+        Some(settings) => {
+            let (sessions, permissions) = (data.sessions.clone(), data.permissions.clone());
+            let claude = ClaudeCode::new(settings.clone(), sessions, permissions);
+            let builder = loopback(builder, names, &data.permissions);
+            claudecode(builder, names, &claude)
+        }
+        None => builder,
+    };
     let mut service = Aliased::new(builder.build()?, names);
     // What the founding systems called them (S000-20, S002-20).
     for method in task::METHODS {
         service = service.alias(method, "task", method);
+    }
+    // What the founding system's source calls them (C13).
+    for method in ["chat", "chat_async"] {
+        service = service
+            .alias_argument(("claudecode", method), "name", "session_name")
+            .alias_argument(("claudecode", method), "prompt", "query");
     }
     Ok(service.alias("query_context", "context", "query"))
 }
@@ -47,7 +117,13 @@ mod tests {
     fn built_in(names: Names) -> Arc<Catalogue> {
         let folder = tempfile::tempdir().unwrap();
         let data = Data::open(&Places::in_directory(folder.path())).unwrap();
-        let catalogue = service(names, "1.2.3", &data).unwrap().catalogue();
+        let extras = Extras {
+            bash: true,
+            claudecode: Some(Settings::new("claude", None)),
+            ..Extras::default()
+        };
+        let service = service_with(names, "1.2.3", &data, &extras).unwrap();
+        let catalogue = service.catalogue();
         Arc::clone(&catalogue.borrow())
     }
 
@@ -77,7 +153,15 @@ mod tests {
         let dotted = names(Names::Dotted);
         let expected = ["health.check", "echo.echo", "echo.once", "echo.ping"];
         assert!(dotted.starts_with(&expected.map(str::to_owned)));
-        for name in ["task.create_task", "context.query"] {
+        for name in [
+            "task.create_task",
+            "context.query",
+            "arbor.tree_create",
+            "cone.chat",
+            "bash.execute",
+            "loopback.permit",
+            "claudecode.chat",
+        ] {
             assert!(dotted.contains(&name.to_owned()), "{name}");
         }
         let underscored: Vec<_> = dotted.iter().map(|name| name.replace('.', "_")).collect();
@@ -116,14 +200,24 @@ mod tests {
         );
         assert_eq!(
             output["required"],
-            strings(&["status", "uptime_seconds", "timestamp"])
+            strings(&[
+                "status",
+                "uptime_seconds",
+                "timestamp",
+                "revisions",
+                "activations",
+                "servers"
+            ])
         );
     }
 
     /// Looks at the schemas of all objects, however deep.
     fn assert_closed_and_described(schema: &Value, of: &Value) {
         if let Some(properties) = schema["properties"].as_object() {
-            assert_eq!(schema["additionalProperties"], false, "{of}: {schema}");
+            // Agents may tell more than is asked for.
+            if of != "loopback_permit" {
+                assert_eq!(schema["additionalProperties"], false, "{of}: {schema}");
+            }
             for (name, property) in properties {
                 assert!(property["description"].is_string(), "{name} of {of}");
             }
@@ -143,12 +237,12 @@ mod tests {
     fn exactly_what_is_there_is_declared() {
         let catalogue = built_in(Names::default());
         let declared = &catalogue.capabilities;
-        // C44: the lists never change. What a resource says does.
-        assert!(declared.tools.is_some_and(|tools| !tools.list_changed));
+        // C44: trees and cones are listed as they come and go.
+        assert!(declared.tools.is_some_and(|tools| tools.list_changed));
         let resources = declared.resources.unwrap();
-        assert!(resources.subscribe && !resources.list_changed);
-        assert!(declared.prompts.is_none());
-        assert!(!declared.completions);
+        assert!(resources.subscribe && resources.list_changed);
+        assert!(declared.prompts.is_some_and(|prompts| prompts.list_changed));
+        assert!(declared.completions);
         assert_eq!(catalogue.identity.name, "plexus");
         assert_eq!(catalogue.identity.version, "1.2.3");
     }

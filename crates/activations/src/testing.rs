@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Aliased, Data, Names, Places};
+use crate::{Aliased, Data, Extras, Names, Places};
 
 /// Calls tools, and wants progress.
 pub(crate) struct Caller {
@@ -24,6 +24,12 @@ pub(crate) struct Caller {
 impl Caller {
     /// Calls the built-in service with these names.
     pub(crate) fn of(names: Names) -> Self {
+        Self::with(names, Extras::default())
+    }
+
+    /// The same, with these as well.
+    #[expect(clippy::needless_pass_by_value, reason = "made for one caller")]
+    pub(crate) fn with(names: Names, extras: Extras) -> Self {
         let peer = Peer::new(
             Revision::V2025_11_25,
             ClientCapabilities::none(),
@@ -33,7 +39,7 @@ impl Caller {
         let (sender, events) = EventSender::channel(Arc::new(peer), true, None);
         let folder = tempfile::tempdir().unwrap();
         let data = Data::open(&Places::in_directory(folder.path())).unwrap();
-        let service = crate::service(names, "1.2.3", &data).unwrap();
+        let service = crate::service_with(names, "1.2.3", &data, &extras).unwrap();
         Self {
             service,
             _folder: folder,

@@ -38,6 +38,9 @@ pub type ChildInput = tokio::process::ChildStdin;
 /// The standard output of a child.
 pub type ChildOutput = tokio::process::ChildStdout;
 
+/// The standard error of a child that is not read for us.
+pub type ChildErrors = tokio::process::ChildStderr;
+
 /// A running program, with all that it starts itself. Dropping it kills them at once.
 #[derive(Debug)]
 pub struct Child {
@@ -76,6 +79,28 @@ impl Child {
     /// Must be called within a tokio runtime.
     pub fn start(program: &Program) -> Result<(Self, ChildInput, ChildOutput), StartError> {
         Self::start_guarded(program, Path::new(SHELL))
+    }
+
+    /// Starts `program` with nothing to read, and hands out all that it writes. Whoever starts it
+    /// so reads both, concurrently, or it waits; [`stderr_tail`](Self::stderr_tail) stays empty.
+    ///
+    /// Must be called within a tokio runtime.
+    pub fn start_command(
+        program: &Program,
+    ) -> Result<(Self, ChildOutput, ChildErrors), StartError> {
+        let (mut process, id, group) = spawn(program, Path::new(SHELL), Stdio::null())?;
+        let streams = (process.stdout.take(), process.stderr.take());
+        let (Some(output), Some(errors)) = streams else {
+            return Err(StartError::incomplete(program));
+        };
+        let stderr = Stderr::read(None, program.command.clone());
+        let child = Self {
+            process,
+            id,
+            group,
+            stderr,
+        };
+        Ok((child, output, errors))
     }
 
     /// The process that was started. What it starts has other numbers, in the same group.
@@ -122,34 +147,16 @@ impl Child {
         program: &Program,
         shell: &Path,
     ) -> Result<(Self, ChildInput, ChildOutput), StartError> {
-        let forming = Group::form(shell);
-        let mut command = command(program.command.as_ref(), forming.id());
-        command
-            .args(&program.args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        if let Some(cwd) = &program.cwd {
-            command.current_dir(cwd);
-        }
-        for (name, value) in &program.env {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        let mut process = command
-            .spawn()
-            .map_err(|error| StartError::new(program, error))?;
-        let streams = (process.id(), process.stdin.take(), process.stdout.take());
-        let (Some(id), Some(input), Some(output)) = streams else {
+        let (mut process, id, group) = spawn(program, shell, Stdio::piped())?;
+        let streams = (process.stdin.take(), process.stdout.take());
+        let (Some(input), Some(output)) = streams else {
             return Err(StartError::incomplete(program));
         };
         let stderr = Stderr::read(process.stderr.take(), program.command.clone());
         let child = Self {
-            id,
-            group: forming.around(id),
             process,
+            id,
+            group,
             stderr,
         };
         Ok((child, input, output))
@@ -175,6 +182,37 @@ impl Drop for Child {
         // The runtime collects the exit statuses when it sees a dropped process end.
         self.group.signal(Signal::KILL);
     }
+}
+
+/// Starts a process in a guarded group, with pipes for what it writes.
+fn spawn(
+    program: &Program,
+    shell: &Path,
+    input: Stdio,
+) -> Result<(tokio::process::Child, u32, Group), StartError> {
+    let forming = Group::form(shell);
+    let mut command = command(program.command.as_ref(), forming.id());
+    command
+        .args(&program.args)
+        .stdin(input)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    if let Some(cwd) = &program.cwd {
+        command.current_dir(cwd);
+    }
+    for (name, value) in &program.env {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let process = command
+        .spawn()
+        .map_err(|error| StartError::new(program, error))?;
+    let id = process
+        .id()
+        .ok_or_else(|| StartError::incomplete(program))?;
+    Ok((process, id, forming.around(id)))
 }
 
 /// The one place where a process is described that is to be started.

@@ -112,9 +112,10 @@ pub(crate) async fn connect(
     tasks: &TaskTracker,
 ) -> Result<Connected, ConnectError> {
     let connecting = Connecting { definition, tasks };
+    // Boxed, as they are large, and part of whatever waits for a server.
     match &definition.target {
-        Target::Stdio(program) => connecting.stdio(program).await,
-        Target::Http(target) => connecting.http(target).await,
+        Target::Stdio(program) => Box::pin(connecting.stdio(program)).await,
+        Target::Http(target) => Box::pin(connecting.http(target)).await,
         Target::Sse(target) => connecting.sse(&http_client(definition)?, target).await,
     }
 }
@@ -311,7 +312,7 @@ impl Connecting<'_> {
     async fn initialize(&self, rpc: &Rpc) -> Result<ServerFacts, ConnectError> {
         let params = InitializeParams {
             protocol_version: Revision::NEWEST_HANDSHAKE.as_str().to_owned(),
-            capabilities: self.definition.capabilities.clone(),
+            capabilities: self.definition.declared(),
             client_info: self.definition.client_info.clone(),
         };
         let traits = Traits {

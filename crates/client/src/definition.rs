@@ -32,6 +32,11 @@ pub struct Definition {
     pub limits: Limits,
     /// How much a list may hold.
     pub max_listed: usize,
+    /// Who shares a session with whom, if the server is of the handshake era.
+    pub affinity: Affinity,
+    /// The caller is asked for its roots before its first call, for servers that want to know them
+    /// outside of any call (TRANSLATION §5.10).
+    pub prime_roots: bool,
 }
 
 impl Definition {
@@ -49,8 +54,56 @@ impl Definition {
                 ..Limits::default()
             },
             max_listed: 20_000,
+            affinity: Affinity::Shared,
+            prime_roots: false,
         }
     }
+
+    /// The same for callers who are clients of ours, each with capabilities of its own.
+    ///
+    /// A session of a handshake server is told once what its client can do. Over HTTP, where a
+    /// session costs little, clients that differ get one each. A program is started once: it is told
+    /// that its clients can do everything, and is refused what the caller at hand cannot.
+    #[must_use]
+    pub fn for_clients(mut self) -> Self {
+        self.capabilities = ClientCapabilities::everything();
+        self.affinity = match self.target {
+            Target::Stdio(_) => Affinity::Shared,
+            Target::Http(_) | Target::Sse(_) => Affinity::Principal,
+        };
+        self
+    }
+
+    /// What the session declares that belongs to no caller.
+    pub(crate) fn declared(&self) -> ClientCapabilities {
+        match self.affinity {
+            Affinity::Shared => self.capabilities.clone(),
+            Affinity::Principal => ClientCapabilities::none(),
+        }
+    }
+
+    /// The same for the session of callers who can do this.
+    pub(crate) fn of_sharers(&self, capabilities: ClientCapabilities) -> Self {
+        Self {
+            capabilities,
+            affinity: Affinity::Shared,
+            era: Some(Era::Handshake),
+            ..self.clone()
+        }
+    }
+}
+
+/// Who shares a session of a server of the handshake era, which a stateless server has none of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "whoever reads a setting must consider every value"
+)]
+pub enum Affinity {
+    /// All callers.
+    Shared,
+    /// Callers of one principal that can do the same.
+    Principal,
 }
 
 /// Where a server is.
@@ -114,6 +167,8 @@ pub struct Timeouts {
     pub call: Duration,
     /// Until a tool call is over, whatever signs it shows.
     pub call_total: Duration,
+    /// Until a resource that nobody watches any more is unsubscribed.
+    pub linger: Duration,
 }
 
 impl Default for Timeouts {
@@ -124,6 +179,7 @@ impl Default for Timeouts {
             request: Duration::from_mins(1),
             call: Duration::from_mins(10),
             call_total: Duration::from_hours(2),
+            linger: Duration::from_secs(5),
         }
     }
 }

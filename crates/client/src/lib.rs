@@ -37,15 +37,16 @@ mod server_facts;
 mod stamp;
 mod status;
 mod upstream;
+mod watched;
 
 pub use child::Program;
 pub use connect::{ConnectError, Quirk};
-pub use definition::{Definition, HttpTarget, Target, Timeouts};
+pub use definition::{Affinity, Definition, HttpTarget, Target, Timeouts};
 pub use link::LinkError;
 pub use listing::{Oddity, Quarantined};
 pub use rpc::Misdeeds;
 pub use server_facts::ServerFacts;
-pub use status::{State, Status};
+pub use status::{ProcessInfo, State, Status};
 pub use upstream::{Report, Upstream};
 
 pub use plexus_mcp::Era;

@@ -12,6 +12,8 @@ pub(crate) use http::{HttpLink, Style, failed};
 pub(crate) use sse::SseLink;
 pub(crate) use stdio::StdioLink;
 
+use crate::status::ProcessInfo;
+
 /// How many events may wait for the connection's task, which never waits itself.
 pub(crate) const QUEUE: usize = 256;
 
@@ -154,6 +156,14 @@ impl Link {
             Self::Stdio(link) => link.close().await,
             Self::Http(link) => link.close().await,
             Self::Sse(link) => link.close(),
+        }
+    }
+
+    /// The server's process, if it is one of ours.
+    pub(crate) fn process(&self) -> Option<ProcessInfo> {
+        match self {
+            Self::Stdio(link) => link.process(),
+            Self::Http(_) | Self::Sse(_) => None,
         }
     }
 

@@ -2,34 +2,41 @@
 
 mod ask;
 mod handshake;
+mod listening;
+mod pool;
+mod session;
 mod stateless;
-mod turns;
-mod watch;
+mod subscribed;
+mod visit;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use http::HeaderMap;
-use plexus_mcp::messages::LoggingMessageParams;
-use plexus_mcp::{Era, Fault, method};
-use plexus_service::{Call, Catalogue, EventSender, Log, Peer, Progress, Section, Updates};
+use plexus_mcp::messages::{
+    CompleteParams, CompletionArgument, CompletionContext, CompletionReference,
+    LoggingMessageParams,
+};
+use plexus_mcp::{Era, Fault, code, method};
+use plexus_service::{Call, Catalogue, EventSender, Log, Peer, Principal, Progress, Section};
 use plexus_wire::{Notification, Object, Raw};
-use tokio::sync::{Mutex as AsyncMutex, Notify, Semaphore, mpsc, watch as signal};
+use tokio::sync::{Mutex as AsyncMutex, Notify, Semaphore, mpsc, oneshot, watch as signal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::chain::brief;
-use crate::connect::{Connected, Quirk};
-use crate::definition::{Definition, Target};
+use crate::connect::{self, ConnectError, Connected, Quirk};
+use crate::definition::{Affinity, Definition, Target};
 use crate::link::LinkError;
 use crate::listing::{Lister, Listing, Oddity, Quarantined};
 use crate::lock::lock;
-use crate::rpc::{Misdeeds, Rpc, RpcFailure, Traits, Update};
+use crate::rpc::{Caller, Misdeeds, RpcFailure, Traits, Update};
 use crate::server_facts::ServerFacts;
 use crate::stamp;
-use turns::Turns;
-use watch::Watched;
+use crate::watched::Watched;
+use pool::{Pool, Sharers};
+pub(crate) use session::Session;
 
 /// How long further change notices are waited for before a list is fetched anew.
 const SETTLE: Duration = Duration::from_millis(50);
@@ -37,17 +44,27 @@ const SETTLE: Duration = Duration::from_millis(50);
 /// How long after a list could not be fetched it is tried again.
 const RELIST: Duration = Duration::from_secs(5);
 
+/// How long listening to a stateless server may take to begin before its lists are fetched anyway.
+const LISTEN: Duration = Duration::from_millis(500);
+
+/// How long a server of 2024-11-05 may take to say whether it completes.
+const PROBE: Duration = Duration::from_secs(2);
+
+/// How often idle sessions are looked for.
+const TIDY: Duration = Duration::from_mins(1);
+
 /// A connected server, as long as it is connected.
 pub(crate) struct Live {
     pub(crate) definition: Arc<Definition>,
-    pub(crate) rpc: Rpc,
+    /// The session that belongs to no caller; lists and subscriptions are its business, and the calls
+    /// of all who need no other.
+    pub(crate) own: Arc<Session>,
+    others: Pool,
     pub(crate) facts: ServerFacts,
     pub(crate) quirks: Vec<Quirk>,
     listing: Mutex<Listing>,
     catalogue: signal::Sender<Arc<Catalogue>>,
-    watched: Watched,
-    /// One subscribes at a time, lest two first watchers subscribe twice.
-    subscribing: AsyncMutex<()>,
+    watched: Arc<Watched>,
     /// One lists at a time.
     relisting: AsyncMutex<()>,
     /// Which lists are known to have changed.
@@ -55,9 +72,6 @@ pub(crate) struct Live {
     changed: Notify,
     /// One call at a time, for servers that want it so.
     lane: Option<Semaphore>,
-    /// Questions come on a channel that does not say which call they belong to.
-    mixes_questions: bool,
-    turns: Turns,
     tasks: TaskTracker,
     over: CancellationToken,
 }
@@ -68,6 +82,7 @@ impl Live {
         definition: Arc<Definition>,
         connected: Connected,
         catalogue: signal::Sender<Arc<Catalogue>>,
+        watched: Arc<Watched>,
         tasks: TaskTracker,
     ) -> Arc<Self> {
         let Connected {
@@ -77,38 +92,43 @@ impl Live {
             quirks,
         } = connected;
         let listing = Listing::new(&facts);
-        let over_sse = quirks.contains(&Quirk::SseOnly);
-        let over_http = matches!(definition.target, Target::Http(_)) && !over_sse;
+        let names_calls = names_calls(&definition, &quirks);
         let live = Arc::new(Self {
             lane: definition.serialize.then(|| Semaphore::new(1)),
-            mixes_questions: facts.revision.era() == Era::Handshake && !over_http,
-            turns: Turns::default(),
             definition,
-            rpc,
+            own: Arc::new(Session::new(rpc, facts.revision, names_calls)),
+            others: Pool::default(),
             facts,
             quirks,
             listing: Mutex::new(listing),
             catalogue,
-            watched: Watched::default(),
-            subscribing: AsyncMutex::default(),
+            watched,
             relisting: AsyncMutex::default(),
             stale: Mutex::default(),
             changed: Notify::new(),
             tasks,
             over: CancellationToken::new(),
         });
-        if live.facts.revision.era() == Era::Stateless {
-            live.rpc.set_stateless();
-        }
         // Whoever gives up waiting for the lists gives up the connection.
         let unless_settled = StopOnDrop(Some(Arc::clone(&live)));
         // Listening comes first, lest a change during the listing be lost.
-        live.spawn(Arc::clone(&live).heed(stray));
+        let own = Arc::downgrade(&live.own);
+        live.spawn(Arc::clone(&live).heed(own, stray));
+        match live.facts.revision.era() {
+            Era::Stateless => {
+                live.own.rpc.set_stateless();
+                let (listening, listened) = oneshot::channel();
+                live.spawn(Arc::clone(&live).keep_listening(listening));
+                drop(tokio::time::timeout(LISTEN, listened).await);
+            }
+            Era::Handshake => {
+                live.spawn(Arc::clone(&live).keep_subscribed());
+                live.spawn(Arc::clone(&live).keep_tidy());
+            }
+        }
+        live.find_completions().await;
         live.list(&Section::ALL).await;
         live.spawn(Arc::clone(&live).keep_listed());
-        if live.facts.revision.era() == Era::Stateless {
-            live.listen_for_changes();
-        }
         unless_settled.defuse();
         live
     }
@@ -117,32 +137,73 @@ impl Live {
     ///
     /// # Errors
     /// [`CallFailure::SessionLost`] if the server has forgotten us; then nothing was carried out.
-    pub(crate) async fn call(&self, call: &Call) -> Result<Raw, CallFailure> {
+    pub(crate) async fn call(self: &Arc<Self>, call: &Call) -> Result<Raw, CallFailure> {
         let _lane = match &self.lane {
             Some(lane) => self.in_time(&call.method, lane.acquire()).await?.ok(),
             None => None,
         };
-        // Where a question does not say which call it belongs to, all calls that it may belong to
-        // must be of one caller.
-        let _turn = if self.mixes_questions && is_interactive(call) {
-            let turn = self.turns.take(Arc::as_ptr(call.peer()).addr());
-            Some(self.in_time(&call.method, turn).await?)
-        } else {
-            None
-        };
-        match self.facts.revision.era() {
-            Era::Handshake => handshake::call(self, call).await,
-            Era::Stateless => stateless::call(self, call).await,
+        let session = self.session_for(call.peer()).await?;
+        match self.call_in(&session, call).await {
+            // Nothing was carried out, so the call can be made once more, in a new session.
+            Err(CallFailure::SessionLost) if !Arc::ptr_eq(&session, &self.own) => {
+                session.rpc.stop();
+                let renewed = self.session_for(call.peer()).await?;
+                match self.call_in(&renewed, call).await {
+                    Err(CallFailure::SessionLost) => Err(forgetful().into()),
+                    outcome => outcome,
+                }
+            }
+            outcome => outcome,
         }
     }
 
-    /// Watches a resource.
-    pub(crate) async fn subscribe(
-        self: Arc<Self>,
-        peer: Arc<Peer>,
-        uri: String,
-    ) -> Result<Updates, Fault> {
-        watch::subscribe(&self, &peer, uri).await
+    async fn call_in(&self, session: &Session, call: &Call) -> Result<Raw, CallFailure> {
+        match session.revision.era() {
+            Era::Handshake => handshake::call(self, session, call).await,
+            Era::Stateless => stateless::call(self, session, call).await,
+        }
+    }
+
+    /// The session that a caller's calls belong in.
+    async fn session_for(self: &Arc<Self>, peer: &Peer) -> Result<Arc<Session>, CallFailure> {
+        let is_shared = self.definition.affinity == Affinity::Shared
+            || self.facts.revision.era() == Era::Stateless;
+        if is_shared {
+            return Ok(Arc::clone(&self.own));
+        }
+        let (sharers, profile) = Sharers::of(peer);
+        let is_own = profile == self.definition.declared().profile();
+        if is_own && peer.principal == Principal::anonymous() {
+            return Ok(Arc::clone(&self.own));
+        }
+        let place = self.others.place(&sharers)?;
+        let mut open = place.session.lock().await;
+        if let Some(session) = open.as_ref().filter(|session| !session.rpc.is_over()) {
+            return Ok(Arc::clone(session));
+        }
+        let mut definition = self.definition.of_sharers(profile);
+        if let Target::Http(target) = &definition.target
+            && self.is_over_sse()
+        {
+            definition.target = Target::Sse(target.clone());
+        }
+        let connected = connect::connect(&Arc::new(definition), &self.tasks).await?;
+        let names_calls = names_calls(&self.definition, &self.quirks);
+        let revision = connected.facts.revision;
+        let session = Arc::new(Session::new(connected.rpc, revision, names_calls));
+        let heeding = Arc::clone(self).heed(Arc::downgrade(&session), connected.stray);
+        self.spawn(heeding);
+        *open = Some(Arc::clone(&session));
+        Ok(session)
+    }
+
+    /// The resources that are watched here, if the server lets them be watched.
+    ///
+    /// # Errors
+    /// It does not.
+    pub(crate) fn watched(&self) -> Result<&Arc<Watched>, Fault> {
+        self.offers_subscriptions()?;
+        Ok(&self.watched)
     }
 
     /// Whether it is reached by HTTP+SSE.
@@ -159,13 +220,14 @@ impl Live {
     }
 
     pub(crate) fn misdeeds(&self) -> Misdeeds {
-        self.rpc.misdeeds()
+        self.own.rpc.misdeeds()
     }
 
     /// Ends the connection properly.
     pub(crate) async fn close(&self) {
         self.over.cancel();
-        self.rpc.close().await;
+        self.others.stop();
+        self.own.rpc.close().await;
     }
 
     /// Stops listening; the connection ends with the last call that uses it.
@@ -176,7 +238,8 @@ impl Live {
     /// Ends the connection without waiting for it.
     pub(crate) fn stop(&self) {
         self.over.cancel();
-        self.rpc.stop();
+        self.others.stop();
+        self.own.rpc.stop();
     }
 
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
@@ -198,6 +261,8 @@ impl Live {
                     .catalogue
                     .set_list(section, known.catalogue.list(section).clone());
             }
+            let completes = known.catalogue.capabilities.completions;
+            fresh.catalogue.capabilities.completions = completes;
             fresh.quarantined.clone_from(&known.quarantined);
             fresh.oddities.clone_from(&known.oddities);
         }
@@ -217,6 +282,42 @@ impl Live {
             }
             differs
         });
+    }
+
+    /// Finds out whether a server completes whose revision has no way to say so: it knows the method,
+    /// even if not what it is asked about (TRANSLATION §5.1).
+    async fn find_completions(&self) {
+        let facts = &self.facts;
+        let is_told = facts.revision.features().completions_capability;
+        let has_any =
+            facts.capabilities.prompts.is_some() || facts.capabilities.resources.is_some();
+        if is_told || !has_any {
+            return;
+        }
+        let params = CompleteParams {
+            reference: CompletionReference::Prompt {
+                name: String::new(),
+            },
+            argument: CompletionArgument {
+                name: String::new(),
+                value: String::new(),
+            },
+            context: CompletionContext::default(),
+        };
+        let rpc = &self.own.rpc;
+        let request = rpc.request(
+            method::COMPLETE,
+            Some(params.to_raw()),
+            HeaderMap::new(),
+            Traits::default(),
+        );
+        let answer = async { request.await?.answer().await };
+        let knows = match tokio::time::timeout(PROBE, answer).await {
+            Ok(Err(RpcFailure::Error(error))) => error.code != code::METHOD_NOT_FOUND,
+            Ok(answer) => answer.is_ok(),
+            Err(_elapsed) => false,
+        };
+        lock(&self.listing).catalogue.capabilities.completions |= knows;
     }
 
     /// Fetches what has changed, a little after it was said to have; what cannot be fetched is tried
@@ -241,13 +342,36 @@ impl Live {
         }
     }
 
-    /// Heeds what the server says outside of any request.
-    async fn heed(self: Arc<Self>, mut stray: mpsc::Receiver<Update>) {
+    /// Heeds what the server says in a session outside of any request.
+    async fn heed(self: Arc<Self>, session: Weak<Session>, mut stray: mpsc::Receiver<Update>) {
         while let Some(update) = stray.recv().await {
+            let Some(session) = session.upgrade() else {
+                return;
+            };
             match update {
-                Update::Notification(notification) => self.notified(&notification),
-                Update::Request(request) => ask::refuse_stray(&self, request).await,
+                Update::Notification(notification) => self.noticed(&session, &notification),
+                Update::Request(request) => ask::refuse_stray(&session, request).await,
             }
+        }
+    }
+
+    async fn keep_tidy(self: Arc<Self>) {
+        while !self.over.is_cancelled() {
+            tokio::time::sleep(TIDY).await;
+            self.others.tidy();
+        }
+    }
+
+    /// Takes note of a notification that concerns no single call, but may concern a session.
+    fn noticed(&self, session: &Session, notification: &Notification) {
+        if &*notification.method != method::ELICITATION_COMPLETE {
+            return self.notified(notification);
+        }
+        let params = notification.params.as_ref();
+        let object = params.and_then(|params| Object::parse(params).ok());
+        let id = object.and_then(|object| object.get("elicitationId")?.decode::<String>().ok());
+        if let Some(id) = id {
+            session.note_visit(id);
         }
     }
 
@@ -280,7 +404,7 @@ impl Live {
     }
 
     /// Hands a notification of a call on to its caller.
-    async fn relay(&self, notification: Notification, events: &EventSender) {
+    async fn relay(&self, session: &Session, notification: Notification, events: &EventSender) {
         let params = notification.params.as_ref();
         match &*notification.method {
             method::PROGRESS => {
@@ -315,7 +439,7 @@ impl Live {
                         .await;
                 }
             }
-            _ => self.notified(&notification),
+            _ => self.noticed(session, &notification),
         }
     }
 
@@ -344,12 +468,32 @@ impl Live {
     }
 }
 
+/// A time that is only waited for together with others.
+fn far_away() -> Instant {
+    Instant::now() + Duration::from_hours(1)
+}
+
+/// Whether questions come with the call they belong to.
+fn names_calls(definition: &Definition, quirks: &[Quirk]) -> bool {
+    matches!(definition.target, Target::Http(_)) && !quirks.contains(&Quirk::SseOnly)
+}
+
+/// What tells a caller apart from others.
+fn caller(call: &Call) -> Caller {
+    Arc::as_ptr(call.peer()).addr()
+}
+
 /// Whether the caller can be asked anything during this call.
 fn is_interactive(call: &Call) -> bool {
     let capabilities = &call.peer().capabilities;
     let askable =
         capabilities.roots || capabilities.sampling.is_some() || capabilities.elicitation.is_some();
     askable && method::may_ask(&call.method)
+}
+
+/// What a server is whose new session is lost at once.
+pub(crate) fn forgetful() -> Fault {
+    Fault::Internal("the server forgets what it agreed on".to_owned())
 }
 
 fn late(method: &str) -> Fault {
@@ -376,6 +520,15 @@ impl From<RpcFailure> for CallFailure {
                 Self::NeedsAuth(error.to_string())
             }
             other => Self::Fault(Live::fault(other)),
+        }
+    }
+}
+
+impl From<ConnectError> for CallFailure {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Link(LinkError::NeedsAuth { .. }) => Self::NeedsAuth(error.to_string()),
+            error => Self::Fault(Fault::Internal(brief(&error.to_string()).to_owned())),
         }
     }
 }
@@ -432,14 +585,12 @@ impl Lister for Live {
                 (Some(params), headers)
             }
         };
-        let request = self.rpc.request(method, params, headers, Traits::default());
+        let rpc = &self.own.rpc;
+        let request = rpc.request(method, params, headers, Traits::default());
         let answer = async { request.await?.answer().await };
-        let timeout = self.definition.timeouts.request;
-        tokio::time::timeout(timeout, answer)
+        let patience = self.definition.timeouts.request;
+        tokio::time::timeout(patience, answer)
             .await
-            .unwrap_or_else(|_elapsed| {
-                let text = format!("{method} was not answered within {} s", timeout.as_secs());
-                Err(LinkError::Broken(text).into())
-            })
+            .unwrap_or_else(|_elapsed| Err(RpcFailure::late(method, patience)))
     }
 }

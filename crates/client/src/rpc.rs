@@ -1,6 +1,7 @@
 //! Requests and their answers: our ids, who waits for what, who is told what.
 
 mod driver;
+mod turns;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -16,7 +17,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::link::{Incoming, Link, LinkError, Number, QUEUE};
 use crate::lock::lock;
+use crate::status::ProcessInfo;
 use driver::Driver;
+pub(crate) use turns::{Caller, Turn, Turns};
 
 /// How long a server may take to take a notification that we wait for.
 const TAKEN: Duration = Duration::from_secs(10);
@@ -32,6 +35,17 @@ pub(crate) enum RpcFailure {
     Link(#[from] LinkError),
 }
 
+impl RpcFailure {
+    /// No answer came within `patience`.
+    pub(crate) fn late(method: &str, patience: Duration) -> Self {
+        let text = format!(
+            "{method} was not answered within {} s",
+            patience.as_secs_f32()
+        );
+        LinkError::Broken(text).into()
+    }
+}
+
 /// Something the server says during a request.
 #[derive(Debug)]
 pub(crate) enum Update {
@@ -44,7 +58,7 @@ pub(crate) enum Update {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Traits {
     /// Whose call it is; `None` for a request of our own.
-    pub(crate) caller: Option<usize>,
+    pub(crate) caller: Option<Caller>,
     /// The server may ask something during it.
     pub(crate) may_be_asked: bool,
     /// And its caller can answer.
@@ -55,7 +69,7 @@ pub(crate) struct Traits {
 
 impl Traits {
     /// Those of a call of `caller`, who can be asked something during it or not.
-    pub(crate) fn call(caller: usize, method: &str, interactive: bool) -> Self {
+    pub(crate) fn call(caller: Caller, method: &str, interactive: bool) -> Self {
         let may_be_asked = method::may_ask(method);
         Self {
             caller: Some(caller),
@@ -94,6 +108,7 @@ pub(crate) struct Rpc {
     abandoned: Arc<Abandoned>,
     misdeeds: Arc<Mutex<Misdeeds>>,
     stateless: Arc<AtomicBool>,
+    pub(crate) turns: Arc<Turns>,
     stop: CancellationToken,
     ending: Ending,
 }
@@ -202,6 +217,7 @@ impl Rpc {
             abandoned: Arc::default(),
             misdeeds: Arc::default(),
             stateless: Arc::default(),
+            turns: Arc::default(),
             stop: CancellationToken::new(),
             ending: Ending::default(),
         };
@@ -215,6 +231,7 @@ impl Rpc {
             abandoned: Arc::clone(&rpc.abandoned),
             misdeeds: Arc::clone(&rpc.misdeeds),
             stateless: Arc::clone(&rpc.stateless),
+            turns: Arc::clone(&rpc.turns),
             stop: rpc.stop.clone(),
             ending: rpc.ending.clone(),
         };
@@ -310,6 +327,13 @@ impl Rpc {
         told.await.unwrap_or_default()
     }
 
+    /// The server's process, if it is one of ours.
+    pub(crate) async fn process(&self) -> Option<ProcessInfo> {
+        let (tell, told) = oneshot::channel();
+        self.with_link(|link| drop(tell.send(link.process()))).await;
+        told.await.ok().flatten()
+    }
+
     /// Ends the connection properly.
     pub(crate) async fn close(&self) {
         self.stop();
@@ -319,6 +343,11 @@ impl Rpc {
     /// Ends the connection without waiting for it.
     pub(crate) fn stop(&self) {
         self.stop.cancel();
+    }
+
+    /// Whether the connection has ended, or is ending.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stop.is_cancelled() || self.ending.ended.is_cancelled() || self.commands.is_closed()
     }
 
     /// Tells when the connection ends.

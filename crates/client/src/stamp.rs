@@ -63,16 +63,29 @@ pub(crate) fn stateless(
 /// A stateless result without what belongs to the hop it came by.
 pub(crate) fn of_no_hop(mut result: Object) -> Raw {
     result.remove("resultType");
-    if let Some(Ok(mut meta)) = result.get("_meta").map(Object::parse)
-        && meta.remove(key::SERVER_INFO).is_some()
-    {
-        if meta.is_empty() {
-            result.remove("_meta");
-        } else {
+    without_reserved_meta(&mut result);
+    result.into_raw()
+}
+
+/// The same for a legacy result, which must not pass off as the protocol's what its server says.
+pub(crate) fn of_no_legacy_hop(result: Raw) -> Raw {
+    if !result.as_str().contains(key::PREFIX) {
+        return result;
+    }
+    let Ok(mut object) = Object::parse(&result) else {
+        return result;
+    };
+    without_reserved_meta(&mut object);
+    object.into_raw()
+}
+
+fn without_reserved_meta(result: &mut Object) {
+    if result.contains("_meta") {
+        let meta = cleaned(result);
+        if !meta.is_empty() {
             result.set("_meta", meta.into_raw());
         }
     }
-    result.into_raw()
 }
 
 /// The headers that mirror a stateless request (HDR26-01, HDR26-03, HDR26-09).

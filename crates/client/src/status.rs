@@ -50,7 +50,8 @@ pub struct Status {
 }
 
 impl Status {
-    pub(crate) fn new(state: State, reason: Option<String>) -> Self {
+    /// A state that begins now.
+    pub fn new(state: State, reason: Option<String>) -> Self {
         #[expect(
             clippy::disallowed_methods,
             reason = "shown to people; nothing is decided by it"
@@ -61,5 +62,21 @@ impl Status {
             reason,
             since,
         }
+    }
+}
+
+/// The process behind a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProcessInfo {
+    /// Its number.
+    pub pid: u32,
+    /// The last lines of its standard error.
+    pub stderr: Vec<String>,
+}
+
+impl ProcessInfo {
+    pub(crate) fn new(pid: u32, stderr: Vec<String>) -> Self {
+        Self { pid, stderr }
     }
 }

@@ -16,11 +16,12 @@ use crate::connect::{self, ConnectError, Connected, Quirk};
 use crate::definition::Definition;
 use crate::link::LinkError;
 use crate::listing::{Oddity, Quarantined};
-use crate::live::{CallFailure, Live};
+use crate::live::{CallFailure, Live, forgetful};
 use crate::lock::lock;
 use crate::rpc::{Ending, Misdeeds};
 use crate::server_facts::ServerFacts;
-use crate::status::{State, Status};
+use crate::status::{ProcessInfo, State, Status};
+use crate::watched::Watched;
 
 /// How long a lost server is left alone before it is connected again; twice as long each time.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -42,6 +43,7 @@ struct Inner {
     status: watch::Sender<Status>,
     catalogue: watch::Sender<Arc<Catalogue>>,
     live: Mutex<Option<Arc<Live>>>,
+    watched: Arc<Watched>,
     /// The era it spoke when it was connected last; asking again takes time (VER26-21).
     era: Mutex<Option<Era>>,
     /// One connects at a time.
@@ -77,6 +79,7 @@ impl Upstream {
             status: watch::Sender::new(Status::new(State::Pending, None)),
             catalogue: watch::Sender::new(Arc::new(nothing())),
             live: Mutex::default(),
+            watched: Arc::default(),
             connecting: AsyncMutex::default(),
             tasks: TaskTracker::new(),
         };
@@ -109,19 +112,21 @@ impl Upstream {
                 return Err(error);
             }
         };
-        let live = Live::settle(
+        let settling = Live::settle(
             Arc::clone(&self.inner.definition),
             connected,
             self.inner.catalogue.clone(),
+            Arc::clone(&self.inner.watched),
             self.inner.tasks.clone(),
-        )
-        .await;
+        );
+        // Boxed, as it is large, and part of whatever waits for a server.
+        let live = Box::pin(settling).await;
         *lock(&self.inner.live) = Some(Arc::clone(&live));
         // C37: a server whose lists fail is connected, and says so.
         let oddities: Vec<_> = live.oddities().iter().map(ToString::to_string).collect();
         let reason = (!oddities.is_empty()).then(|| oddities.join("; "));
         self.set_status(State::Connected, reason);
-        let ending = live.rpc.ending();
+        let ending = live.own.rpc.ending();
         let watched = (Arc::downgrade(&self.inner), Arc::downgrade(&live));
         self.inner
             .tasks
@@ -195,6 +200,11 @@ impl Upstream {
         })
     }
 
+    /// The server's process, if it is one of ours and runs.
+    pub async fn process(&self) -> Option<ProcessInfo> {
+        self.inner.live()?.own.rpc.process().await
+    }
+
     /// Greets the server in the way that worked last; if that does not work, finds out anew.
     async fn greet(&self) -> Result<Connected, ConnectError> {
         let inner = &self.inner;
@@ -212,7 +222,11 @@ impl Upstream {
         greeted
     }
 
-    async fn try_call(&self, live: &Live, call: &Call) -> Result<Result<Raw, SessionLost>, Fault> {
+    async fn try_call(
+        &self,
+        live: &Arc<Live>,
+        call: &Call,
+    ) -> Result<Result<Raw, SessionLost>, Fault> {
         match live.call(call).await {
             Ok(result) => {
                 self.admitted();
@@ -235,7 +249,12 @@ impl Upstream {
         }
     }
 
-    fn live(&self) -> Result<Arc<Live>, Fault> {
+    /// The connection; if one is being made, it is waited for.
+    async fn live(&self) -> Result<Arc<Live>, Fault> {
+        if let Some(live) = self.inner.live() {
+            return Ok(live);
+        }
+        let _made = self.inner.connecting.lock().await;
         self.inner.live().ok_or_else(|| self.not_connected())
     }
 
@@ -334,25 +353,26 @@ impl Service for Upstream {
     fn call(&self, call: Call) -> Boxed<Outcome> {
         let upstream = self.clone();
         Box::pin(async move {
-            let live = upstream.live()?;
+            let live = upstream.live().await?;
             if let Ok(result) = upstream.try_call(&live, &call).await? {
                 return Ok(result);
             }
             // Nothing was carried out, so the call can be made once more, in a new session.
             let renewed = upstream.renew(&live).await;
             renewed.map_err(|error| Fault::Internal(error.to_string()))?;
-            let again = upstream.try_call(&*upstream.live()?, &call).await?;
-            again.map_err(|SessionLost| {
-                Fault::Internal("the server forgets what it agreed on".to_owned())
-            })
+            let again = upstream.try_call(&upstream.live().await?, &call).await?;
+            again.map_err(|SessionLost| forgetful())
         })
     }
 
-    fn subscribe(&self, peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {
-        match self.inner.live() {
-            Some(live) => Box::pin(live.subscribe(Arc::clone(peer), uri.to_owned())),
-            None => Box::pin(std::future::ready(Err(self.not_connected()))),
-        }
+    fn subscribe(&self, _peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {
+        let upstream = self.clone();
+        let uri = uri.to_owned();
+        Box::pin(async move {
+            let live = upstream.live().await?;
+            let patience = upstream.inner.definition.timeouts.request;
+            live.watched()?.watch(&uri, patience).await
+        })
     }
 }
 

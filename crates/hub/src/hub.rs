@@ -1,10 +1,13 @@
 //! Many servers as one service.
 
-use std::collections::HashMap;
+mod events;
+mod inspect;
+mod lifecycle;
+mod status;
+mod subscriptions;
+
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
-use futures_util::future::join_all;
-use plexus_client::{Report, State, Status};
 use plexus_mcp::messages::{
     CallToolParams, CallToolResult, Implementation, ServerCapabilities, ToolAnnotations,
 };
@@ -13,13 +16,26 @@ use plexus_service::{
     Boxed, Call, Catalogue, Entry, Fault, Outcome, Peer, Section, Service, Updates,
 };
 use plexus_wire::{Object, Raw};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, broadcast, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::member::{Member, MemberSpec};
+use crate::member::Member;
 use crate::policy::{Gate, Policy, ToolFacts, ToolIdentity};
+use crate::remembered::Remembered;
 use crate::routes::{Offer, Owner, Routes, merge};
+
+pub use events::HubEvent;
+pub use inspect::Origin;
+pub use lifecycle::SetMembers;
+pub use status::MemberStatus;
+
+/// How many events may wait for whoever listens before the oldest are lost to them.
+const EVENTS: usize = 256;
+/// How often a call looks for the member it is for, if members change in between.
+const ATTEMPTS: usize = 8;
 
 /// Many servers as one [`Service`]. Cheap to clone: all clones are one.
 #[derive(Clone)]
@@ -34,9 +50,16 @@ struct Inner {
     catalogue: watch::Sender<Arc<Catalogue>>,
     gate: Gate,
     changed: Arc<Notify>,
-    /// One merges at a time.
-    merging: Mutex<()>,
+    /// What was merged last. One merges at a time.
+    merging: Mutex<Vec<Offer>>,
+    /// One changes the members at a time.
+    changing: tokio::sync::Mutex<()>,
+    /// Where it is kept what members offer.
+    remembered: Option<Remembered>,
+    events: broadcast::Sender<HubEvent>,
     tasks: TaskTracker,
+    /// What is to be finished before the hub is closed: members on their way out, and writing.
+    leaving: TaskTracker,
     /// Fires when the hub is gone.
     gone: CancellationToken,
 }
@@ -47,37 +70,19 @@ impl Drop for Inner {
     }
 }
 
-/// What [`Hub::set_members`] did (S004-53, C38).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SetMembers {
-    /// New members.
-    pub added: Vec<String>,
-    /// Members that are gone.
-    pub removed: Vec<String>,
-    /// Members whose definition changed, which are connected anew.
-    pub updated: Vec<String>,
-}
-
-/// How one member is doing.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct MemberStatus {
-    /// Its name.
-    pub name: Arc<str>,
-    /// Whether it is turned on.
-    pub enabled: bool,
-    /// Its connection; `None` for a service in this process, which is always there.
-    pub status: Option<Status>,
-    /// What is known of it, while it is connected.
-    pub report: Option<Report>,
-    /// How many tools it offers.
-    pub tools: usize,
-}
-
 impl Hub {
     /// A hub without members.
     pub fn new(identity: Implementation) -> Self {
+        Self::build(identity, None)
+    }
+
+    /// A hub without members, which keeps in `remembered` what they will offer, and offers that
+    /// before they are connected.
+    pub fn remembering(identity: Implementation, remembered: Remembered) -> Self {
+        Self::build(identity, Some(remembered))
+    }
+
+    fn build(identity: Implementation, remembered: Option<Remembered>) -> Self {
         let nothing = Catalogue::new(identity.clone(), ServerCapabilities::default());
         let hub = Self {
             inner: Arc::new(Inner {
@@ -88,7 +93,11 @@ impl Hub {
                 gate: Gate::default(),
                 changed: Arc::default(),
                 merging: Mutex::default(),
+                changing: tokio::sync::Mutex::default(),
+                remembered,
+                events: broadcast::Sender::new(EVENTS),
                 tasks: TaskTracker::new(),
+                leaving: TaskTracker::new(),
                 gone: CancellationToken::new(),
             }),
         };
@@ -100,164 +109,15 @@ impl Hub {
         hub
     }
 
-    /// Makes these the members, in this order. Members that stay as they were are not touched:
-    /// their connections and calls go on. New ones are not connected before they are needed, or
-    /// [`Hub::connect_all`] is called.
-    pub async fn set_members(&self, specs: Vec<MemberSpec>) -> SetMembers {
-        let mut changes = SetMembers::default();
-        let mut leaving: HashMap<Arc<str>, Arc<Member>> = self
-            .members()
-            .into_iter()
-            .map(|member| (Arc::clone(&member.name), member))
-            .collect();
-        let mut members = Vec::with_capacity(specs.len());
-        let mut ended = Vec::new();
-        for spec in specs {
-            match leaving.remove(spec.name.as_str()) {
-                Some(member) if member.fingerprint == spec.fingerprint => members.push(member),
-                Some(old) => {
-                    changes.updated.push(spec.name.clone());
-                    // Whoever turned it off wants the new one off, too (C38).
-                    let enabled = old.is_enabled() && !spec.disabled;
-                    ended.push(old);
-                    let member = self.admit(spec);
-                    member.enable(enabled);
-                    members.push(member);
-                }
-                None => {
-                    changes.added.push(spec.name.clone());
-                    members.push(self.admit(spec));
-                }
-            }
-        }
-        changes.removed = leaving.keys().map(ToString::to_string).collect();
-        changes.removed.sort_unstable();
-        *self
-            .inner
-            .members
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = members;
-        self.inner.merge();
-        join_all(leaving.into_values().chain(ended).map(end)).await;
-        changes
-    }
-
     /// Makes this the policy for calls of tools from now on; until the first, every call is
     /// allowed. What humans allowed for always stays allowed where the same rule asks again.
     pub fn set_policy(&self, policy: Policy) {
         self.inner.gate.set(policy);
     }
 
-    /// Connects every member that is turned on, all at once; when this returns, each is connected
-    /// or has failed by itself.
-    pub async fn connect_all(&self) {
-        let members = self
-            .members()
-            .into_iter()
-            .filter(|member| member.is_enabled());
-        let connecting = members.filter_map(|member| {
-            let upstream = member.upstream.clone()?;
-            Some(async move { upstream.connect().await })
-        });
-        // Each failure is its member's status.
-        drop(join_all(connecting).await);
-    }
-
-    /// Waits until every member that is turned on is connected or has failed.
-    pub async fn settled(&self) {
-        let members = self
-            .members()
-            .into_iter()
-            .filter(|member| member.is_enabled());
-        let settling = members.filter_map(|member| {
-            let mut status = member.upstream.as_ref()?.status();
-            Some(async move {
-                drop(
-                    status
-                        .wait_for(|status| status.state != State::Pending)
-                        .await,
-                );
-            })
-        });
-        join_all(settling).await;
-    }
-
-    /// Begins to connect every member that is turned on, in the background, and keeps those
-    /// connected that are to be.
-    pub fn connect_in_background(&self) {
-        for member in self.members() {
-            if member.is_enabled() && member.upstream.is_some() {
-                let over = member.over.clone();
-                self.inner.tasks.spawn(async move {
-                    over.run_until_cancelled(member.keep_connected()).await;
-                });
-            }
-        }
-    }
-
-    /// Ends a member's connection and makes a new one (S004-51).
-    ///
-    /// # Errors
-    /// There is no such member, or it cannot be connected.
-    pub async fn reconnect(&self, name: &str) -> Result<(), Fault> {
-        let member = self.member(name)?;
-        let Some(upstream) = &member.upstream else {
-            return Ok(());
-        };
-        upstream
-            .reconnect()
-            .await
-            .map_err(|error| Fault::Internal(error.to_string()))
-    }
-
-    /// Turns a member on or off (S004-52). Its connection stays; what it offers is shown or not.
-    ///
-    /// # Errors
-    /// There is no such member.
-    pub fn toggle(&self, name: &str, enabled: bool) -> Result<(), Fault> {
-        self.member(name)?.enable(enabled);
-        self.inner.merge();
-        Ok(())
-    }
-
-    /// How every member is doing, in order (S004-54).
-    pub fn status(&self) -> Vec<MemberStatus> {
-        let members = self.members();
-        let status = |member: &Arc<Member>| MemberStatus {
-            name: Arc::clone(&member.name),
-            enabled: member.is_enabled(),
-            status: member
-                .upstream
-                .as_ref()
-                .map(|upstream| upstream.status().borrow().clone()),
-            report: member
-                .upstream
-                .as_ref()
-                .and_then(plexus_client::Upstream::report),
-            tools: member.catalogue().list(Section::Tools).entries().len(),
-        };
-        members.iter().map(status).collect()
-    }
-
-    /// Ends all connections.
-    pub async fn close(&self) {
-        self.set_members(Vec::new()).await;
-    }
-
-    fn admit(&self, spec: MemberSpec) -> Arc<Member> {
-        let member = Arc::new(Member::new(spec));
-        let mut catalogue = member.service.catalogue();
-        let inner = Arc::downgrade(&self.inner);
-        let over = member.over.clone();
-        self.inner
-            .tasks
-            .spawn(over.run_until_cancelled_owned(async move {
-                while catalogue.changed().await.is_ok() {
-                    let Some(inner) = inner.upgrade() else { return };
-                    inner.changed.notify_one();
-                }
-            }));
-        member
+    /// Keeps what humans allow for always in `directory`, and heeds what they allowed before.
+    pub fn keep_consents_in(&self, directory: impl Into<std::path::PathBuf>) {
+        self.inner.gate.keep_consents_in(directory.into());
     }
 
     fn members(&self) -> Vec<Arc<Member>> {
@@ -288,14 +148,23 @@ impl Hub {
 
     /// Passes a call on to whoever it is for.
     async fn pass_on(self, mut call: Call) -> Outcome {
-        let (member, params) = self.address(&call)?;
-        if let Some(params) = params {
-            call.params = params;
+        let given = call.params.clone();
+        for _ in 0..ATTEMPTS {
+            let (member, params) = self.address(&call)?;
+            call.params = params.unwrap_or_else(|| given.clone());
+            if let Some(refusal) = self.refusal(&call, &member).await? {
+                return Ok(CallToolResult::error(refusal).to_raw());
+            }
+            let Some(entered) = member.enter() else {
+                // It was changed in between. Nothing was sent, so its successor is asked.
+                call.params = given.clone();
+                continue;
+            };
+            return hand_over(&member, call, entered).await;
         }
-        if let Some(refusal) = self.refusal(&call, &member).await? {
-            return Ok(CallToolResult::error(refusal).to_raw());
-        }
-        member.ready().await?.call(call).await
+        Err(Fault::Internal(
+            "the servers are being changed all the time; try again".to_owned(),
+        ))
     }
 
     /// Why policy or the human is against a call that is addressed to `member`. It becomes a
@@ -348,13 +217,11 @@ impl Hub {
         let (owner, member) = match &*call.method {
             method::TOOLS_CALL => {
                 let name = text(&params, "name")?;
-                (
-                    routes
-                        .tool(&name)
-                        .cloned()
-                        .ok_or(Fault::UnknownTool(name))?,
-                    "name",
-                )
+                let owner = match routes.tool(&name) {
+                    Some(owner) => owner.clone(),
+                    None => self.resolve_tool(&routes, name)?,
+                };
+                (owner, "name")
             }
             method::PROMPTS_GET => {
                 let name = text(&params, "name")?;
@@ -391,6 +258,23 @@ impl Hub {
             Raw::encode(&*owner.key).map_err(|error| invalid(error.to_string()))?,
         );
         Ok((self.member(&owner.member)?, Some(params.into_raw())))
+    }
+
+    /// The tool that is meant by a name that nobody shows.
+    fn resolve_tool(&self, routes: &Routes, name: String) -> Result<Owner, Fault> {
+        let members = self.members();
+        let mut resolving = members.iter().filter(|member| member.is_enabled());
+        let resolver = resolving.find_map(|member| Some((member, member.resolve_tool.as_ref()?)));
+        let Some((member, resolve)) = resolver else {
+            return Err(Fault::UnknownTool(name));
+        };
+        let owner = Owner {
+            member: Arc::clone(&member.name),
+            key: resolve(&name)?.into(),
+        };
+        // What is not shown cannot be reached by another name.
+        let shown = routes.shows_tool(&owner);
+        shown.then_some(owner).ok_or(Fault::UnknownTool(name))
     }
 
     /// A completion is for whoever owns the prompt or the template that it refers to.
@@ -436,7 +320,7 @@ impl Inner {
     /// Makes one catalogue of what the members offer now.
     fn merge(&self) {
         // Two at once could store what is no longer so.
-        let _one_at_a_time = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
         let members = self
             .members
             .read()
@@ -447,11 +331,21 @@ impl Inner {
             .map(|member| Offer {
                 member: Arc::clone(&member.name),
                 catalogue: member.catalogue(),
-                shows_tool: Arc::clone(&member.shows_tool),
+                shows_tool: member.shows_tool(),
                 plain_names: member.plain_names,
+                is_known: member.is_known(),
             })
             .collect();
+        let same = offers.len() == merging.len()
+            && offers
+                .iter()
+                .zip(merging.iter())
+                .all(|(new, old)| new.is(old));
+        if same {
+            return;
+        }
         let (merged, routes) = merge(self.identity.clone(), &offers);
+        *merging = offers;
         *self.routes.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(routes);
         self.catalogue.send_if_modified(|known| {
             let differs = merged.differs_from(known);
@@ -481,11 +375,13 @@ fn annotations(entry: &Entry) -> ToolAnnotations {
     read.and_then(|tool| tool.annotations).unwrap_or_default()
 }
 
-async fn end(member: Arc<Member>) {
-    member.over.cancel();
-    if let Some(upstream) = &member.upstream {
-        upstream.disconnect().await;
-    }
+/// Has `member` carry out a call that it was let in with.
+async fn hand_over(member: &Member, call: Call, _entered: TaskTrackerToken) -> Outcome {
+    let service = member.ready().await?;
+    let began = Instant::now();
+    let outcome = service.call(call).await;
+    member.answered_within(began.elapsed());
+    outcome
 }
 
 impl Service for Hub {
@@ -498,15 +394,7 @@ impl Service for Hub {
     }
 
     fn subscribe(&self, peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {
-        let (hub, peer, uri) = (self.clone(), Arc::clone(peer), uri.to_owned());
-        Box::pin(async move {
-            let owner = hub
-                .routes()
-                .resource(&uri)
-                .ok_or(Fault::ResourceNotFound(uri))?;
-            let service = hub.member(&owner.member)?.ready().await?;
-            service.subscribe(&peer, &owner.key).await
-        })
+        Box::pin(self.clone().watch(Arc::clone(peer), uri.to_owned()))
     }
 }
 

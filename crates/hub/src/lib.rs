@@ -15,8 +15,9 @@ mod hub;
 mod member;
 pub mod names;
 pub mod policy;
+pub mod remembered;
 mod routes;
 pub mod secrets;
 
-pub use hub::{Hub, MemberStatus, SetMembers};
-pub use member::{MemberKind, MemberSpec};
+pub use hub::{Hub, HubEvent, MemberStatus, Origin, SetMembers};
+pub use member::{MemberKind, MemberSpec, Prepare, Resolve, ToolFilter};

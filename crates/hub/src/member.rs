@@ -1,11 +1,21 @@
 //! One server of a hub.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+mod connection;
 
-use plexus_client::{Definition, State, Upstream};
-use plexus_service::{Catalogue, Fault, Service};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use plexus_client::{Definition, State, Status};
+use plexus_mcp::messages::{Implementation, ServerCapabilities};
+use plexus_service::{Boxed, Catalogue, Fault, Service};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use crate::remembered::Known;
+pub(crate) use connection::Connection;
 
 /// A server that is to be part of a hub.
 #[non_exhaustive]
@@ -21,10 +31,18 @@ pub struct MemberSpec {
     /// It is connected again when it is lost.
     pub auto_restart: bool,
     /// Which of its tools are shown.
-    pub shows_tool: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    pub shows_tool: ToolFilter,
     /// Its names are shown as they are, unless another has them already.
     pub plain_names: bool,
+    /// Finds the tool that is meant by a name that nobody shows, or says why there is none.
+    pub resolve_tool: Option<Resolve>,
 }
+
+/// Says which tools are shown.
+pub type ToolFilter = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// See [`MemberSpec::resolve_tool`].
+pub type Resolve = Arc<dyn Fn(&str) -> Result<String, Fault> + Send + Sync>;
 
 impl MemberSpec {
     /// A server that is turned on, shown whole, and connected once.
@@ -37,24 +55,47 @@ impl MemberSpec {
             auto_restart: false,
             shows_tool: Arc::new(|_| true),
             plain_names: false,
+            resolve_tool: None,
         }
     }
 }
 
 /// What a member is.
-#[expect(clippy::exhaustive_enums, reason = "there is no third kind of member")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "there is no further kind of member"
+)]
 pub enum MemberKind {
     /// A server that is connected.
     Upstream(Box<Definition>),
+    /// A server whose definition takes time to make, as secrets must be fetched for it. It is made
+    /// anew for every connection.
+    Deferred(Prepare),
     /// A service in this process.
     Local(Arc<dyn Service>),
+    /// A server that is known but cannot be connected as things are.
+    Unavailable {
+        /// What it counts as.
+        state: State,
+        /// Why, and what to do about it.
+        reason: String,
+    },
 }
+
+/// Makes a definition, or says why it cannot be made.
+pub type Prepare = Arc<dyn Fn() -> Boxed<Result<Definition, String>> + Send + Sync>;
 
 impl std::fmt::Debug for MemberKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Upstream(definition) => f.debug_tuple("Upstream").field(definition).finish(),
+            Self::Deferred(_) => f.write_str("Deferred(..)"),
             Self::Local(_) => f.write_str("Local(..)"),
+            Self::Unavailable { state, reason } => f
+                .debug_struct("Unavailable")
+                .field("state", state)
+                .field("reason", reason)
+                .finish(),
         }
     }
 }
@@ -71,68 +112,241 @@ impl std::fmt::Debug for MemberSpec {
 pub(crate) struct Member {
     pub(crate) name: Arc<str>,
     pub(crate) fingerprint: [u8; 32],
-    pub(crate) service: Arc<dyn Service>,
-    pub(crate) upstream: Option<Upstream>,
-    pub(crate) shows_tool: Arc<dyn Fn(&str) -> bool + Send + Sync>,
     pub(crate) plain_names: bool,
+    pub(crate) resolve_tool: Option<Resolve>,
+    pub(crate) auto_restart: bool,
+    nature: Nature,
+    shows_tool: RwLock<ToolFilter>,
     enabled: AtomicBool,
-    auto_restart: bool,
+    /// Whether its configuration turns it off; people may do otherwise while it runs.
+    configured_off: AtomicBool,
+    /// Whether it was begun to connect it in the background.
+    started: AtomicBool,
+    latency: Mutex<Option<Duration>>,
+    calls: TaskTracker,
     /// Fires when it is no longer part of the hub.
     pub(crate) over: CancellationToken,
+    /// Fires when the calls that it still had are no longer waited for.
+    closing: CancellationToken,
+}
+
+/// What a member is, once it is one.
+enum Nature {
+    Local(Arc<dyn Service>),
+    Server(Arc<Connection>),
+    Unavailable(Status, watch::Sender<Arc<Catalogue>>),
 }
 
 impl Member {
-    pub(crate) fn new(spec: MemberSpec) -> Self {
-        let (service, upstream): (Arc<dyn Service>, _) = match spec.kind {
-            MemberKind::Local(service) => (service, None),
+    /// `known` is what it offered when it was last connected.
+    pub(crate) fn new(spec: MemberSpec, known: Option<Known>, over: CancellationToken) -> Self {
+        let nature = match spec.kind {
+            MemberKind::Local(service) => Nature::Local(service),
             MemberKind::Upstream(definition) => {
-                let upstream = Upstream::new(*definition);
-                (Arc::new(upstream.clone()), Some(upstream))
+                let prepare: Prepare = Arc::new(move || {
+                    let definition = Definition::clone(&definition);
+                    Box::pin(std::future::ready(Ok(definition)))
+                });
+                Nature::Server(Connection::new(prepare, known))
             }
+            MemberKind::Deferred(prepare) => Nature::Server(Connection::new(prepare, known)),
+            MemberKind::Unavailable { state, reason } => Nature::Unavailable(
+                Status::new(state, Some(reason)),
+                watch::Sender::new(Arc::new(nothing())),
+            ),
         };
         Self {
             name: spec.name.into(),
             fingerprint: spec.fingerprint,
-            service,
-            upstream,
-            shows_tool: spec.shows_tool,
             plain_names: spec.plain_names,
-            enabled: AtomicBool::new(!spec.disabled),
+            resolve_tool: spec.resolve_tool,
             auto_restart: spec.auto_restart,
-            over: CancellationToken::new(),
+            nature,
+            shows_tool: RwLock::new(spec.shows_tool),
+            enabled: AtomicBool::new(!spec.disabled),
+            configured_off: AtomicBool::new(spec.disabled),
+            started: AtomicBool::new(false),
+            latency: Mutex::default(),
+            calls: TaskTracker::new(),
+            over,
+            closing: CancellationToken::new(),
         }
+    }
+
+    /// Whether `spec` needs no other connection than this.
+    pub(crate) fn serves(&self, spec: &MemberSpec) -> bool {
+        let same_kind = match (&self.nature, &spec.kind) {
+            (Nature::Local(_), MemberKind::Local(_))
+            | (Nature::Server(_), MemberKind::Upstream(_) | MemberKind::Deferred(_)) => true,
+            (Nature::Unavailable(known, _), MemberKind::Unavailable { state, reason }) => {
+                known.state == *state && known.reason.as_ref() == Some(reason)
+            }
+            _ => false,
+        };
+        same_kind
+            && self.fingerprint == spec.fingerprint
+            && self.auto_restart == spec.auto_restart
+            && self.plain_names == spec.plain_names
+    }
+
+    /// Takes over what can change without a new connection. Returns whether it was turned on.
+    pub(crate) fn adopt(&self, spec: MemberSpec) -> bool {
+        *self
+            .shows_tool
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = spec.shows_tool;
+        let was_off = self.configured_off.swap(spec.disabled, Ordering::Relaxed);
+        // Whoever turned it on or off by hand meant it, until the configuration says something new.
+        was_off != spec.disabled && !self.enable(!spec.disabled) && !spec.disabled
+    }
+
+    /// Whether its configuration turned it off, unlike somebody who did so by hand.
+    pub(crate) fn was_turned_off_by_hand(&self) -> bool {
+        !self.is_enabled() && !self.configured_off.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_enabled(&self) -> bool {
         self.enabled.load(Ordering::Relaxed)
     }
 
-    /// Turns it on or off. Its connection stays (C39).
-    pub(crate) fn enable(&self, enabled: bool) {
-        self.enabled.store(enabled, Ordering::Relaxed);
+    /// Turns it on or off, and returns what it was. Its connection stays (C39).
+    pub(crate) fn enable(&self, enabled: bool) -> bool {
+        self.enabled.swap(enabled, Ordering::Relaxed)
+    }
+
+    pub(crate) fn shows_tool(&self) -> ToolFilter {
+        Arc::clone(
+            &self
+                .shows_tool
+                .read()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+
+    /// Its connection, if it is a server.
+    pub(crate) fn connection(&self) -> Option<&Arc<Connection>> {
+        match &self.nature {
+            Nature::Server(connection) => Some(connection),
+            Nature::Local(_) | Nature::Unavailable(..) => None,
+        }
+    }
+
+    /// What it offers, as far as is known, and all changes.
+    pub(crate) fn watch_catalogue(&self) -> watch::Receiver<Arc<Catalogue>> {
+        match &self.nature {
+            Nature::Local(service) => service.catalogue(),
+            Nature::Server(connection) => connection.catalogue(),
+            Nature::Unavailable(_, nothing) => nothing.subscribe(),
+        }
     }
 
     /// What it offers, as far as is known.
     pub(crate) fn catalogue(&self) -> Arc<Catalogue> {
-        Arc::clone(&self.service.catalogue().borrow())
+        Arc::clone(&self.watch_catalogue().borrow())
+    }
+
+    /// Whether it is known what it offers, if only from an earlier time.
+    pub(crate) fn is_known(&self) -> bool {
+        self.connection()
+            .is_none_or(|connection| connection.is_known())
+    }
+
+    /// How its connection is doing; `None` for a service in this process.
+    pub(crate) fn condition(&self) -> Option<Status> {
+        match &self.nature {
+            Nature::Local(_) => None,
+            Nature::Server(connection) => Some(connection.status().borrow().clone()),
+            Nature::Unavailable(status, _) => Some(status.clone()),
+        }
+    }
+
+    /// How long its last answer took.
+    pub(crate) fn latency(&self) -> Option<Duration> {
+        *self.latency.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn answered_within(&self, latency: Duration) {
+        *self.latency.lock().unwrap_or_else(PoisonError::into_inner) = Some(latency);
+    }
+
+    /// Whether it is still to be connected in the background: that is begun only once, lest what
+    /// failed or was disconnected come back by itself.
+    pub(crate) fn is_to_be_started(&self) -> bool {
+        self.connection().is_some() && !self.started.swap(true, Ordering::Relaxed)
+    }
+
+    /// What is known of it, for a successor whose own offer is not known yet.
+    pub(crate) fn known(&self) -> Option<Known> {
+        let connection = self.connection()?;
+        let known = || Known {
+            catalogue: self.catalogue(),
+            revision: connection.facts().revision,
+        };
+        connection.is_known().then(known)
+    }
+
+    /// Lets a call in, unless the member is leaving. It is waited for while the token is kept.
+    pub(crate) fn enter(&self) -> Option<TaskTrackerToken> {
+        // The token comes first, lest the member leave in between.
+        let token = self.calls.token();
+        (!self.over.is_cancelled()).then_some(token)
     }
 
     /// The service, connected if it never was: the first call starts a server that waits for it.
+    /// One that failed or was lost is not connected again by a call (C35).
     pub(crate) async fn ready(&self) -> Result<Arc<dyn Service>, Fault> {
         if !self.is_enabled() {
-            return Err(Fault::Internal(format!(
-                "the server {:?} is turned off",
-                &*self.name
-            )));
+            let why = format!("the server {:?} is turned off", &*self.name);
+            return Err(Fault::Internal(why));
         }
-        if let Some(upstream) = &self.upstream {
-            let state = upstream.status().borrow().state;
-            if state == State::Pending {
-                let connected = upstream.connect().await;
-                connected.map_err(|error| self.failure(&error.to_string()))?;
+        if let Nature::Local(service) = &self.nature {
+            return Ok(Arc::clone(service));
+        }
+        let condition = self.condition();
+        if condition.is_some_and(|status| status.state == State::Pending) {
+            self.connect().await?;
+        }
+        let connected = self
+            .connection()
+            .and_then(|connection| connection.service());
+        connected.ok_or_else(|| {
+            let status = self.condition();
+            let reason = status.and_then(|status| status.reason);
+            self.failure(&reason.unwrap_or_else(|| "it was disconnected".to_owned()))
+        })
+    }
+
+    /// Connects it, unless it is connected.
+    pub(crate) async fn connect(&self) -> Result<(), Fault> {
+        let connection = match &self.nature {
+            Nature::Local(_) => return Ok(()),
+            Nature::Server(connection) => connection,
+            Nature::Unavailable(status, _) => {
+                return Err(self.failure(status.reason.as_deref().unwrap_or_default()));
             }
+        };
+        let connecting = self.closing.run_until_cancelled(connection.connect());
+        let gone = || self.failure("it was taken out of the configuration");
+        let connected = connecting.await.ok_or_else(gone)?;
+        connected.map_err(|reason| self.failure(&reason))
+    }
+
+    /// Connects it now, and again when it is lost, if it is to be.
+    pub(crate) async fn keep_connected(&self) {
+        if let Some(connection) = self.connection() {
+            connection.keep_connected(self.auto_restart).await;
         }
-        Ok(Arc::clone(&self.service))
+    }
+
+    /// Ends it. Calls that it has may finish for as long as `grace`.
+    pub(crate) async fn leave(&self, grace: Duration) {
+        self.over.cancel();
+        self.calls.close();
+        drop(tokio::time::timeout(grace, self.calls.wait()).await);
+        self.closing.cancel();
+        if let Some(connection) = self.connection() {
+            connection.disconnect().await;
+        }
     }
 
     fn failure(&self, reason: &str) -> Fault {
@@ -141,17 +355,9 @@ impl Member {
             &*self.name
         ))
     }
+}
 
-    /// Connects it now, and again when it is lost, if it is to be.
-    pub(crate) async fn keep_connected(self: Arc<Self>) {
-        let Some(upstream) = &self.upstream else {
-            return;
-        };
-        if self.auto_restart {
-            upstream.keep_connected().await;
-        } else {
-            // A failure is its status.
-            drop(upstream.connect().await);
-        }
-    }
+/// What somebody offers who offers nothing.
+fn nothing() -> Catalogue {
+    Catalogue::new(Implementation::new("", ""), ServerCapabilities::default())
 }

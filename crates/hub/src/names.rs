@@ -70,6 +70,13 @@ impl<T: Clone> Names<T> {
     }
 }
 
+impl<T: PartialEq> Names<T> {
+    /// Whether a name that is shown stands for this.
+    pub fn stands_for(&self, meant: &T) -> bool {
+        self.shown.values().any(|known| known == meant)
+    }
+}
+
 fn legal(text: &str) -> String {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     text.chars()

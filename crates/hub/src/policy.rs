@@ -16,10 +16,12 @@
 //! second time would only teach people to say yes. A last rule `{ tool = "*", action = "ask" }`
 //! asks nevertheless. Where nobody else asks, [we do](Policy::new).
 //!
-//! The human is asked through the client. "Always" is remembered until the process ends, and only
-//! for the same caller, rule, server and definition of the tool. Who cannot be asked is refused.
+//! The human is asked through the client. "Always" is remembered, across processes where there is a
+//! place for it, and only for the same caller, rule, server and definition of the tool. Who cannot
+//! be asked is refused.
 
 mod arguments;
+mod consents;
 mod facts;
 mod gate;
 mod question;

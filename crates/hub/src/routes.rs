@@ -9,6 +9,7 @@ use plexus_mcp::messages::{
 use plexus_service::{Catalogue, Entry, List, Section, UriTemplate};
 use plexus_wire::{Object, Raw};
 
+use crate::member::ToolFilter;
 use crate::names::Names;
 
 /// Which member owns an entry, and under which name it knows it.
@@ -23,9 +24,29 @@ pub(crate) struct Offer {
     pub(crate) member: Arc<str>,
     pub(crate) catalogue: Arc<Catalogue>,
     /// Which of its tools are shown.
-    pub(crate) shows_tool: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    pub(crate) shows_tool: ToolFilter,
     /// Its names are shown as they are where they can be.
     pub(crate) plain_names: bool,
+    /// Whether it is known what it offers; if not, it may turn out to be anything.
+    pub(crate) is_known: bool,
+}
+
+impl Offer {
+    /// Whether it is one and the same, so that nothing can have changed.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        let Self {
+            member,
+            catalogue,
+            shows_tool,
+            plain_names,
+            is_known,
+        } = self;
+        *member == other.member
+            && Arc::ptr_eq(catalogue, &other.catalogue)
+            && Arc::ptr_eq(shows_tool, &other.shows_tool)
+            && *plain_names == other.plain_names
+            && *is_known == other.is_known
+    }
 }
 
 /// The way from names to owners.
@@ -40,6 +61,11 @@ pub(crate) struct Routes {
 impl Routes {
     pub(crate) fn tool(&self, name: &str) -> Option<&Owner> {
         self.tools.find(name)
+    }
+
+    /// Whether the tool is shown under some name.
+    pub(crate) fn shows_tool(&self, owner: &Owner) -> bool {
+        self.tools.stands_for(owner)
     }
 
     pub(crate) fn prompt(&self, name: &str) -> Option<&Owner> {
@@ -97,6 +123,7 @@ pub(crate) fn merge(identity: Implementation, offers: &[Offer]) -> (Catalogue, R
         catalogue,
         shows_tool,
         plain_names,
+        ..
     } in offers
     {
         let owner = |key: &Arc<str>| Owner {
@@ -163,9 +190,7 @@ fn renamed(section: Section, entry: &Entry, name: &str) -> Option<Entry> {
     if &*entry.key == name {
         return Some(entry.clone());
     }
-    let mut definition = Object::parse(&entry.definition).ok()?;
-    definition.set(section.key(), Raw::encode(name).ok()?);
-    Entry::new(section, definition.into_raw()).ok()
+    entry.renamed(section, name).ok()
 }
 
 /// A URI that also says whose resource it is.
@@ -182,10 +207,11 @@ fn qualified(member: &str, uri: &str) -> Arc<str> {
 }
 
 fn capabilities(offers: &[Offer]) -> ServerCapabilities {
+    // Most clients hear what can be done only once, perhaps before all members have been heard.
     let of = |has: fn(&ServerCapabilities) -> bool| {
         offers
             .iter()
-            .any(|offer| has(&offer.catalogue.capabilities))
+            .any(|offer| !offer.is_known || has(&offer.catalogue.capabilities))
     };
     // Lists of a hub change when members come and go, so whoever has a list is told of changes.
     let list = ListCapability { list_changed: true };
@@ -228,7 +254,12 @@ fn instructions(offers: &[Offer]) -> Option<String> {
         .iter()
         .filter_map(|offer| {
             let text = offer.catalogue.instructions.as_deref()?.trim();
-            (!text.is_empty()).then(|| format!("# {}\n\n{text}", offer.member))
+            let headed = || format!("# {}\n\n{text}", offer.member);
+            match text {
+                "" => None,
+                text if offer.plain_names => Some(text.to_owned()),
+                _ => Some(headed()),
+            }
         })
         .collect();
     (!parts.is_empty()).then(|| parts.join("\n\n"))

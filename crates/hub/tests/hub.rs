@@ -89,8 +89,8 @@ fn keys(hub: &Hub, section: Section) -> Vec<String> {
     entries.map(|entry| entry.key.to_string()).collect()
 }
 
-/// S001-34, S004-55, S004-58, S001-15, C11, C50: names are told apart by their servers, and found
-/// under all their aliases.
+/// S001-34, S004-55, S004-58, S001-15, C11, C50, S004-K066: names are told apart by their servers,
+/// and found under all their aliases.
 #[tokio::test]
 async fn tools_of_all_members_are_offered_and_reached() {
     let hub = hub();
@@ -275,4 +275,31 @@ async fn hidden_tools_cannot_be_called() {
     assert_eq!(keys(&hub, Section::Tools), ["a__extra_tool"]);
     let hidden = call(&hub, "tools/call", r#"{"name":"a__who"}"#).await;
     assert_eq!(hidden, Err(Fault::UnknownTool("a__who".to_owned())));
+}
+
+/// Whose something is can be told by any of its names, and what is hidden is still known.
+#[tokio::test]
+async fn everything_has_an_origin() {
+    let hub = hub();
+    let mut spec = local("a", 1);
+    spec.shows_tool = Arc::new(|tool| tool != "who");
+    hub.set_members(vec![spec]).await;
+    let origin = |section, name: &str| {
+        let origin = hub.origin(section, name)?;
+        Some(format!("{} {}", origin.member, origin.name))
+    };
+    for name in ["a__extra_tool", "a.extra.tool", "mcp__a__extra.tool"] {
+        let found = origin(Section::Tools, name);
+        assert_eq!(found.as_deref(), Some("a extra.tool"), "{name}");
+    }
+    assert_eq!(origin(Section::Tools, "a__who"), None);
+    let resource = origin(Section::Resources, "a://7");
+    assert_eq!(resource.as_deref(), Some("a a://7"));
+    assert_eq!(
+        origin(Section::Prompts, "a__greet").as_deref(),
+        Some("a greet")
+    );
+    let offer = hub.offer_of("a").unwrap();
+    assert!(offer.list(Section::Tools).get("who").is_some());
+    assert!(hub.offer_of("b").is_none());
 }

@@ -201,6 +201,7 @@ async fn once_means_once() {
     }
 }
 
+/// S001-D11.
 #[tokio::test]
 async fn always_lasts_until_the_tool_changes() {
     let gateway = Gateway::new(buy(), asking()).await;
@@ -226,6 +227,35 @@ async fn always_lasts_until_the_tool_changes() {
 
     gateway.connect(2).await;
     assert_eq!(asked(ONCE).await, 1, "the same tool of another program");
+}
+
+/// What is kept on disk holds for the next process as well, until somebody removes it.
+#[tokio::test]
+async fn always_outlives_the_process_where_it_is_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let consents = directory.path().join("consents");
+    let start = async || {
+        let gateway = Gateway::new(buy(), asking()).await;
+        gateway.hub.keep_consents_in(&consents);
+        gateway
+    };
+    assert_eq!(start().await.buy(ALWAYS).await.asked.len(), 1);
+    let second = start().await;
+    second.buy(CANNOT_BE_ASKED).await.was_made();
+    second.buy_as(Principal::new("eve"), NO).await.refusal();
+
+    let files: Vec<_> = std::fs::read_dir(&consents).unwrap().collect();
+    let [file] = &files[..] else {
+        panic!("{files:?}");
+    };
+    let file = file.as_ref().unwrap().path();
+    let about = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        about.contains("shop__buy") && about.contains(FILE),
+        "{about}"
+    );
+    std::fs::remove_file(file).unwrap();
+    second.buy(CANNOT_BE_ASKED).await.refusal();
 }
 
 #[tokio::test]

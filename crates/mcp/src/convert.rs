@@ -12,11 +12,13 @@ use crate::{Features, Revision, StructuredContent};
 mod content;
 mod edit;
 mod elicitation;
+mod raise;
 mod sampling;
 
 use edit::{Edit, edited, edited_items};
 
 pub use elicitation::elicitation_params;
+pub use raise::{raised_elicitation, raised_sampling, sampling_result};
 pub use sampling::sampling_params;
 
 /// A question that cannot be put in the words of the other side's revision.

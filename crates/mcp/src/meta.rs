@@ -22,6 +22,8 @@ pub mod key {
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
     /// Ties progress notifications to their request.
     pub const PROGRESS_TOKEN: &str = "progressToken";
+    /// Among a client's extensions: it knows tasks.
+    pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
     /// W3C trace context.
     pub const TRACE_PARENT: &str = "traceparent";
 }

@@ -53,6 +53,17 @@ pub(crate) fn failure(error: &anyhow::Error) {
     }
 }
 
+/// Says what a tool said that failed.
+pub(crate) fn refusal(text: &str) {
+    let text = crate::output::harmless(text.trim_end());
+    let text = if text.is_empty() {
+        "the tool failed, and does not say why"
+    } else {
+        &text
+    };
+    say(&format!("error: {text}"));
+}
+
 /// Nobody may be listening any more, which is no reason to stop.
 fn say(text: &str) {
     drop(writeln!(io::stderr(), "{text}"));

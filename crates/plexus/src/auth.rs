@@ -20,11 +20,11 @@ use broker::{Settings, options, vault};
 pub(crate) use broker::{authorize, authorize_entry};
 use browser::Browser;
 
-use crate::mcp::show::print;
-use crate::mcp::surroundings::{environment, locations};
 use crate::named::is_address;
+use crate::output::print;
 use crate::serve::on_runtime;
 use crate::signals::Signals;
+use crate::surroundings::{environment, locations};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

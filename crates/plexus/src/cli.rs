@@ -9,6 +9,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use http::{HeaderName, HeaderValue};
+use plexus_activations::Extras;
 use plexus_server::http::{HttpOptions, SsePaths};
 use plexus_server::net::{Host, Origin};
 
@@ -16,13 +17,25 @@ pub(crate) use values::{Era, LogLevel, Profile, ServerEra, parse_header};
 use values::{parse_address, parse_path};
 
 use crate::auth::{self, AuthArgs};
+use crate::call::{self, CallArgs};
+use crate::doctor::{self, DoctorArgs};
+use crate::explain::{self, ExplainArgs};
+use crate::extras;
 use crate::import::{self, ImportArgs};
+use crate::man::{self, ManArgs};
 use crate::mcp::{self, McpArgs};
 use crate::memory::{self, MemoryArgs};
 use crate::probe::{self, ProbeArgs};
+use crate::prompts::{self, PromptArgs, PromptsArgs};
+use crate::resources::{self, ReadArgs, ResourcesArgs, SubscribeArgs};
+use crate::servers::{self, ServersArgs};
+use crate::status::{self, StatusArgs};
 use crate::task::{self, TaskArgs};
+use crate::tools::{self, ToolsArgs};
+use crate::trust::{self, TrustArgs};
 
-const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4445);
+pub(crate) const DEFAULT_ADDRESS: SocketAddr =
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4445);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -80,9 +93,15 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve MCP to clients of every revision.
     ///
-    /// What is served are the tools that are built in: health, echo for trying out a client, task
-    /// for what is to be done, context for what is to be remembered. What they keep is in
-    /// the folder that `PLEXUS_DATA_DIR` names, or where the system has its place for data.
+    /// What is served are the MCP servers that are configured, as one, and the tools that are built
+    /// in: health, echo for trying out a client, task for what is to be done, context for what is
+    /// to be remembered; and, to the client that starts this process, bash for shell commands,
+    /// claudecode for sessions of Claude Code and loopback for permissions of agents. What they
+    /// keep is in the folder that `PLEXUS_DATA_DIR` names, or where the system has its place for
+    /// data.
+    ///
+    /// The servers are those of `plexus mcp list`. Those that came with a project are started once
+    /// `plexus trust` has allowed it. Changes of the files take effect at once.
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(ServeArgs),
     /// Show one MCP server to clients of every revision, over any transport.
@@ -91,6 +110,48 @@ pub(crate) enum Command {
     /// that speaks HTTP. Names stay as they are, and nothing needs to be configured.
     #[command(after_help = BRIDGE_EXAMPLES)]
     Bridge(BridgeArgs),
+    /// List the tools of all configured servers.
+    ///
+    /// The servers are connected for it, and left again.
+    #[command(after_help = tools::EXAMPLES)]
+    Tools(ToolsArgs),
+    /// Call a tool of a configured server.
+    ///
+    /// Only the server that has the tool is started, if its name tells which one that is.
+    #[command(after_help = call::EXAMPLES)]
+    Call(CallArgs),
+    /// List the resources of all configured servers.
+    #[command(after_help = resources::EXAMPLES)]
+    Resources(ResourcesArgs),
+    /// Print a resource.
+    ///
+    /// Text is printed as it is. What is no text is described at a terminal, and goes into a pipe
+    /// or a file as it is.
+    #[command(after_help = resources::READ_EXAMPLES)]
+    Read(ReadArgs),
+    /// Print a line whenever a resource changes, until Ctrl-C.
+    #[command(after_help = resources::SUBSCRIBE_EXAMPLES)]
+    Subscribe(SubscribeArgs),
+    /// List the prompts of all configured servers.
+    #[command(after_help = prompts::EXAMPLES)]
+    Prompts(PromptsArgs),
+    /// Print a prompt of a server, with its arguments filled in.
+    #[command(after_help = prompts::PROMPT_EXAMPLES)]
+    Prompt(PromptArgs),
+    /// Say where a tool comes from, whether clients see it and why not, and what becomes of a call.
+    #[command(after_help = explain::EXAMPLES)]
+    Explain(ExplainArgs),
+    /// Show how the servers are doing.
+    #[command(after_help = status::EXAMPLES)]
+    Status(StatusArgs),
+    /// Turn servers on and off, connect them anew or replace them, while gateways run.
+    #[command(after_help = servers::EXAMPLES)]
+    Servers(ServersArgs),
+    /// Find out what is wrong with the configuration, the servers and this machine.
+    ///
+    /// Each finding says how to put it right. All servers are started for it, and left again.
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor(DoctorArgs),
     /// Say what an MCP server is: what it speaks and offers, how fast, and what is wrong with it.
     ///
     /// The server is a program that speaks on its standard input and output, or the address of one
@@ -110,6 +171,13 @@ pub(crate) enum Command {
     /// What is found is shown, and added to ~/.mcp.json if that is wanted.
     #[command(after_help = import::EXAMPLES)]
     Import(ImportArgs),
+    /// Allow the MCP servers that came with a project to be started.
+    ///
+    /// What stands in a project's .mcp.json and .claude/settings.local.json was written by somebody
+    /// else, perhaps; it is started only after you have seen it and agreed. What you add by
+    /// `plexus mcp add` is allowed.
+    #[command(after_help = trust::EXAMPLES)]
+    Trust(TrustArgs),
     /// See and change the list of tasks that agents and people share.
     ///
     /// It is the list that the built-in tools work on.
@@ -120,6 +188,9 @@ pub(crate) enum Command {
     /// They are what the built-in tools of the context graph remember.
     #[command(after_help = memory::EXAMPLES)]
     Memory(MemoryArgs),
+    /// Write manual pages.
+    #[command(after_help = man::EXAMPLES)]
+    Man(ManArgs),
     /// Print a script that completes this command line in a shell.
     Completions {
         /// The shell to write it for.
@@ -195,10 +266,11 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) downstream: DownstreamArgs,
 
-    /// Serve the MCP servers of this file as well, as one with the built-in tools.
+    /// Serve the MCP servers of this file as well.
     ///
     /// The file is written as .mcp.json is. The tools of a server called git are shown as git__…;
-    /// of two servers with one name, the one in the later file counts. This may be repeated.
+    /// of two servers with one name, the one in the later file counts, and before all others the
+    /// ones of files that are named here. This may be repeated.
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
 
@@ -207,6 +279,44 @@ pub(crate) struct ServeArgs {
     /// This matters only to clients and validators that were made for such a system.
     #[arg(long, value_enum, value_name = "PROFILE", default_value_t)]
     pub(crate) profile: Profile,
+
+    /// Offer bash, for shell commands, over HTTP, too.
+    ///
+    /// Whoever can reach the server can then run any command on this machine, as you. Over --stdio
+    /// alone the tool is offered anyway: the client in front runs on this machine, as you.
+    #[arg(long)]
+    pub(crate) allow_bash: bool,
+
+    /// Offer claudecode, for agents that work on this machine, and loopback, for permissions that
+    /// agents ask for, over HTTP, too.
+    ///
+    /// Whoever can reach the server can then have an agent work on this machine, as you, and give
+    /// it permissions. Over --stdio alone they are offered anyway.
+    #[arg(long)]
+    pub(crate) allow_claudecode: bool,
+
+    /// The agent that claudecode has work: Claude Code, or a program that speaks as it does.
+    #[arg(
+        long,
+        value_name = "PROGRAM",
+        env = extras::AGENT_VARIABLE,
+        hide_env_values = true,
+        default_value = extras::AGENT
+    )]
+    claude: String,
+}
+
+impl ServeArgs {
+    /// Which built-in tools are offered that are not offered to everybody.
+    pub(crate) fn extras(&self) -> Extras {
+        let only_stdio = self.downstream.address().is_none();
+        let mut extras = extras::all(Some(&self.claude));
+        extras.bash &= self.allow_bash || only_stdio;
+        if !self.allow_claudecode && !only_stdio {
+            extras.claudecode = None;
+        }
+        extras
+    }
 }
 
 /// Which server is shown.

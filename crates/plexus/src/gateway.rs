@@ -1,93 +1,321 @@
-//! The built-in tools and the servers that were configured, as one service.
+//! The gateway: the built-in tools and the servers that are configured, as one service.
 
-use std::collections::HashSet;
-use std::path::PathBuf;
-use std::sync::Arc;
+mod members;
+mod report;
+
+use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use plexus_hub::config::{self, Locations, SETTINGS_FILE, Scope, ServerEntry};
+use plexus_activations::{Aliased, Extras};
+use plexus_client::{State, Status};
+use plexus_hub::config::{self, Loaded, Locations, ServerEntry, Start, WatchError, Watcher};
 use plexus_hub::policy::Policy;
-use plexus_hub::{Hub, MemberKind, MemberSpec, secrets};
-use plexus_service::{Implementation, Service};
+use plexus_hub::remembered::Remembered;
+use plexus_hub::{Hub, HubEvent, SetMembers};
+use plexus_service::Implementation;
+use tokio::sync::broadcast::error::RecvError;
 
-use crate::{VERSION, announce, auth, named};
+pub(crate) use report::ServerReport;
 
-/// How long the servers are waited for before the first client is answered without them. Clients
-/// give up soon after two seconds.
-const HEAD_START: Duration = Duration::from_millis(1500);
+use crate::cli::Profile;
+use crate::surroundings::{environment, locations};
+use crate::trust::Approvals;
+use crate::{VERSION, announce, data, health};
 
-/// The servers of `files` beside the built-in service. What is wrong with one is said, and costs
+/// How long servers of whom nothing is known yet are waited for before the first client is
+/// answered without them.
+const HEAD_START: Duration = Duration::from_millis(700);
+
+/// How long the first clients have for themselves before the files are watched.
+const HEADROOM: Duration = Duration::from_millis(300);
+
+/// The hub of everything that is configured, and what it was made from.
+pub(crate) struct Gateway {
+    /// What is served.
+    pub(crate) hub: Hub,
+    builtin: Arc<Aliased>,
+    locations: Locations,
+    data: PathBuf,
+    /// What the files said when they were last read.
+    current: Mutex<Current>,
+    /// One reads the files at a time.
+    applying: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Current {
+    servers: Vec<ServerEntry>,
+    problems: Vec<String>,
+    start: Start,
+    policy: config::Policy,
+}
+
+/// Opens the hub of all servers that are configured for the current directory and user, of those
+/// in `files`, and of the built-in tools. Nobody is connected yet: see [`Gateway::start`] and the
+/// methods of [`Hub`]. What is wrong with a file or a server is said on standard error, and costs
 /// the others nothing.
-pub(crate) async fn open(builtin: Arc<dyn Service>, files: &[PathBuf]) -> Hub {
-    let locations = Locations {
-        explicit: files.to_vec(),
-        ..Locations::default()
-    };
-    let loaded = config::load(&locations, &environment);
-    let named: HashSet<_> = files.iter().collect();
-    for problem in loaded
-        .problems
-        .iter()
-        .filter(|problem| named.contains(&problem.file))
-    {
-        announce::problem(problem);
+///
+/// # Errors
+/// There is no place for data, or it cannot be used.
+pub(crate) async fn configured(
+    profile: Profile,
+    files: &[PathBuf],
+    extras: &Extras,
+) -> anyhow::Result<Gateway> {
+    let (gateway, loaded) = Gateway::open(profile, files, extras)?;
+    gateway.apply(loaded).await;
+    Ok(gateway)
+}
+
+/// The same, for somebody who says in their own way what is wrong with the files.
+///
+/// # Errors
+/// As above.
+pub(crate) async fn configured_quietly(
+    profile: Profile,
+    files: &[PathBuf],
+    extras: &Extras,
+) -> anyhow::Result<Gateway> {
+    let (gateway, loaded) = Gateway::open(profile, files, extras)?;
+    gateway.current().problems = loaded.problems.iter().map(ToString::to_string).collect();
+    gateway.apply(loaded).await;
+    Ok(gateway)
+}
+
+impl Gateway {
+    fn open(
+        profile: Profile,
+        files: &[PathBuf],
+        extras: &Extras,
+    ) -> anyhow::Result<(Self, Loaded)> {
+        let (names, opened) = (profile.names(), data::open()?);
+        let builtin = plexus_activations::service_with(names, VERSION, &opened, extras)?;
+        let data = data::directory()?;
+        let mut locations = locations()?;
+        let absolute = |file: &PathBuf| std::path::absolute(file).unwrap_or_else(|_| file.clone());
+        locations.explicit = files.iter().map(absolute).collect();
+        let remembered = Remembered::in_directory(data.join("catalogues"));
+        let hub = Hub::remembering(Implementation::new("plexus", VERSION), remembered);
+        hub.keep_consents_in(data.join("consents"));
+        let reported = hub.clone();
+        extras.servers.report_by(move || health::report(&reported));
+        let loaded = config::load(&locations, &environment);
+        let gateway = Self {
+            hub,
+            builtin: Arc::new(builtin),
+            locations,
+            data,
+            current: Mutex::default(),
+            applying: tokio::sync::Mutex::default(),
+        };
+        Ok((gateway, loaded))
     }
 
-    let mut builtin = MemberSpec::new("plexus", MemberKind::Local(builtin), [0; 32]);
-    builtin.plain_names = true;
-    let mut members = vec![builtin];
-    let mut trusted = Vec::new();
-    for entry in loaded.servers {
-        if entry.source.scope == Scope::Explicit {
-            match member(&entry).await {
-                Ok(member) => {
-                    members.push(member);
-                    trusted.extend(entry.trusted.then_some(entry.name));
-                }
-                Err(problem) => announce::problem(&format!("{}: {problem:#}", entry.name)),
+    /// The project whose servers these are.
+    pub(crate) fn project(&self) -> &Path {
+        &self.locations.project_dir
+    }
+
+    /// The servers that are configured, in the order of precedence.
+    pub(crate) fn servers(&self) -> Vec<ServerEntry> {
+        self.current().servers.clone()
+    }
+
+    /// What is wrong with the files, a line each.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        self.current().problems.clone()
+    }
+
+    /// What tools may do, as the settings say.
+    pub(crate) fn policy(&self) -> config::Policy {
+        self.current().policy.clone()
+    }
+
+    /// Begins to connect the servers, as the settings say, and gives those of whom nothing is known
+    /// yet a moment to say what they offer. Whoever is not there by then is announced when it is.
+    pub(crate) async fn start(&self) {
+        self.connect();
+        drop(tokio::time::timeout(HEAD_START, self.hub.settled()).await);
+    }
+
+    /// Reads the files again, and changes what they changed. Servers that stayed the same are not
+    /// touched.
+    pub(crate) async fn reload(&self) -> SetMembers {
+        let locations = self.locations.clone();
+        let reading = tokio::task::spawn_blocking(move || config::load(&locations, &environment));
+        match reading.await {
+            Ok(loaded) => self.refresh(loaded).await,
+            // The program is ending.
+            Err(_) => SetMembers::default(),
+        }
+    }
+
+    /// Follows the files for as long as it is polled.
+    ///
+    /// # Errors
+    /// The system cannot watch files.
+    pub(crate) async fn follow_files(&self) -> Result<Infallible, WatchError> {
+        // The first clients come first.
+        tokio::time::sleep(HEADROOM).await;
+        let environment = Arc::new(environment);
+        let (loaded, mut watcher) = Watcher::start(self.locations.clone(), environment).await?;
+        // Something may have changed since they were first read.
+        self.refresh(loaded).await;
+        #[expect(
+            clippy::infinite_loop,
+            reason = "whoever polls it decides when it ends"
+        )]
+        loop {
+            let loaded = watcher.changed().await;
+            self.refresh(loaded).await;
+        }
+    }
+
+    /// Says on standard error when a server cannot be connected or is lost, for as long as it is
+    /// polled (S001-41, S001-61).
+    pub(crate) async fn announce_failures(&self) {
+        let mut events = self.hub.events();
+        let mut told: HashMap<Arc<str>, String> = HashMap::new();
+        // Some may have failed before anybody listened.
+        for member in self.hub.status() {
+            if let Some(status) = &member.status {
+                tell_failure(&mut told, &member.name, status);
+            }
+        }
+        loop {
+            match events.recv().await {
+                Ok(HubEvent::Status {
+                    name,
+                    status: Some(status),
+                    enabled: true,
+                }) => tell_failure(&mut told, &name, &status),
+                Ok(_) | Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return,
             }
         }
     }
-    let hub = Hub::new(Implementation::new("plexus", VERSION));
-    hub.set_policy(Policy::behind_client(&settings().policy).trusting(trusted));
-    hub.set_members(members).await;
-    hub.connect_in_background();
-    // Whoever is not there by then is announced when it is.
-    drop(tokio::time::timeout(HEAD_START, hub.settled()).await);
-    hub
-}
 
-/// The settings of the user and of the project that we were started in. Servers beside the named
-/// ones, and what may be wrong with them, are not our business here.
-fn settings() -> config::Settings {
-    let project = std::env::current_dir().unwrap_or_default();
-    let loaded = config::load(&Locations::of(project, &environment), &environment);
-    for problem in &loaded.problems {
-        if problem.file.ends_with(SETTINGS_FILE) {
-            announce::problem(problem);
+    /// Ends all connections.
+    pub(crate) async fn close(&self) {
+        self.hub.close().await;
+    }
+
+    async fn refresh(&self, loaded: Loaded) -> SetMembers {
+        let changes = self.apply(loaded).await;
+        self.connect();
+        if !changes.is_nothing() {
+            let SetMembers {
+                added,
+                removed,
+                updated,
+                errors,
+                ..
+            } = &changes;
+            tracing::info!(
+                ?added,
+                ?removed,
+                ?updated,
+                ?errors,
+                "the servers were changed"
+            );
+        }
+        changes
+    }
+
+    fn connect(&self) {
+        let start = self.current().start;
+        match start {
+            Start::Eager => self.hub.connect_in_background(),
+            Start::Lazy => self.hub.connect_unknown_in_background(),
         }
     }
-    loaded.settings
+
+    /// Makes the hub what the files say.
+    async fn apply(&self, mut loaded: Loaded) -> SetMembers {
+        let _one_at_a_time = self.applying.lock().await;
+        self.keep_servers_of_broken_files(&mut loaded);
+        let approvals = Approvals::read(&self.data).unwrap_or_else(|error| {
+            announce::problem(&format!("{error:#}"));
+            Approvals::none(&self.data)
+        });
+        let mut members = vec![members::builtin(&self.builtin)];
+        let mut trusted = Vec::new();
+        for entry in &loaded.servers {
+            let admitted = approvals.admit(self.project(), entry);
+            members.extend(members::configured(entry, admitted));
+            trusted.extend(entry.trusted.then(|| entry.name.clone()));
+        }
+        let policy = Policy::behind_client(&loaded.settings.policy).trusting(trusted);
+        self.hub.set_policy(policy);
+        let mut changes = self.hub.set_members(members).await;
+        for problem in &loaded.problems {
+            if let Some(server) = &problem.server {
+                changes
+                    .errors
+                    .insert(server.to_string(), problem.to_string());
+            }
+        }
+        self.note(loaded);
+        changes
+    }
+
+    /// A file that cannot be read any more, as after a slip of the keyboard, does not take its
+    /// servers away: they stay as they were until it can be read again.
+    fn keep_servers_of_broken_files(&self, loaded: &mut Loaded) {
+        let broken = |file: &Path| {
+            let mut problems = loaded.problems.iter();
+            problems.any(|problem| problem.is_about_whole_file() && problem.file == file)
+        };
+        let taken: HashSet<_> = loaded
+            .servers
+            .iter()
+            .map(|entry| entry.name.to_lowercase())
+            .collect();
+        let mut kept = self.servers();
+        kept.retain(|entry| {
+            broken(&entry.source.file) && !taken.contains(&entry.name.to_lowercase())
+        });
+        if kept.is_empty() {
+            return;
+        }
+        let sources = self.locations.sources();
+        let rank = |entry: &ServerEntry| sources.iter().position(|source| *source == entry.source);
+        loaded.servers.extend(kept);
+        loaded.servers.sort_by_key(rank);
+    }
+
+    /// Keeps what was read, and says what is newly wrong with it.
+    fn note(&self, loaded: Loaded) {
+        let problems = loaded.problems.iter().map(ToString::to_string).collect();
+        let now = Current {
+            servers: loaded.servers,
+            problems,
+            start: loaded.settings.hub.start,
+            policy: loaded.settings.policy,
+        };
+        let before = std::mem::replace(&mut *self.current(), now);
+        let before: HashSet<_> = before.problems.into_iter().collect();
+        for problem in self.problems() {
+            if !before.contains(&problem) {
+                announce::problem(&problem);
+            }
+        }
+    }
+
+    fn current(&self) -> std::sync::MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-async fn member(entry: &ServerEntry) -> anyhow::Result<MemberSpec> {
-    let secrets = secrets::fetch(entry).await?;
-    let mut definition = entry.definition(&secrets)?;
-    definition.capabilities = named::everything()?;
-    auth::authorize_entry(&mut definition, entry);
-    let kind = MemberKind::Upstream(Box::new(definition));
-    let mut member = MemberSpec::new(entry.name.clone(), kind, entry.fingerprint());
-    member.disabled = entry.disabled;
-    member.auto_restart = entry.auto_restart;
-    let filter = entry.tools.clone();
-    member.shows_tool = Arc::new(move |tool| filter.admits(tool));
-    Ok(member)
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this is where configuration is built, of which the environment is a part"
-)]
-fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+/// Says why a server is not connected, unless that was the last thing said of it.
+fn tell_failure(told: &mut HashMap<Arc<str>, String>, name: &Arc<str>, status: &Status) {
+    let failed = matches!(status.state, State::Failed | State::NeedsAuth);
+    let reason = status.reason.as_deref().unwrap_or("it gave no reason");
+    if failed && told.get(name).is_none_or(|last| last != reason) {
+        announce::problem(&format!("server {name:?}: {}: {reason}", status.state));
+        told.insert(Arc::clone(name), reason.to_owned());
+    }
 }

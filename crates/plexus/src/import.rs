@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use plan::Plan;
 
 use crate::announce;
-use crate::mcp::show::{as_json, print, printable};
-use crate::mcp::surroundings::{environment, locations};
+use crate::output::{as_json, print, printable};
+use crate::surroundings::{environment, locations};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

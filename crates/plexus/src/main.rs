@@ -1,22 +1,44 @@
 //! The `plexus` command: reads what is asked for, starts it, and says how it ended.
 
 mod announce;
+mod arguments;
+mod asking;
 mod auth;
 mod bridge;
+mod call;
 mod cli;
+mod content;
+mod control;
+mod conversation;
 mod data;
+mod doctor;
+mod explain;
+mod extras;
 mod gateway;
+mod health;
 mod import;
+mod live;
 mod logs;
+mod man;
 mod mcp;
 mod memory;
 mod named;
+mod output;
 mod probe;
+mod prompts;
+mod resources;
 mod serve;
+mod servers;
+mod session;
 mod signals;
+mod status;
+mod suggest;
+mod surroundings;
 mod task;
+mod terminal;
+mod tools;
+mod trust;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::CommandFactory;
@@ -37,12 +59,25 @@ fn main() -> ExitCode {
             logs::start(arguments.downstream.log_level);
             bridge::run(&arguments)
         }
+        Ok(Command::Tools(arguments)) => tools::run(&arguments),
+        Ok(Command::Call(arguments)) => call::run(&arguments),
+        Ok(Command::Resources(arguments)) => resources::list(&arguments),
+        Ok(Command::Read(arguments)) => resources::read(&arguments),
+        Ok(Command::Subscribe(arguments)) => resources::subscribe(&arguments),
+        Ok(Command::Prompts(arguments)) => prompts::list(&arguments),
+        Ok(Command::Prompt(arguments)) => prompts::get(&arguments),
+        Ok(Command::Explain(arguments)) => explain::run(&arguments),
+        Ok(Command::Status(arguments)) => status::run(&arguments),
+        Ok(Command::Servers(arguments)) => servers::run(&arguments),
+        Ok(Command::Doctor(arguments)) => doctor::run(&arguments),
         Ok(Command::Probe(arguments)) => probe::run(&arguments),
         Ok(Command::Mcp(arguments)) => mcp::run(&arguments),
         Ok(Command::Auth(arguments)) => auth::run(&arguments),
         Ok(Command::Import(arguments)) => import::run(&arguments),
+        Ok(Command::Trust(arguments)) => trust::run(&arguments),
         Ok(Command::Task(arguments)) => task::run(arguments),
         Ok(Command::Memory(arguments)) => memory::run(arguments),
+        Ok(Command::Man(arguments)) => man::run(&arguments, Cli::command()),
         Ok(Command::Completions { shell }) => completions(shell),
         Err(usage) => {
             // Help and version come this way too. Whoever closed the pipe has read enough.
@@ -52,15 +87,17 @@ fn main() -> ExitCode {
     };
     ended.unwrap_or_else(|error| {
         announce::failure(&error);
-        ExitCode::FAILURE
+        if error.is::<output::Misuse>() {
+            ExitCode::from(2)
+        } else {
+            ExitCode::FAILURE
+        }
     })
 }
 
 fn completions(shell: Shell) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "plexus", &mut script);
-    match io::stdout().write_all(&script) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    output::print(&String::from_utf8(script)?)?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -3,7 +3,6 @@
 mod add;
 mod remove;
 pub(crate) mod show;
-pub(crate) mod surroundings;
 
 use std::process::ExitCode;
 
@@ -14,10 +13,10 @@ use plexus_hub::config::{self, Loaded, Locations, Scope, Source};
 use plexus_service::{Limits, Raw};
 
 use add::AddArgs;
-use show::{as_json, print};
-use surroundings::{environment, file_of, locations};
 
-use crate::announce;
+use crate::output::{as_json, print};
+use crate::surroundings::{environment, file_of, locations};
+use crate::{announce, trust};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -174,12 +173,13 @@ fn add(locations: &Locations, name: &str, definition: &Raw, source: &Source) -> 
             announce::problem(problem);
         }
     }
-    let used = loaded.servers.iter().find(|entry| entry.name == name);
-    if let Some(other) = used.filter(|entry| entry.source.file != source.file) {
-        announce::problem(&format!(
+    match loaded.servers.iter().find(|entry| entry.name == name) {
+        Some(other) if other.source.file != source.file => announce::problem(&format!(
             "it is not used here: the server {name:?} of {} has precedence",
             other.source.file.display()
-        ));
+        )),
+        Some(added) => trust::allow_added(&locations.project_dir, added),
+        None => {}
     }
     Ok(())
 }

@@ -1,15 +1,14 @@
 //! `plexus memory`: the context graph, for people and scripts.
 
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use plexus_activations::context::{Found, Graph, Hit, NewNode, Search};
-use plexus_service::Raw;
-use serde::Serialize;
 
 use crate::data;
+use crate::output::{as_json, print, printable};
 use crate::serve::on_runtime;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -174,17 +173,5 @@ fn line(hit: &Hit) -> String {
     let words: Vec<&str> = node.content.split_whitespace().collect();
     let content: String = words.join(" ").chars().take(EXCERPT).collect();
     let shown = format!("{}/{name}  {content}", node.namespace);
-    shown.replace(char::is_control, " ") + "\n"
-}
-
-fn as_json<T: Serialize>(value: &T) -> anyhow::Result<String> {
-    Ok(Raw::encode(value)?.as_str().to_owned() + "\n")
-}
-
-/// Whoever closed the pipe has read enough.
-fn print(text: &str) -> io::Result<()> {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
-        _ => Ok(()),
-    }
+    printable(&shown) + "\n"
 }

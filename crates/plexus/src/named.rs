@@ -2,8 +2,7 @@
 
 use anyhow::{Context, bail};
 use http::{HeaderName, HeaderValue};
-use plexus_client::{ClientCapabilities, Definition, Era, HttpTarget, Program, Target};
-use plexus_service::{Limits, Raw};
+use plexus_client::{Definition, Era, HttpTarget, Program, Target};
 
 use crate::auth;
 
@@ -31,15 +30,6 @@ pub(crate) fn definition(
     };
     let mut definition = Definition::new(target);
     definition.era = era;
-    definition.capabilities = everything()?;
     auth::authorize(&mut definition);
-    Ok(definition)
-}
-
-/// What a legacy server is told that its clients can do. Whether the client at hand can is seen
-/// when the server asks.
-pub(crate) fn everything() -> anyhow::Result<ClientCapabilities> {
-    let all = r#"{"roots":{},"sampling":{},"elicitation":{"form":{},"url":{}}}"#;
-    let all = Raw::parse(all.into(), &Limits::default())?;
-    Ok(ClientCapabilities::from_raw(&all)?)
+    Ok(definition.for_clients())
 }

@@ -2,10 +2,8 @@
 
 mod args;
 mod findings;
-mod quoted;
 mod text;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use args::{EXAMPLES, ProbeArgs};
 use findings::{Findings, Latency, NotConnected};
 
+use crate::output::print;
 use crate::serve;
 use crate::signals::Signals;
 
@@ -47,7 +46,8 @@ async fn probe(arguments: &ProbeArgs) -> anyhow::Result<ExitCode> {
     if let Err(error) = upstream.connect().await {
         if arguments.json {
             let status = upstream.status().borrow().clone();
-            print(&NotConnected::new(server, &status).to_json()?)?;
+            let said = NotConnected::new(server, &status).to_json()?;
+            print(&(said + "\n"))?;
         }
         return Err(error).context("the server is not connected");
     }
@@ -67,7 +67,7 @@ async fn probe(arguments: &ProbeArgs) -> anyhow::Result<ExitCode> {
     } else {
         text::rendered(&findings)
     };
-    print(&said)?;
+    print(&(said + "\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -120,14 +120,6 @@ async fn measure(
     round_trips.sort_unstable();
     let median = round_trips.get(round_trips.len() / 2).copied();
     Latency::new(connect, list, smallest, median)
-}
-
-/// Whoever closed the pipe has read enough.
-fn print(text: &str) -> anyhow::Result<()> {
-    match writeln!(io::stdout(), "{text}") {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
 }
 
 /// The list's name, in the plural unless there is one.

@@ -1,5 +1,6 @@
 //! `plexus serve`.
 
+use std::convert::Infallible;
 use std::io::{self, IsTerminal};
 use std::pin::pin;
 use std::process::ExitCode;
@@ -12,27 +13,51 @@ use plexus_service::Service;
 use tokio::runtime::Runtime;
 
 use crate::cli::{DownstreamArgs, ServeArgs};
+use crate::gateway::{self, Gateway};
 use crate::signals::Signals;
-use crate::{VERSION, announce, data, gateway};
+use crate::{announce, control};
 
-/// Serves the built-in tools until the client on standard input has gone, or a signal comes.
+/// Serves the built-in tools and the configured servers until the client on standard input has
+/// gone, or a signal comes.
 pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     on_runtime(async {
         let signals = Signals::take().context("cannot wait for signals")?;
-        let data = data::open()?;
-        let service = plexus_activations::service(arguments.profile.names(), VERSION, &data)?;
         let mut options = Options::default();
         options.profile = arguments.profile.into();
-        let service: Arc<dyn Service> = Arc::new(service);
-        if arguments.mcp_config.is_empty() {
-            return serve(service, options, &arguments.downstream, signals).await;
-        }
-        let hub = gateway::open(service, &arguments.mcp_config).await;
-        let served = Arc::new(hub.clone());
-        let ended = serve(served, options, &arguments.downstream, signals).await;
-        hub.close().await;
+        let extras = arguments.extras();
+        let gateway = gateway::configured(arguments.profile, &arguments.mcp_config, &extras);
+        let gateway = gateway.await?;
+        let gateway = Arc::new(gateway);
+        gateway.start().await;
+        let service = Arc::new(gateway.hub.clone());
+        let served = serve(service, options, &arguments.downstream, signals);
+        let ended = tokio::select! {
+            ended = served => ended,
+            never = beside(&gateway) => match never {},
+        };
+        gateway.close().await;
         ended
     })
+}
+
+/// What a gateway does beside serving: it follows its files, listens to other processes of its
+/// user, and says what fails.
+async fn beside(gateway: &Arc<Gateway>) -> Infallible {
+    let files = async {
+        let Err(error) = gateway.follow_files().await;
+        announce::problem(&format!("{:#}", anyhow::Error::from(error)));
+    };
+    #[cfg(unix)]
+    let control = async {
+        match control::listen() {
+            Ok(listener) => listener.serve(gateway).await,
+            Err(error) => announce::problem(&format!("{error:#}")),
+        }
+    };
+    #[cfg(not(unix))]
+    let control = std::future::ready(());
+    tokio::join!(files, control, gateway.announce_failures());
+    std::future::pending().await
 }
 
 /// Runs `work` to its end.

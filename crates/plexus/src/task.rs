@@ -2,15 +2,13 @@
 
 mod show;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use plexus_activations::task::{Filter, NewTask, Status, Task, Tasks, Update};
-use plexus_service::Raw;
-use serde::Serialize;
 
 use crate::data;
+use crate::output::{as_json, print};
 use crate::serve::on_runtime;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -187,17 +185,5 @@ fn lines(tasks: &[Task], json: bool) -> anyhow::Result<String> {
         as_json(&tasks)
     } else {
         Ok(tasks.iter().map(show::line).collect())
-    }
-}
-
-fn as_json<T: Serialize>(value: &T) -> anyhow::Result<String> {
-    Ok(Raw::encode(value)?.as_str().to_owned() + "\n")
-}
-
-/// Whoever closed the pipe has read enough.
-fn print(text: &str) -> io::Result<()> {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
-        _ => Ok(()),
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use plexus_mcp::classify::Served;
-use plexus_mcp::code;
 use plexus_mcp::lifecycle::Rules;
+use plexus_mcp::{Revision, code};
 use plexus_wire::Limits;
 
 /// Settings that hold for every transport of one [`Edge`](crate::Edge).
@@ -13,6 +13,8 @@ use plexus_wire::Limits;
 pub struct Options {
     /// Which eras are served.
     pub served: Served,
+    /// The newest revision that a handshake can open.
+    pub newest_handshake: Revision,
     /// Whose habits are followed where the founding documents differ from one another.
     pub profile: Profile,
     /// What a message may be like.
@@ -35,6 +37,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             served: Served::Both,
+            newest_handshake: Revision::NEWEST_HANDSHAKE,
             profile: Profile::default(),
             limits: Limits::default(),
             max_answer: 10 * 1024 * 1024,

@@ -160,7 +160,7 @@ mod tests {
         );
     }
 
-    /// MRTR26-06, TRANSLATION §12.1: every change of every byte breaks the seal.
+    /// MRTR26-06, TRANSLATION §12.1, TRAP-18: every change of every byte breaks the seal.
     #[test]
     fn what_was_touched_is_not_opened() {
         let sealer = Sealer::new(&SealKey::new([1; 32]));
@@ -186,8 +186,19 @@ mod tests {
         assert_eq!(stranger.open(&token), Err(Broken));
     }
 
+    /// MRTR26-06, TRAP-20: a state is bound to its caller, its method and its arguments.
     #[test]
     fn bindings_do_not_run_into_one_another() {
+        let own = binding("kim", "tools/call", "{}");
+        assert_eq!(own, binding("kim", "tools/call", "{}"));
+        for other in [
+            binding("eve", "tools/call", "{}"),
+            binding("", "tools/call", "{}"),
+            binding("kim", "prompts/get", "{}"),
+            binding("kim", "tools/call", "[]"),
+        ] {
+            assert_ne!(own, other);
+        }
         assert_ne!(binding("ab", "c", ""), binding("a", "bc", ""));
     }
 }

@@ -316,3 +316,6 @@ fn log_level(meta: &RequestMeta) -> Result<Option<LogLevel>, Fault> {
     })?;
     Ok(Some(level))
 }
+
+#[cfg(test)]
+mod tests;

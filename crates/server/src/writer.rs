@@ -4,11 +4,12 @@
 //! interleave. The writer takes all that is queued and gives it to the system in one call.
 
 use std::io;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use thiserror::Error;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
@@ -21,8 +22,19 @@ pub(crate) struct LineWriter {
 /// Queues messages for the writer. Cheap to clone; the writer ends when the last one is dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct LineSender {
-    queue: mpsc::Sender<Bytes>,
+    queue: mpsc::Sender<Queued>,
+    room: Arc<Semaphore>,
 }
+
+/// A message with the room that it takes until it is written.
+#[derive(Debug)]
+struct Queued {
+    message: Bytes,
+    _room: OwnedSemaphorePermit,
+}
+
+/// How many KiB may wait to be written. A larger message waits alone.
+const ROOM: u32 = 2048;
 
 /// The writer has ended: the output is closed or failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -41,7 +53,8 @@ pub(crate) enum TrySendError {
 }
 
 impl LineWriter {
-    /// Starts a writer on `tracker` whose queue holds `capacity` messages (at least one).
+    /// Starts a writer on `tracker` whose queue holds `capacity` messages (at least one), and no
+    /// more than a few megabytes.
     ///
     /// It ends once every sender is dropped and all that was queued is written, or at the first
     /// write that fails; what is queued then is lost.
@@ -51,7 +64,8 @@ impl LineWriter {
     {
         let (queue, messages) = mpsc::channel(capacity.max(1));
         let task = tracker.spawn(write(output, messages));
-        (LineSender { queue }, Self { task })
+        let room = Arc::new(Semaphore::new(ROOM as usize));
+        (LineSender { queue, room }, Self { task })
     }
 
     /// Waits for the writer to end. Dropping this future leaves the writer running.
@@ -65,13 +79,31 @@ impl LineSender {
     ///
     /// Dropping this future before it completes leaves the message unsent.
     pub(crate) async fn send(&self, message: Bytes) -> Result<(), Closed> {
-        let sent = self.queue.send(message).await;
+        let room = Arc::clone(&self.room).acquire_many_owned(kibibytes(&message));
+        let queued = tokio::select! {
+            biased;
+            room = room => Queued {
+                message,
+                _room: room.map_err(|_closed| Closed)?,
+            },
+            () = self.queue.closed() => return Err(Closed),
+        };
+        let sent = self.queue.send(queued).await;
         sent.map_err(|mpsc::error::SendError(_)| Closed)
     }
 
     /// Queues a message if there is room now. For what may be dropped under load.
     pub(crate) fn try_send(&self, message: Bytes) -> Result<(), TrySendError> {
-        self.queue.try_send(message).map_err(|error| match error {
+        let room = Arc::clone(&self.room).try_acquire_many_owned(kibibytes(&message));
+        let room = room.map_err(|error| match error {
+            TryAcquireError::NoPermits => TrySendError::Full,
+            TryAcquireError::Closed => TrySendError::Closed,
+        })?;
+        let queued = Queued {
+            message,
+            _room: room,
+        };
+        self.queue.try_send(queued).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => TrySendError::Full,
             mpsc::error::TrySendError::Closed(_) => TrySendError::Closed,
         })
@@ -89,14 +121,14 @@ const BATCH: usize = 64;
 /// A message at least this long is written as it is; copying it would cost more than the call.
 const LARGE: usize = 32 * 1024;
 
-async fn write<W>(mut output: W, mut messages: mpsc::Receiver<Bytes>) -> io::Result<()>
+async fn write<W>(mut output: W, mut messages: mpsc::Receiver<Queued>) -> io::Result<()>
 where
     W: AsyncWrite + Unpin,
 {
     let mut batch = Vec::with_capacity(BATCH);
     let mut lines = BytesMut::new();
     while messages.recv_many(&mut batch, BATCH).await > 0 {
-        for message in batch.drain(..) {
+        for Queued { message, _room } in batch.drain(..) {
             let message = on_one_line(message);
             if message.len() < LARGE {
                 lines.extend_from_slice(&message);
@@ -110,6 +142,11 @@ where
         output.flush().await?;
     }
     output.shutdown().await
+}
+
+/// How much room a message takes.
+fn kibibytes(message: &Bytes) -> u32 {
+    u32::try_from(message.len() / 1024).map_or(ROOM, |size| size.clamp(1, ROOM))
 }
 
 /// The message without line breaks.

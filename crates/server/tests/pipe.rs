@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use plexus_server::{Edge, Options, stdio};
 use plexus_service::{
-    CacheHints, ContentBlock, Context, ElicitParams, LocalService, Raw, Resource, ResourceContents,
-    Tool, ToolError,
+    CacheHints, CallToolResult, ContentBlock, Context, ElicitParams, LocalService, Raw, Resource,
+    ResourceContents, Tool, ToolError,
 };
 use serde_json::{Value, json};
 use tokio::io::{
@@ -137,7 +137,7 @@ fn answer() -> Value {
     json!({"name": {"action": "accept", "content": {"name": "Kim"}}})
 }
 
-/// TRANSLATION §5.4.14, §12.1, MRTR26-07: an abandoned call ends, and its state with it.
+/// TRANSLATION §5.4.14, §12.1, MRTR26-07, TRAP-19: an abandoned call ends, and its state with it.
 #[tokio::test(start_paused = true)]
 async fn parked_calls_expire() {
     let mut client = Client::connect(greeter(), Options::default());
@@ -424,4 +424,24 @@ async fn streamed_text_arrives_early_and_whole() {
 
     let plain = client.ask(call(2, "stream")).await;
     assert_eq!(plain["id"], 2, "no token, no progress");
+}
+
+/// TRAP-08: whoever a result says it comes from, it comes from us.
+#[tokio::test]
+async fn a_result_says_who_we_are() {
+    let spoofed =
+        r#"{"kept":1,"io.modelcontextprotocol/serverInfo":{"name":"other","version":"9"}}"#;
+    let spoofed = Raw::parse(spoofed.into(), &plexus_wire::Limits::default()).unwrap();
+    let service = LocalService::builder("ours", "1.0.0")
+        .tool(Tool::new("spoof"), move |_: Nothing, _: Context| {
+            let result = CallToolResult::text("done").meta(spoofed.clone());
+            async move { result }
+        })
+        .build()
+        .unwrap();
+    let mut client = Client::connect(service, Options::default());
+    let answer = client.ask(stateless_call(1, "spoof", &json!({}))).await;
+    let meta = &answer["result"]["_meta"];
+    assert_eq!(meta["kept"], 1, "{answer}");
+    assert_eq!(meta["io.modelcontextprotocol/serverInfo"]["name"], "ours");
 }

@@ -99,6 +99,21 @@ impl Entry {
             headers,
         })
     }
+
+    /// The same entry of `section` under another name or URI.
+    ///
+    /// # Errors
+    /// The definition is malformed.
+    pub fn renamed(&self, section: Section, key: &str) -> Result<Self, InvalidDefinition> {
+        let mut definition = Object::parse(&self.definition)?;
+        let name = Raw::encode(key).map_err(|_error| InvalidDefinition::Unnamed(section.key()))?;
+        definition.set(section.key(), name);
+        Ok(Self {
+            key: key.into(),
+            definition: definition.into_raw(),
+            headers: self.headers.clone(),
+        })
+    }
 }
 
 /// One list, in the order it is shown, with its content hash.

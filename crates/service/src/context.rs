@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::Call;
 use crate::event::{EventSender, Log, Progress};
+use crate::excerpt::Excerpt;
 use crate::local::LocalService;
 use crate::peer::Peer;
 
@@ -30,7 +31,7 @@ struct Inner {
     cancel: CancellationToken,
     params: Raw,
     service: LocalService,
-    collected: Mutex<String>,
+    collected: Mutex<Excerpt>,
 }
 
 impl Context {
@@ -41,7 +42,7 @@ impl Context {
             params,
             ..
         } = call;
-        let collected = Mutex::default();
+        let collected = Mutex::new(Excerpt::new(MAX_COLLECTED));
         Self {
             inner: Arc::new(Inner {
                 events,
@@ -124,8 +125,14 @@ impl Context {
     /// result, so nothing is lost on a caller that cannot take them early.
     pub async fn stream(&self, text: impl Into<String>) {
         let text = text.into();
-        collect(&mut self.lock_collected(), &text);
+        self.lock_collected().push(&text);
         self.inner.events.content(text).await;
+    }
+
+    /// Hands out a piece of text at once, without making it a part of the result: for handlers
+    /// that collect by themselves what they stream.
+    pub async fn stream_uncollected(&self, text: impl Into<String>) {
+        self.inner.events.content(text.into()).await;
     }
 
     /// Waits until the call is over, be it that the caller no longer wants the answer or that it has
@@ -147,45 +154,15 @@ impl Context {
 
     /// What [`Context::stream`] handed out.
     pub(crate) fn take_collected(&self) -> String {
-        std::mem::take(&mut *self.lock_collected())
+        let taken = Excerpt::new(MAX_COLLECTED);
+        std::mem::replace(&mut *self.lock_collected(), taken).into_string()
     }
 
-    fn lock_collected(&self) -> std::sync::MutexGuard<'_, String> {
-        // A panic elsewhere cannot leave a String half written.
+    fn lock_collected(&self) -> std::sync::MutexGuard<'_, Excerpt> {
+        // A panic elsewhere cannot leave the text half written.
         self.inner
             .collected
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Appends `text`, keeping the head and the newest tail of what grows too long.
-fn collect(collected: &mut String, text: &str) {
-    const HEAD: usize = MAX_COLLECTED / 2;
-    collected.push_str(text);
-    if collected.len() <= MAX_COLLECTED {
-        return;
-    }
-    let head = collected.floor_char_boundary(HEAD);
-    let tail = collected.ceil_char_boundary(collected.len() - HEAD / 2);
-    let marker = format!("\n[{} bytes omitted]\n", tail - head);
-    collected.replace_range(head..tail, &marker);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// S003-50, C57: head and tail survive, the omission is said, memory stays bounded.
-    #[test]
-    fn long_streams_keep_head_and_tail() {
-        let mut collected = String::new();
-        for _ in 0..30 {
-            collect(&mut collected, &"ä".repeat(512 * 1024));
-        }
-        collect(&mut collected, "the end");
-        assert!(collected.len() <= MAX_COLLECTED);
-        assert!(collected.starts_with('ä') && collected.ends_with("the end"));
-        assert!(collected.contains("bytes omitted]"));
     }
 }

@@ -83,6 +83,21 @@ impl Store {
         .await
     }
 
+    /// Reads on this thread, without a turn: for the start of a program.
+    ///
+    /// # Errors
+    /// What `work` returned, or why it could not be done.
+    pub fn read_blocking<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: FnOnce(&Connection) -> Result<T, E>,
+        E: From<StoreError>,
+    {
+        let mut db = self.inner.reader()?;
+        let outcome = read(&mut db, work);
+        self.inner.idle().push(db);
+        outcome
+    }
+
     /// Writes: `work` is done whole, or, if it fails, not at all.
     ///
     /// Dropping the future before it is its turn means that nothing is done; later, that it is done

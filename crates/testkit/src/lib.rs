@@ -20,6 +20,7 @@ pub mod authorization_server;
 mod child;
 mod client;
 mod http;
+pub mod model;
 mod patience;
 mod schemas;
 pub mod server;

@@ -1,4 +1,5 @@
-//! `docs/requirements.md` lists every requirement, and what it says of tests is true.
+//! `docs/requirements.md` and `docs/checklist.md` list everything that they are there to list, and
+//! what they say of tests is true.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
@@ -6,15 +7,44 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-/// How many requirements each document has, and how many resolutions there are.
-const COUNTS: [(&str, usize); 6] = [
-    ("S000-", 55),
-    ("S001-", 82),
-    ("S002-", 44),
-    ("S003-", 61),
-    ("S004-", 77),
-    ("C", 57),
-];
+/// Ids that only differ in their number, which is written with so many digits.
+struct Series {
+    prefix: &'static str,
+    digits: usize,
+    count: usize,
+}
+
+/// A page of tables, and the ids that they list, in order.
+struct Page {
+    file: &'static str,
+    series: &'static [Series],
+}
+
+/// What each document asks for, and the resolutions.
+const REQUIREMENTS: Page = Page {
+    file: "docs/requirements.md",
+    series: &[
+        Series::new("S000-", 2, 55),
+        Series::new("S001-", 2, 82),
+        Series::new("S002-", 2, 44),
+        Series::new("S003-", 2, 61),
+        Series::new("S004-", 2, 77),
+        Series::new("C", 2, 57),
+    ],
+};
+
+/// The checklist behind document 004, the defects of two programs, and the traps.
+const CHECKLIST: Page = Page {
+    file: "docs/checklist.md",
+    series: &[
+        Series::new("S004-K", 3, 109),
+        Series::new("S001-D", 2, 11),
+        Series::new("S004-D", 2, 14),
+        Series::new("TRAP-", 2, 40),
+    ],
+};
+
+const PAGES: [Page; 2] = [REQUIREMENTS, CHECKLIST];
 
 /// A line of a table of the page.
 struct Row {
@@ -24,15 +54,17 @@ struct Row {
 }
 
 #[test]
-fn every_requirement_is_listed_once_and_in_order() {
-    let listed: Vec<_> = rows().into_iter().map(|row| row.id).collect();
-    assert_eq!(listed, all_ids());
+fn everything_is_listed_once_and_in_order() {
+    for page in PAGES {
+        let listed: Vec<_> = page.rows().into_iter().map(|row| row.id).collect();
+        assert_eq!(listed, page.ids(), "{}", page.file);
+    }
 }
 
 #[test]
-fn every_requirement_has_words_and_a_place() {
-    let known = all_ids();
-    for Row { id, words, place } in rows() {
+fn everything_has_words_and_a_place() {
+    let known = REQUIREMENTS.ids();
+    for Row { id, words, place } in all_rows() {
         assert!(!words.is_empty(), "{id} says nothing");
         let resolution = ids(&place)
             .into_iter()
@@ -46,10 +78,10 @@ fn every_requirement_has_words_and_a_place() {
 }
 
 #[test]
-fn files_name_the_requirements_that_they_test() {
+fn files_name_what_they_test() {
     let mut named_in = BTreeMap::new();
     let mut untrue = Vec::new();
-    for Row { id, place, .. } in rows() {
+    for Row { id, place, .. } in all_rows() {
         for file in files(&place) {
             let named = named_in
                 .entry(file.to_owned())
@@ -66,9 +98,17 @@ fn files_name_the_requirements_that_they_test() {
 
 #[test]
 fn ranges_name_what_is_between() {
-    let text = "//! (S002-06…08, S003-28), C05 to\n//! C07 and HDR26-05";
+    let text = "//! (S002-06…08, S003-28), C05 to\n//! C07, S004-K009…010 and HDR26-05";
     let expected = [
-        "S002-06", "S002-07", "S002-08", "S003-28", "C05", "C06", "C07",
+        "S002-06",
+        "S002-07",
+        "S002-08",
+        "S003-28",
+        "C05",
+        "C06",
+        "C07",
+        "S004-K009",
+        "S004-K010",
     ];
     assert_eq!(ids(text), expected);
 }
@@ -77,26 +117,54 @@ fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-fn all_ids() -> Vec<String> {
-    let ids = |(document, count)| (1..=count).map(move |number| format!("{document}{number:02}"));
-    COUNTS.into_iter().flat_map(ids).collect()
+fn all_rows() -> impl Iterator<Item = Row> {
+    PAGES.into_iter().flat_map(|page| page.rows())
 }
 
-fn rows() -> Vec<Row> {
-    let page = fs::read_to_string(root().join("docs/requirements.md")).unwrap();
-    let rows = page.lines().filter_map(|line| {
-        let cells = line.strip_prefix("| ")?.strip_suffix(" |")?;
-        let cells: Vec<_> = cells.split(" | ").collect();
-        let [id, words, place] = cells[..] else {
-            panic!("a row has three cells: {line}");
-        };
-        (id != "id").then(|| Row {
-            id: id.to_owned(),
-            words: words.to_owned(),
-            place: place.to_owned(),
-        })
-    });
-    rows.collect()
+impl Series {
+    const fn new(prefix: &'static str, digits: usize, count: usize) -> Self {
+        Self {
+            prefix,
+            digits,
+            count,
+        }
+    }
+
+    fn id(&self, number: usize) -> String {
+        let Self { prefix, digits, .. } = self;
+        format!("{prefix}{number:0digits$}")
+    }
+
+    /// `S002-14` is number 14 of `S002-`.
+    fn number(&self, id: &str) -> Option<usize> {
+        let number = id.strip_prefix(self.prefix)?;
+        let fits = number.len() == self.digits;
+        fits.then(|| number.parse().ok()).flatten()
+    }
+}
+
+impl Page {
+    fn ids(&self) -> Vec<String> {
+        let ids = |series: &'static Series| (1..=series.count).map(|number| series.id(number));
+        self.series.iter().flat_map(ids).collect()
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        let text = fs::read_to_string(root().join(self.file)).unwrap();
+        let rows = text.lines().filter_map(|line| {
+            let cells = line.strip_prefix("| ")?.strip_suffix(" |")?;
+            let cells: Vec<_> = cells.split(" | ").collect();
+            let [id, words, place] = cells[..] else {
+                panic!("a row has three cells: {line}");
+            };
+            (id != "id").then(|| Row {
+                id: id.to_owned(),
+                words: words.to_owned(),
+                place: place.to_owned(),
+            })
+        });
+        rows.collect()
+    }
 }
 
 /// The files that a cell names.
@@ -117,30 +185,24 @@ fn ids(text: &str) -> Vec<String> {
     let mut ids = Vec::new();
     while let Some(word) = words.next() {
         let (first, last) = word.split_once('…').unwrap_or((word, ""));
-        let Some((document, first)) = parts(first) else {
+        let Some((series, first)) = parts(first) else {
             continue;
         };
         let mut last = last.parse().unwrap_or(first);
         if words.next_if_eq(&"to").is_some()
             && let Some((same, end)) = words.peek().and_then(|word| parts(word))
-            && same == document
+            && same.prefix == series.prefix
         {
             last = end;
             words.next();
         }
-        ids.extend((first..=last).map(|number| format!("{document}{number:02}")));
+        ids.extend((first..=last).map(|number| series.id(number)));
     }
     ids
 }
 
-/// `S002-14` is number 14 of `S002-`.
-fn parts(id: &str) -> Option<(&'static str, usize)> {
-    let (document, _) = COUNTS
-        .iter()
-        .find(|(document, _)| id.starts_with(document))?;
-    let number = id.strip_prefix(document)?;
-    (number.len() == 2)
-        .then(|| number.parse().ok())
-        .flatten()
-        .map(|number| (*document, number))
+/// Which series an id is of, and its number there.
+fn parts(id: &str) -> Option<(&'static Series, usize)> {
+    let mut series = PAGES.into_iter().flat_map(|page| page.series);
+    series.find_map(|series| Some((series, series.number(id)?)))
 }

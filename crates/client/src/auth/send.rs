@@ -1,6 +1,7 @@
 //! Requests with credentials.
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{Request, StatusCode};
 
@@ -15,7 +16,17 @@ const MAX_ATTEMPTS: u32 = 5;
 
 /// Sends a request with what its target's authorizer has, and again where that could do something
 /// about a refusal. A refused request was not carried out, so this sends nothing twice.
-pub(crate) async fn send(
+///
+/// It is boxed, since it is part of every future that leads to a server.
+pub(crate) fn send<'a>(
+    client: &'a HttpClient,
+    target: &'a HttpTarget,
+    request: Request<Bytes>,
+) -> BoxFuture<'a, Result<HttpResponse, LinkError>> {
+    Box::pin(authorized(client, target, request))
+}
+
+async fn authorized(
     client: &HttpClient,
     target: &HttpTarget,
     request: Request<Bytes>,

@@ -56,7 +56,7 @@ async fn passes_megabytes() {
     assert_eq!(child.stop(LONG).await, ExitReport::Code(0));
 }
 
-/// S001-52, S004-32: the entry's environment on top of ours.
+/// S001-52, S004-32, S004-K035: the entry's environment on top of ours.
 #[tokio::test]
 async fn merges_the_environment() {
     assert!(std::env::var_os("PATH").is_some() && std::env::var_os("HOME").is_some());
@@ -88,6 +88,21 @@ async fn arguments_reach_the_program_as_they_are() {
     assert_eq!(running.line().await, "*");
 }
 
+/// TRAP-35: whoever was started with another `PATH` than a terminal has can give a server its own,
+/// by which the program is looked up.
+#[tokio::test]
+async fn a_program_is_looked_up_in_the_path_of_its_entry() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let file = elsewhere.path().join("plexus-only-there");
+    std::os::unix::fs::symlink("/bin/echo", &file).unwrap();
+    let program = Program::new("plexus-only-there").arg("found");
+    let reason = refused(&program);
+    assert!(reason.contains("no directory of PATH"), "{reason}");
+    let program = program.env("PATH", elsewhere.path().to_str().unwrap());
+    assert_eq!(Running::of(&program).line().await, "found");
+}
+
+/// TRAP-35: who has no such program is told where it comes from.
 #[tokio::test]
 async fn a_missing_program_is_named_with_a_hint() {
     let nowhere = tempfile::tempdir().unwrap();
@@ -224,6 +239,7 @@ async fn keeps_the_last_lines_of_many() {
     assert_eq!(running.whole_stderr().await, expected);
 }
 
+/// S001-D09.
 #[tokio::test]
 async fn keeps_a_bounded_number_of_bytes() {
     // A thousand bytes per line: more than fit in all, though not in number or each.
@@ -331,7 +347,7 @@ async fn a_server_may_outlast_its_launcher_within_the_grace() {
     assert_eq!(rest, "saved\n");
 }
 
-/// S004-39.
+/// S004-39, TRAP-30.
 #[tokio::test]
 async fn stop_ends_the_whole_tree() {
     let mut running = Running::of(&sh(TREE));
@@ -414,8 +430,8 @@ async fn works_without_a_guard() {
     assert_eq!(running.child.stop(LONG).await, ExitReport::Code(3));
 }
 
-/// S001-66, S001-76; issue "Connect to any MCP server", acceptance 2: a SIGKILL of ours leaves
-/// nothing behind.
+/// S001-66, S001-76, TRAP-31; issue "Connect to any MCP server", acceptance 2: a SIGKILL of ours
+/// leaves nothing behind.
 #[tokio::test]
 async fn our_own_violent_death_takes_the_trees_along() {
     if std::env::var_os(VICTIM).is_some() {

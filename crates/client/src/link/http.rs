@@ -21,6 +21,8 @@ use crate::lock::lock;
 
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
+/// What servers speak of that have forgotten ours.
+const SPOKEN: &[u8] = b"session";
 const LAST_EVENT: &str = "last-event-id";
 /// When a broken stream is taken up again, unless the server says otherwise.
 const RETRY: Duration = Duration::from_secs(1);
@@ -271,7 +273,23 @@ impl Shared {
 
     /// Takes a stream up again where it broke off (HTTPLC-06, HTTPLC-07).
     async fn resume(&self, last_event: &str, retry: Duration) -> Result<EventSource, LinkError> {
-        tokio::time::sleep(retry.min(MAX_RETRY)).await;
+        let mut failures = 0;
+        loop {
+            tokio::time::sleep(retry.min(MAX_RETRY)).await;
+            match self.try_resume(last_event).await {
+                // The network may be back in a moment; whether the call was carried out is unknown.
+                Err(LinkError::Unreachable(text)) => {
+                    failures += 1;
+                    if failures >= MAX_RESUMES {
+                        return Err(LinkError::Broken(text));
+                    }
+                }
+                resumed => return resumed,
+            }
+        }
+    }
+
+    async fn try_resume(&self, last_event: &str) -> Result<EventSource, LinkError> {
         let mut headers = HeaderMap::new();
         if let Ok(last_event) = HeaderValue::from_str(last_event) {
             headers.insert(LAST_EVENT, last_event);
@@ -373,6 +391,7 @@ impl Shared {
         match &response.id {
             Some(id) if id.as_i64() == Some(number) => {}
             // An error without an id can only mean the one request that was sent.
+            None if self.has_session() && forgets_session(&response) => return None,
             None => response.id = Some(number.into()),
             Some(_) => return None,
         }
@@ -392,6 +411,9 @@ impl Shared {
                 reason: None,
             },
             StatusCode::NOT_FOUND if self.has_session() => LinkError::SessionLost,
+            StatusCode::BAD_REQUEST if self.has_session() && speaks_of_session(body) => {
+                LinkError::SessionLost
+            }
             _ => {
                 let text: String = String::from_utf8_lossy(body).chars().take(SHOWN).collect();
                 let text = Some(text.trim().to_owned()).filter(|text| !text.is_empty());
@@ -445,6 +467,19 @@ impl Shared {
         // The connection's task may be gone already.
         drop(self.inbox.send(incoming).await);
     }
+}
+
+/// Whether an error that answers no request is about the session: what 404 is for, many servers say
+/// with 400 and such an error.
+fn forgets_session(response: &Response) -> bool {
+    let error = response.outcome.as_ref().err();
+    error.is_some_and(|error| speaks_of_session(error.message.as_bytes()))
+}
+
+fn speaks_of_session(text: &[u8]) -> bool {
+    text.to_ascii_lowercase()
+        .windows(SPOKEN.len())
+        .any(|window| window == SPOKEN)
 }
 
 enum Drained {

@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use super::{Inbox, Incoming, Junk, LinkError, Outgoing, QUEUE, decoded};
 use crate::child::{Child, ChildInput, ChildOutput, ExitReport, Grace, Program, StartError};
 use crate::lock::lock;
+use crate::status::ProcessInfo;
 
 const READ: usize = 64 * 1024;
 /// How long a process may take to say with which code it ended after its output did.
@@ -81,6 +82,13 @@ impl StdioLink {
             },
             Err(_) => lock(&self.last_words).clone(),
         }
+    }
+
+    /// The process, unless it has ended.
+    pub(crate) fn process(&self) -> Option<ProcessInfo> {
+        let child = self.child.try_lock().ok()?;
+        let child = child.as_ref()?;
+        Some(ProcessInfo::new(child.id(), child.stderr_tail()))
     }
 
     /// Closes the child's input, and sees to it that it ends.

@@ -1,65 +1,115 @@
 //! Calls of a legacy server.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, VecDeque};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use http::HeaderMap;
-use plexus_mcp::messages::CancelledParams;
-use plexus_mcp::method;
-use plexus_service::{Boxed, Call};
-use plexus_wire::{Id, Notification, Raw, Request, RpcError};
+use plexus_mcp::messages::{CancelledParams, ClientCapability};
+use plexus_mcp::{Era, Fault, code, method};
+use plexus_service::{AskError, Boxed, Call};
+use plexus_wire::{Id, Notification, Object, Raw, Request, RpcError};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{CallFailure, Live, ask, is_interactive, late};
-use crate::rpc::{InFlight, Next, Traits, Update};
+use super::{CallFailure, Live, Session, ask, caller, is_interactive, late, visit};
+use crate::rpc::{InFlight, Next, RpcFailure, Traits, Turn, Update};
 use crate::stamp;
 
 /// The most questions that one call may have open.
 const MAX_QUESTIONS: usize = 32;
-
-/// An answer on its way to the server that asked.
-type Answering = Boxed<Option<(Id, Result<Raw, RpcError>)>>;
+/// The most times that a call is made again because pages had to be visited first.
+const MAX_ROUNDS: usize = 10;
 
 /// Carries out a call. Dropping the future cancels it at the server.
-pub(super) async fn call(live: &Live, call: &Call) -> Result<Raw, CallFailure> {
-    let number = live.rpc.reserve();
+pub(super) async fn call(live: &Live, session: &Session, call: &Call) -> Result<Raw, CallFailure> {
+    let end = Instant::now() + live.definition.timeouts.call_total;
+    if live.definition.prime_roots {
+        live.in_time(&call.method, session.prime(call)).await?;
+    }
+    if live.facts.capabilities.logging {
+        live.in_time(&call.method, session.log_for(call)).await?;
+    }
+    for _ in 0..MAX_ROUNDS {
+        match attempt(live, session, call, end).await {
+            // The server refused to begin, so it can be asked again (TRANSLATION §5.5).
+            Err(CallFailure::Fault(Fault::Upstream(error)))
+                if error.code == code::URL_ELICITATION_REQUIRED
+                    && method::may_ask(&call.method) =>
+            {
+                let visiting = visit::required(session, call, error);
+                let visited = tokio::time::timeout_at(end, visiting).await;
+                if let Some(result) = visited.map_err(|_elapsed| late(&call.method))?? {
+                    return Ok(result);
+                }
+            }
+            outcome => return outcome,
+        }
+    }
+    let text = format!("the server wanted pages visited more than {MAX_ROUNDS} times");
+    Err(Fault::Internal(text).into())
+}
+
+/// One request and its answer.
+async fn attempt(
+    live: &Live,
+    session: &Session,
+    call: &Call,
+    end: Instant,
+) -> Result<Raw, CallFailure> {
+    let caller = caller(call);
+    let turn = if session.mixes_questions && method::may_ask(&call.method) {
+        let turn = session.rpc.turns.take(caller, &call.peer().principal);
+        Some(live.in_time(&call.method, turn).await?)
+    } else {
+        None
+    };
+    let number = session.rpc.reserve();
     // Progress keeps the clock from running out, so it is asked for wherever it helps.
     let wants_progress = call.events.wants_progress() || &*call.method == method::TOOLS_CALL;
     let params = stamp::handshake(Some(&call.params), wants_progress.then_some(number));
-    let caller = Arc::as_ptr(call.peer()).addr();
     let traits = Traits::call(caller, &call.method, is_interactive(call));
-    let request = live
-        .rpc
-        .request_as(number, &call.method, params, HeaderMap::new(), traits);
+    let rpc = &session.rpc;
+    let request = rpc.request_as(number, &call.method, params, HeaderMap::new(), traits);
     let in_flight = live.in_time(&call.method, request).await??;
     Following {
         live,
+        session,
         call,
         in_flight,
         answering: FuturesUnordered::new(),
         open: HashMap::new(),
+        answers: VecDeque::new(),
+        turn,
+        lacking: None,
     }
-    .finish()
+    .finish(end)
     .await
 }
+
+/// An answer on its way to the server that asked.
+type Answering = Boxed<Option<(Id, Result<Raw, AskError>, plexus_service::Question)>>;
 
 /// A call on its way.
 struct Following<'a> {
     live: &'a Live,
+    session: &'a Session,
     call: &'a Call,
     in_flight: InFlight,
     answering: FuturesUnordered<Answering>,
     /// Open questions; dropping an entry withdraws its question from the caller.
     open: HashMap<Id, oneshot::Sender<()>>,
+    /// Answers that wait for the call's turn.
+    answers: VecDeque<(Id, Result<Raw, RpcError>)>,
+    /// Set where questions do not say which call they belong to.
+    turn: Option<Turn>,
+    /// What the caller cannot be asked and was to be.
+    lacking: Option<ClientCapability>,
 }
 
 impl Following<'_> {
-    async fn finish(mut self) -> Result<Raw, CallFailure> {
+    async fn finish(mut self, end: Instant) -> Result<Raw, CallFailure> {
         let patience = self.live.patience(&self.call.method);
-        let end = Instant::now() + self.live.definition.timeouts.call_total;
         loop {
             let deadline = if self.open.is_empty() {
                 (Instant::now() + patience).min(end)
@@ -68,22 +118,38 @@ impl Following<'_> {
             };
             tokio::select! {
                 next = self.in_flight.next() => match next {
-                    Next::Answer(answer) => return Ok(answer?),
+                    Next::Answer(answer) => return self.concluded(answer),
                     Next::Update(Update::Notification(notification)) => self.notified(notification).await,
                     Next::Update(Update::Request(request)) => self.asked(request).await,
                 },
-                Some(answered) = self.answering.next() => {
-                    // A question that was withdrawn needs no answer.
-                    if let Some((id, outcome)) = answered
-                        && self.open.remove(&id).is_some()
-                    {
-                        self.live.rpc.respond(id, outcome).await;
-                    }
-                }
+                Some(answered) = self.answering.next() => self.answered(answered),
+                () = go_on(&mut self.turn), if self.may_go_on() => self.give_answers().await,
                 () = tokio::time::sleep_until(deadline) => {
                     return Err(late(&self.call.method).into());
                 }
             }
+        }
+    }
+
+    /// Whether the call has what it waited for, or its question was withdrawn.
+    fn may_go_on(&self) -> bool {
+        let waits = self.turn.as_ref().is_some_and(Turn::is_waiting);
+        !self.answers.is_empty() || (waits && self.open.is_empty())
+    }
+
+    /// What the caller is told. A call that failed for want of something that the caller cannot do is
+    /// told as that, where there is a way to (META26-05).
+    fn concluded(&self, answer: Result<Raw, RpcFailure>) -> Result<Raw, CallFailure> {
+        let stateless = self.call.peer().revision.era() == Era::Stateless;
+        let lacking = self.lacking.filter(|_| stateless);
+        match (answer, lacking) {
+            (Ok(result), Some(lacking)) if is_error(&result) => {
+                Err(Fault::MissingCapability(lacking).into())
+            }
+            (Err(RpcFailure::Error(_)), Some(lacking)) => {
+                Err(Fault::MissingCapability(lacking).into())
+            }
+            (answer, _) => Ok(stamp::of_no_legacy_hop(answer?)),
         }
     }
 
@@ -98,22 +164,29 @@ impl Following<'_> {
             }
             return;
         }
-        self.live.relay(notification, &self.call.events).await;
+        let events = &self.call.events;
+        self.live.relay(self.session, notification, events).await;
     }
 
     async fn asked(&mut self, request: Request) {
+        let rpc = &self.session.rpc;
         if self.open.len() >= MAX_QUESTIONS {
-            self.live
-                .rpc
-                .respond(request.id, Err(ask::too_many()))
-                .await;
+            rpc.respond(request.id, Err(ask::too_many())).await;
             return;
         }
         let Some(question) = ask::question(&request.method, request.params) else {
             let outcome = Err(ask::unknown(&request.method));
-            self.live.rpc.respond(request.id, outcome).await;
+            rpc.respond(request.id, outcome).await;
             return;
         };
+        if let (plexus_service::Question::Roots, Some(roots)) = (&question, self.session.roots()) {
+            rpc.respond(request.id, Ok(roots)).await;
+            return;
+        }
+        // The caller may take its time, and the call may not even be looked after meanwhile.
+        if let Some(turn) = &mut self.turn {
+            turn.wait();
+        }
         let (withdraw, withdrawn) = oneshot::channel();
         self.open.insert(request.id.clone(), withdraw);
         let events = self.call.events.clone();
@@ -122,8 +195,53 @@ impl Following<'_> {
                 answered = events.ask(None, question.clone()) => answered,
                 _ = withdrawn => return None,
             };
-            let outcome = answered.or_else(|error| ask::answer(&question, error));
-            Some((request.id, outcome))
+            Some((request.id, answered, question))
         }));
     }
+
+    /// Gives the server its answers, now that it is clear whose further questions are.
+    async fn give_answers(&mut self) {
+        while let Some((id, outcome)) = self.answers.pop_front() {
+            self.session.rpc.respond(id, outcome).await;
+        }
+        if let Some(turn) = self.turn.as_mut().filter(|_| !self.open.is_empty()) {
+            turn.wait();
+        }
+    }
+
+    /// Takes note of an answer. A question that was withdrawn needs none.
+    fn answered(
+        &mut self,
+        answered: Option<(Id, Result<Raw, AskError>, plexus_service::Question)>,
+    ) {
+        let Some((id, answered, question)) = answered else {
+            return;
+        };
+        if self.open.remove(&id).is_none() {
+            return;
+        }
+        if let Err(AskError::Unsupported(capability)) = &answered {
+            self.lacking = Some(*capability);
+        }
+        let features = self.session.revision.features();
+        let outcome: Result<Raw, RpcError> =
+            ask::answer(&question, answered, self.call.peer(), features);
+        self.answers.push_back((id, outcome));
+    }
+}
+
+/// Waits until the call may ask, where that has to be waited for.
+async fn go_on(turn: &mut Option<Turn>) {
+    if let Some(turn) = turn {
+        turn.go_on().await;
+    }
+}
+
+/// Whether the result says that the tool failed.
+fn is_error(result: &Raw) -> bool {
+    let object = Object::parse(result).ok();
+    object.is_some_and(|object| {
+        let is_error = object.get("isError").map(Raw::decode::<bool>);
+        matches!(is_error, Some(Ok(true)))
+    })
 }

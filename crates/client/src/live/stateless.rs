@@ -1,6 +1,5 @@
 //! Calls of a stateless server.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -9,7 +8,7 @@ use plexus_service::{Call, Section};
 use plexus_wire::{Object, Raw};
 use tokio::time::Instant;
 
-use super::{CallFailure, Live, ask, late};
+use super::{CallFailure, Live, Session, ask, caller, late};
 use crate::rpc::{Next, RpcFailure, Traits, Update};
 use crate::stamp::{self, StatelessMeta};
 
@@ -20,13 +19,13 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Carries out a call, with as many rounds as the server's questions take. Dropping the future
 /// cancels it at the server.
-pub(super) async fn call(live: &Live, call: &Call) -> Result<Raw, CallFailure> {
+pub(super) async fn call(live: &Live, session: &Session, call: &Call) -> Result<Raw, CallFailure> {
     let end = Instant::now() + live.definition.timeouts.call_total;
     let mut params = call.params.clone();
     let mut relisted = false;
     let mut pause = PAUSE;
     for round_number in 0..=MAX_ROUNDS {
-        let result = match round(live, call, &params, end).await? {
+        let result = match round(live, session, call, &params, end).await? {
             Ok(result) => result,
             // HDR26-15: our idea of the tool's schema may be old.
             Err(RpcFailure::Error(error)) if error.code == code::HEADER_MISMATCH && !relisted => {
@@ -69,12 +68,13 @@ pub(super) async fn call(live: &Live, call: &Call) -> Result<Raw, CallFailure> {
 /// One request and its answer.
 async fn round(
     live: &Live,
+    session: &Session,
     call: &Call,
     params: &Raw,
     end: Instant,
 ) -> Result<Result<Raw, RpcFailure>, Fault> {
     let revision = live.facts.revision;
-    let number = live.rpc.reserve();
+    let number = session.rpc.reserve();
     let is_tool = &*call.method == method::TOOLS_CALL;
     let peer = call.peer();
     let own = StatelessMeta {
@@ -99,12 +99,12 @@ async fn round(
             tool.map(|tool| &tool.headers),
         )
     };
-    let request = live.rpc.request_as(
+    let request = session.rpc.request_as(
         number,
         &call.method,
         Some(sent),
         headers,
-        Traits::call(Arc::as_ptr(call.peer()).addr(), &call.method, false),
+        Traits::call(caller(call), &call.method, false),
     );
     let mut in_flight = match live.in_time(&call.method, request).await? {
         Ok(in_flight) => in_flight,
@@ -116,7 +116,7 @@ async fn round(
         match tokio::time::timeout_at(deadline, in_flight.next()).await {
             Ok(Next::Answer(answer)) => return Ok(answer),
             Ok(Next::Update(Update::Notification(notification))) => {
-                live.relay(notification, &call.events).await;
+                live.relay(session, notification, &call.events).await;
             }
             // BASE-16, BASE-17: a stateless server sends no requests, and is sent no answers.
             Ok(Next::Update(Update::Request(_))) => {}

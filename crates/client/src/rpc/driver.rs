@@ -11,6 +11,7 @@ use plexus_wire::{Id, Message, Notification, Object, Raw, Response, RpcError, en
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::turns::{Meant, Turns};
 use super::{Abandoned, Command, Ending, InFlight, Misdeeds, RpcFailure, Traits, Update, lock};
 use crate::chain::with_last_words;
 use crate::link::{Incoming, Junk, Link, LinkError, Number, Outgoing, QUEUE};
@@ -44,6 +45,7 @@ pub(super) struct Driver {
     pub(super) misdeeds: Arc<Mutex<Misdeeds>>,
     /// Whether the server must not send requests, and we no responses.
     pub(super) stateless: Arc<AtomicBool>,
+    pub(super) turns: Arc<Turns>,
     pub(super) stop: CancellationToken,
     pub(super) ending: Ending,
 }
@@ -80,6 +82,8 @@ impl Driver {
         // Whoever still wants to tell us something must not wait for us.
         drop(incoming);
         drop(orders);
+        // A call that was given up just before still is to be cancelled.
+        self.cancel_abandoned();
         self.ended(error).await;
     }
 
@@ -194,7 +198,10 @@ impl Driver {
                 params.progress_token.as_i64()
             }
             // Nothing says whose message it is: it is told to nobody while it might be another's.
-            method::LOG => self.only_caller(|traits| traits.caller.is_some()),
+            method::LOG => match self.turns.meant() {
+                Meant::Caller(caller) => self.only_caller(|traits| traits.caller == Some(caller)),
+                _ => self.only_caller(|traits| traits.caller.is_some()),
+            },
             // What a subscription says names it (SUB26-06).
             _ => {
                 let params = Object::parse(params?).ok()?;
@@ -211,6 +218,14 @@ impl Driver {
     /// asked, of the only caller that has such. On a pipe no question says it; over HTTP a question on
     /// the stream of no request does not, which is where common servers put theirs.
     fn askable(&self) -> Option<Number> {
+        match self.turns.asked() {
+            Meant::Caller(caller) => {
+                return self
+                    .only_caller(|traits| traits.may_be_asked && traits.caller == Some(caller));
+            }
+            Meant::Unclear => return None,
+            Meant::Nobody => {}
+        }
         let interactive = |traits: &Traits| traits.interactive;
         if self
             .pending

@@ -45,8 +45,8 @@ async fn ask(process: &Process, id: &Value, method: &str, params: &Value) {
     process.say(request(id, method, params)).await;
 }
 
-/// S004-72, S004-73, §3.5 "server requests unanswered": each reaches the caller, and its answer the
-/// server.
+/// S004-72, S004-73, S004-D11, §3.5 "server requests unanswered": each reaches the caller, and its
+/// answer the server.
 #[tokio::test]
 async fn questions_during_a_call_are_put_to_its_caller() {
     let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;
@@ -112,7 +112,7 @@ async fn what_is_no_question_is_refused() {
     assert_eq!(answer["error"]["code"], -32601);
 }
 
-/// SAMP-13, TRANSLATION §5.10: outside of a call there is nobody to ask.
+/// SAMP-13, S004-D11, TRANSLATION §5.10: outside of a call there is nobody to ask.
 #[tokio::test]
 async fn questions_outside_of_a_call_are_answered_without_a_caller() {
     let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;

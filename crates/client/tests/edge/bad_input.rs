@@ -54,7 +54,7 @@ impl Bystander {
     }
 }
 
-/// S001-62: exits, hangs, garbage and wrong types at each stage of the greeting.
+/// S001-62, S004-K051: exits, hangs, garbage and wrong types at each stage of the greeting.
 #[tokio::test]
 async fn a_greeting_that_goes_wrong_fails_with_a_reason() {
     let result = |value: Value| vec![Step::Result(value)];
@@ -240,7 +240,7 @@ async fn an_endpoint_that_goes_wrong_fails_with_a_reason() {
     bystander.is_untouched().await;
 }
 
-/// During a call.
+/// During a call; TRAP-29: an input that closes early is among it.
 #[tokio::test]
 async fn a_call_that_goes_wrong_fails_in_time() {
     let stages = [
@@ -299,7 +299,7 @@ async fn a_call_that_goes_wrong_fails_in_time() {
     }
 }
 
-/// Every kind of junk is counted, and the last is shown, cut short.
+/// S004-D14: every kind of junk is counted, and the last is shown, cut short.
 #[tokio::test]
 async fn junk_is_counted_by_kind() {
     let server = StdioServer::new(echoing()).await;

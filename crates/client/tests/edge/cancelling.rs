@@ -10,7 +10,7 @@ use crate::support::{
 
 const CANCELLED: &str = "notifications/cancelled";
 
-/// S004-36, CAN-09, CAN-10, CAN-13, C34: by message, with the id as it was sent.
+/// S004-36, CAN-09, CAN-10, CAN-13, C34, S004-K032: by message, with the id as it was sent.
 #[tokio::test]
 async fn a_dropped_call_is_cancelled_over_stdio() {
     for revision in [LEGACY, STATELESS] {
@@ -44,7 +44,8 @@ async fn an_answered_call_is_not_cancelled() {
     assert!(!process.methods().await.contains(&CANCELLED.to_owned()));
 }
 
-/// HTTPLC-04: closing the stream would not do, so the server is told, within the session.
+/// HTTPLC-04, S004-K043: closing the stream would not do, so the server is told, within the
+/// session.
 #[tokio::test]
 async fn a_dropped_call_is_cancelled_over_http_of_the_old_era() {
     let offer = Offer::tools(LEGACY, [tool("a")]);
@@ -64,7 +65,7 @@ async fn a_dropped_call_is_cancelled_over_http_of_the_old_era() {
     request.given_up().await;
 }
 
-/// CAN-10: closing the stream is the cancellation, and the only one.
+/// CAN-10, S004-K043: closing the stream is the cancellation, and the only one.
 #[tokio::test]
 async fn a_dropped_call_is_cancelled_over_stateless_http_by_closing_its_stream() {
     let offer = Offer::tools(STATELESS, [tool("a")]);
@@ -118,7 +119,7 @@ async fn the_greeting_is_never_cancelled() {
     assert!(!process.methods().await.contains(&CANCELLED.to_owned()));
 }
 
-/// PEERS §6: only the server whose call it was hears of it.
+/// TRAP-24, PEERS §6: only the server whose call it was hears of it.
 #[tokio::test]
 async fn a_cancellation_reaches_its_own_server_only() {
     let script = Script::from(&Offer::tools(LEGACY, [tool("a")]));

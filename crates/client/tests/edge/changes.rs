@@ -41,7 +41,7 @@ async fn a_changed_list_is_fetched_anew() {
     tools_become(&upstream, &["b"]).await;
 }
 
-/// PEERS §6: it counts although the server never said that it would tell.
+/// TRAP-13, PEERS §6: it counts although the server never said that it would tell.
 #[tokio::test]
 async fn a_change_counts_that_was_not_advertised() {
     let script = changing();
@@ -54,7 +54,7 @@ async fn a_change_counts_that_was_not_advertised() {
     tools_become(&upstream, &["b"]).await;
 }
 
-/// PEERS §6: storms are one change.
+/// TRAP-14, PEERS §6: storms are one change.
 #[tokio::test]
 async fn a_storm_of_changes_is_one_change() {
     let server = StdioServer::new(changing()).await;
@@ -69,8 +69,8 @@ async fn a_storm_of_changes_is_one_change() {
     assert!((2..=5).contains(&lists.count()), "{methods:?}");
 }
 
-/// §3.5 "handler installed after the handshake": what comes with or before the greeting's answer is
-/// not lost.
+/// S004-D05, §3.5 "handler installed after the handshake": what comes with or before the greeting's
+/// answer is not lost.
 #[tokio::test]
 async fn a_change_during_the_greeting_is_not_lost() {
     let initialized = Offer::tools(LEGACY, []).initialized();
@@ -98,7 +98,7 @@ async fn a_change_during_the_listing_is_not_lost() {
     tools_become(&upstream, &["b"]).await;
 }
 
-/// §3.5 "resources cached at connect"
+/// S004-D12, §3.5 "resources cached at connect"
 #[tokio::test]
 async fn every_list_is_fetched_anew_when_it_changes() {
     let offer = Offer::new(LEGACY)

@@ -15,8 +15,8 @@ fn numbered(number: usize) -> Value {
     json!({"name": "a", "arguments": {"number": number}})
 }
 
-/// Acceptance 5, S004-10, S004-30, S004-37, S004-39: a thousand calls at once, answered by the last
-/// first.
+/// Acceptance 5, S004-10, S004-30, S004-37, S004-39, S004-K030: a thousand calls at once, answered
+/// by the last first.
 #[tokio::test]
 async fn a_thousand_calls_at_once_get_each_its_own_answer() {
     const CALLS: usize = 1000;
@@ -105,7 +105,7 @@ async fn answers_to_nobody_are_counted() {
     assert_eq!(unknown, 5, "{misdeeds:?}");
 }
 
-/// S004-33, §3.2 (4): the next line is not the answer because it is the next line.
+/// S004-33, S001-D04, §3.2 (4): the next line is not the answer because it is the next line.
 #[tokio::test]
 async fn neither_notifications_nor_late_answers_are_taken_for_the_answer() {
     let server = StdioServer::new(script()).await;
@@ -129,7 +129,7 @@ async fn neither_notifications_nor_late_answers_are_taken_for_the_answer() {
     assert_ne!(abandoned["id"], request["id"], "BASE-03");
 }
 
-/// BASE-02, C33: a server's ids come back as they were, type and all.
+/// BASE-02, C33, TRAP-23: a server's ids come back as they were, type and all.
 #[tokio::test]
 async fn ids_of_the_server_are_echoed_exactly() {
     let server = StdioServer::new(script()).await;

@@ -48,7 +48,8 @@ fn count(server: &HttpServer, method: &str) -> usize {
 }
 
 /// S000-09, S004-40, S004-42, S004-43, S004-44, HTTPLC-01, HTTPLC-05, HTTPLC-08, HTTPLC-10,
-/// HTTPLC-11, and §3.5 "no MCP-Protocol-Version header", "no DELETE of the session".
+/// HTTPLC-11, S004-K040, S004-K041, S004-K044, S004-K045, S004-D07, S004-D10, and §3.5 "no
+/// MCP-Protocol-Version header", "no DELETE of the session".
 #[tokio::test]
 async fn every_request_carries_what_it_must() {
     let server = with_sessions(|_| None).await;
@@ -169,7 +170,8 @@ async fn a_server_without_sessions_is_not_asked_to_end_one() {
     );
 }
 
-/// §3.2 (3) and (8): the stream of no request is listened to, and taken up again where it broke off.
+/// S001-D03, §3.2 (3) and (8): the stream of no request is listened to, and taken up again where it
+/// broke off.
 #[tokio::test]
 async fn notifications_on_the_stream_of_no_request_are_heeded() {
     let offer = Offer::tools(LEGACY, []);
@@ -205,7 +207,7 @@ async fn notifications_on_the_stream_of_no_request_are_heeded() {
     stream.closed().await;
 }
 
-/// §3.5 "notifications in SSE responses ignored"
+/// S004-D08, §3.5 "notifications in SSE responses ignored"
 #[tokio::test]
 async fn notifications_on_the_stream_of_a_call_are_heeded() {
     let lists = Arc::new(AtomicUsize::new(0));
@@ -268,8 +270,8 @@ async fn a_broken_answer_is_resumed() {
     assert_eq!(count(&server, "tools/call"), 1);
 }
 
-/// A stream that cannot be resumed ends the call, and nothing else; the call may have run, so it is
-/// never made again (S004-47, PEERS §6).
+/// TRAP-39: a stream that cannot be resumed ends the call, and nothing else; the call may have run,
+/// so it is never made again (S004-47, PEERS §6).
 #[tokio::test]
 async fn a_broken_call_is_never_made_again() {
     type Broken = fn() -> Reply;
@@ -302,7 +304,8 @@ async fn a_broken_call_is_never_made_again() {
     }
 }
 
-/// HTTPLC-09, PEERS §6: who forgot the session has carried out nothing, whatever the body says.
+/// HTTPLC-09, S004-D01, TRAP-39, PEERS §6: who forgot the session has carried out nothing, whatever
+/// the body says.
 #[tokio::test]
 async fn a_forgotten_session_is_opened_anew_and_the_call_made_again() {
     let bodies = [
@@ -330,7 +333,7 @@ async fn a_forgotten_session_is_opened_anew_and_the_call_made_again() {
     }
 }
 
-/// Once, and not for ever.
+/// TRAP-39: once, and not for ever.
 #[tokio::test]
 async fn a_server_that_forgets_every_session_fails_the_call() {
     let server =
@@ -357,7 +360,7 @@ async fn calls_that_lose_their_session_together_share_the_next_one() {
     assert_eq!(count(&server, "tools/call"), 40);
 }
 
-/// Credentials that run out during a session.
+/// S004-D09: credentials that run out during a session.
 #[tokio::test]
 async fn a_call_that_needs_auth_says_so() {
     let server =
@@ -369,7 +372,8 @@ async fn a_call_that_needs_auth_says_so() {
     assert!(status.reason.is_some());
 }
 
-/// S004-41, HTTPLC-03, S004-45: answers in both forms, and errors of HTTP.
+/// S004-41, HTTPLC-03, S004-45, S004-K038, S004-K039, S004-K042: answers in both forms, and errors
+/// of HTTP.
 #[tokio::test]
 async fn answers_come_as_json_and_as_streams() {
     let server = with_sessions(|request| {

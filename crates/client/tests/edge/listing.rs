@@ -11,7 +11,7 @@ use crate::support::{
     LEGACY, STATELESS, call_tool, catalogue, connected, http, names, stdio, tools,
 };
 
-/// S004-12, S004-56: nothing is asked for that is not declared.
+/// S004-12, S004-56, S004-K049, S004-K050: nothing is asked for that is not declared.
 #[tokio::test]
 async fn only_declared_lists_are_asked_for() {
     let lists = [
@@ -32,6 +32,7 @@ async fn only_declared_lists_are_asked_for() {
     }
 }
 
+/// S004-K021, S004-K048.
 #[tokio::test]
 async fn everything_that_is_offered_is_in_the_catalogue() {
     for revision in [LEGACY, STATELESS] {
@@ -65,7 +66,7 @@ fn page(names: &[&str], next: Option<&str>) -> Step {
     Step::Result(result)
 }
 
-/// §3.5 "one page of tools only"; PAGE-04: the empty cursor is a cursor.
+/// S004-D06, TRAP-10, §3.5 "one page of tools only"; PAGE-04: the empty cursor is a cursor.
 #[tokio::test]
 async fn all_pages_are_followed() {
     for revision in [LEGACY, STATELESS] {
@@ -87,7 +88,7 @@ async fn all_pages_are_followed() {
     }
 }
 
-/// PEERS §6: what stands on two pages is listed once.
+/// TRAP-12, PEERS §6: what stands on two pages is listed once.
 #[tokio::test]
 async fn what_stands_on_two_pages_is_listed_once() {
     let script = Script::from(&Offer::tools(LEGACY, []))

@@ -17,6 +17,8 @@ mod cancelling;
 #[cfg(test)]
 mod changes;
 #[cfg(test)]
+mod checklist;
+#[cfg(test)]
 mod correlation;
 #[cfg(test)]
 mod fixture;
@@ -35,6 +37,8 @@ mod quarantine;
 #[cfg(test)]
 mod relaying;
 #[cfg(test)]
+mod sessions;
+#[cfg(test)]
 mod sse;
 #[cfg(test)]
 mod status;
@@ -42,5 +46,9 @@ mod status;
 mod support;
 #[cfg(test)]
 mod timing;
+#[cfg(test)]
+mod traps;
+#[cfg(test)]
+mod visiting;
 #[cfg(test)]
 mod watching;

@@ -91,7 +91,8 @@ async fn a_version_error_leads_to_a_version_that_it_names() {
     assert!(!server.methods().contains(&"initialize".to_owned()));
 }
 
-/// S004-74, §3.5 "401 never becomes needs-auth"; whatever else the answer holds.
+/// S004-74, S004-K042, S004-D09, §3.5 "401 never becomes needs-auth"; whatever else the answer
+/// holds.
 #[tokio::test]
 async fn a_server_that_wants_credentials_needs_auth() {
     let bodies = [

@@ -41,8 +41,8 @@ async fn a_stateless_server_is_only_asked_what_it_is() {
     assert!(!process.methods().await.contains(&"initialize".to_owned()));
 }
 
-/// VER26-17: -32601 is what most old servers say, -32602 what the Python SDK 1.x says, -32600 and -32000 what
-/// others do (INTEROP); each is greeted in the old way, in the same process.
+/// VER26-17, TRAP-03: -32601 is what most old servers say, -32602 what the Python SDK 1.x says,
+/// -32600 and -32000 what others do (INTEROP); each is greeted in the old way, in the same process.
 #[tokio::test]
 async fn an_error_of_an_old_server_means_an_old_server() {
     for code in [-32601, -32602, -32600, -32000, 0] {
@@ -81,6 +81,7 @@ async fn a_version_error_is_answered_with_a_version_that_it_names() {
     assert_eq!(revision(&upstream), LEGACY);
 }
 
+/// TRAP-05.
 #[tokio::test]
 async fn a_server_that_speaks_only_unknown_versions_is_not_connected() {
     let server = StdioServer::new(legacy().on(DISCOVER, [unsupported(&["2099-01-01"])])).await;
@@ -113,6 +114,7 @@ async fn a_stateless_server_that_refuses_is_not_taken_for_an_old_one() {
     }
 }
 
+/// TRAP-02.
 #[tokio::test]
 async fn a_server_that_does_not_answer_is_greeted_in_the_old_way_in_the_same_process() {
     let server = StdioServer::new(legacy().ignoring(DISCOVER)).await;
@@ -172,6 +174,7 @@ async fn a_late_answer_still_decides() {
     assert_eq!(misdeeds.unknown_answers, 0, "an answer to us is no misdeed");
 }
 
+/// TRAP-01.
 #[tokio::test]
 async fn a_server_that_ends_is_started_again_and_greeted_in_the_old_way_first() {
     let server = StdioServer::new(legacy().on(DISCOVER, [Step::Exit(3)])).await;
@@ -184,7 +187,8 @@ async fn a_server_that_ends_is_started_again_and_greeted_in_the_old_way_first() 
     server.assert_not_started_again().await;
 }
 
-/// §3.5 "non-JSON stdout lines silently skipped": they are skipped, but counted and shown.
+/// S004-D14, TRAP-27, §3.5 "non-JSON stdout lines silently skipped": they are skipped, but counted
+/// and shown.
 #[tokio::test]
 async fn banners_are_skipped_and_counted() {
     for script in [legacy(), stateless()] {
@@ -204,7 +208,7 @@ async fn banners_are_skipped_and_counted() {
     }
 }
 
-/// PEERS §6: a server that answers the new question but speaks only old revisions.
+/// TRAP-04, PEERS §6: a server that answers the new question but speaks only old revisions.
 #[tokio::test]
 async fn a_discover_result_with_old_versions_only_means_a_handshake() {
     let mut discovered = Offer::new(STATELESS).discovered();
@@ -274,8 +278,9 @@ async fn a_server_that_must_be_stateless_is_never_greeted_in_the_old_way() {
     }
 }
 
-/// VER26-21, TRANSLATION §3: what was found out is remembered, so that a slow or ending server is not made to
-/// show it again. §3.5 "retry after reconnect uses the old connection object": it uses the new one.
+/// VER26-21, S004-D01, TRANSLATION §3: what was found out is remembered, so that a slow or ending
+/// server is not made to show it again. §3.5 "retry after reconnect uses the old connection
+/// object": it uses the new one.
 #[tokio::test]
 async fn the_era_is_remembered_across_connections() {
     let script = legacy()

@@ -16,7 +16,8 @@ fn annotated(name: &str, kind: &str, header: &Value) -> Value {
     with_schema(name, &schema)
 }
 
-/// PEERS §6 "one with an invalid schema": the others are shown, in their order.
+/// S004-K014, S004-K100, TRAP-26, PEERS §6 "one with an invalid schema": the others are shown, in
+/// their order.
 #[tokio::test]
 async fn one_bad_tool_does_not_cost_the_others() {
     let bad = [
@@ -142,7 +143,7 @@ async fn header_annotations_of_an_old_server_are_removed() {
     }
 }
 
-/// S001-16: unknown members of what is shown survive, to the byte.
+/// S001-16, S004-K013: unknown members of what is shown survive, to the byte.
 #[tokio::test]
 async fn definitions_are_kept_as_they_are() {
     let definition = r#"{ "name":"a", "inputSchema":{"type":"object","x-odd":1.50,"$comment":"\u00e9"},"vendor/x":[ 12345678901234567890 ] ,"annotations":{"readOnlyHint":true,"mood":"good"}}"#;

@@ -13,7 +13,7 @@ fn notification(method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": params})
 }
 
-/// PROG-01, PROG-04: the token is ours on this hop, and the caller's never leaves its own.
+/// PROG-01, PROG-04, TRAP-23: the token is ours on this hop, and the caller's never leaves its own.
 #[tokio::test]
 async fn progress_reaches_the_caller_under_a_token_of_ours() {
     for revision in [LEGACY, STATELESS] {
@@ -115,7 +115,7 @@ async fn results_are_kept_as_they_are() {
     assert_eq!(got.as_str(), result);
 }
 
-/// What belongs to the hop is gone, all else is as it was.
+/// TRAP-07, TRAP-08: what belongs to the hop is gone, all else is as it was.
 #[tokio::test]
 async fn results_of_stateless_servers_lose_only_what_belongs_to_the_hop() {
     let result = r#"{"resultType":"complete","content":[ {"type":"text","text":"\u00e9"}],"vendor/x":12345678901234567890,"_meta":{"a/b":[ 1 ],"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}"#;
@@ -147,7 +147,7 @@ async fn results_of_stateless_servers_lose_only_what_belongs_to_the_hop() {
     assert!(!text.contains("serverInfo"), "{text}");
 }
 
-/// PEERS §6: reserved keys are stripped per hop; everything else goes on.
+/// TRAP-07, PEERS §6: reserved keys are stripped per hop; everything else goes on.
 #[tokio::test]
 async fn parameters_lose_only_what_belongs_to_the_hop() {
     let params = json!({"name": "a", "arguments": {"big": 12_345_678_901_234_567_890_u64}, "unknown": [1],
@@ -192,7 +192,7 @@ async fn parameters_lose_only_what_belongs_to_the_hop() {
     }
 }
 
-/// S001-64: an error of the server is the caller's, with all that it says.
+/// S001-64, S004-K057: an error of the server is the caller's, with all that it says.
 #[tokio::test]
 async fn errors_are_relayed_as_they_are() {
     for revision in [LEGACY, STATELESS] {
@@ -212,7 +212,7 @@ async fn errors_are_relayed_as_they_are() {
     }
 }
 
-/// C31: a tool that fails is a result.
+/// C31, S004-K017: a tool that fails is a result.
 #[tokio::test]
 async fn a_failing_tool_is_a_result() {
     let failed = json!({"content": [{"type": "text", "text": "disk full"}], "isError": true});

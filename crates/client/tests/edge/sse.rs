@@ -74,7 +74,7 @@ async fn plain() -> Sse {
     server(offer, |_| None).await
 }
 
-/// S001-29, SSE24-02, SSE24-03, S001-55, and §3.2 (3): answers come on the stream.
+/// S001-29, SSE24-02, SSE24-03, S001-55, S001-D03, and §3.2 (3): answers come on the stream.
 #[tokio::test]
 async fn answers_come_on_the_stream() {
     let server = plain().await;

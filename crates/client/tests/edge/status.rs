@@ -14,7 +14,7 @@ fn script() -> Script {
     Script::from(&Offer::tools(LEGACY, [tool("a")])).on("tools/call", [Step::Echo])
 }
 
-/// S004-48, S004-20: each state with its reason and since when.
+/// S004-48, S004-20, S004-K028: each state with its reason and since when.
 #[tokio::test]
 async fn a_server_is_pending_then_connected_then_pending() {
     let server = StdioServer::new(script()).await;
@@ -32,11 +32,20 @@ async fn a_server_is_pending_then_connected_then_pending() {
     server.assert_not_started_again().await;
     upstream.disconnect().await;
     assert_eq!(status(&upstream).state, State::Pending);
-    assert_eq!(State::NeedsAuth.to_string(), "needs-auth");
-    assert_eq!(State::Disabled.to_string(), "disabled");
+    let states = [
+        (State::Pending, "pending"),
+        (State::Connected, "connected"),
+        (State::Failed, "failed"),
+        (State::NeedsAuth, "needs-auth"),
+        (State::Disabled, "disabled"),
+    ];
+    for (state, name) in states {
+        assert_eq!(state.to_string(), name);
+    }
 }
 
-/// S004-31, §3.2 (9): the last words on standard error are the reason, and not all of them.
+/// S004-31, S001-D09, §3.2 (9): the last words on standard error are the reason, and not all of
+/// them.
 #[tokio::test]
 async fn the_last_words_of_a_server_are_the_reason_of_its_failure() {
     let words = (0..5000).map(|number| Step::Complain(format!("word {number}")));
@@ -65,7 +74,8 @@ async fn a_program_that_does_not_exist_is_named() {
     assert!(failure.contains("no-such-mcp-server"), "{failure}");
 }
 
-/// C35, S001-65: a crash fails what is under way, is not hidden by a restart, and can be mended.
+/// C35, S001-65, S004-K034: a crash fails what is under way, is not hidden by a restart, and can be
+/// mended.
 #[tokio::test]
 async fn a_crash_is_shown_and_nothing_is_done_twice() {
     let server = StdioServer::new(script().ignoring("tools/call")).await;
@@ -101,7 +111,8 @@ async fn a_crash_is_shown_and_nothing_is_done_twice() {
     within("the result", calling).await.unwrap();
 }
 
-/// S004-14, S004-29, S004-50, S004-51: what it offered is gone, and so is its process.
+/// S004-14, S004-29, S004-50, S004-51, S004-K033, S004-K055: what it offered is gone, and so is its
+/// process.
 #[tokio::test]
 async fn a_disconnected_server_leaves_nothing_behind() {
     for revision in [LEGACY, STATELESS] {
@@ -207,7 +218,7 @@ async fn an_attempt_that_is_given_up_leaves_no_process() {
     process.ended().await;
 }
 
-/// S001-50, PEERS §6: what the server itself started goes with it.
+/// S001-50, TRAP-30, PEERS §6: what the server itself started goes with it.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn the_whole_tree_ends() {

@@ -28,6 +28,7 @@ pub(crate) fn stdio(server: &StdioServer) -> Definition {
     let program = Program::new(StdioServer::command()).args(server.arguments().iter().cloned());
     let mut definition = Definition::new(Target::Stdio(program));
     definition.timeouts.probe = Duration::from_secs(10);
+    definition.timeouts.linger = Duration::ZERO;
     definition
 }
 
@@ -36,7 +37,9 @@ pub(crate) fn target(url: &str) -> HttpTarget {
 }
 
 pub(crate) fn http(server: &HttpServer) -> Definition {
-    Definition::new(Target::Http(target(&server.url())))
+    let mut definition = Definition::new(Target::Http(target(&server.url())));
+    definition.timeouts.linger = Duration::ZERO;
+    definition
 }
 
 pub(crate) async fn connected(definition: Definition) -> Upstream {
@@ -115,6 +118,8 @@ pub(crate) struct Caller {
     pub(crate) capabilities: Value,
     pub(crate) progress: bool,
     pub(crate) log_level: Option<LogLevel>,
+    /// Nobody in particular, unless it is said.
+    pub(crate) principal: Option<String>,
 }
 
 impl Caller {
@@ -131,7 +136,11 @@ impl Caller {
         } else {
             ClientCapabilities::from_raw(&raw(&self.capabilities)).unwrap()
         };
-        let peer = Peer::new(STATELESS, capabilities, None, Principal::anonymous());
+        let principal = match &self.principal {
+            Some(principal) => Principal::new(principal.as_str()),
+            None => Principal::anonymous(),
+        };
+        let peer = Peer::new(STATELESS, capabilities, None, principal);
         Arc::new(peer)
     }
 

@@ -86,7 +86,7 @@ async fn a_stateless_call_over_http_is_cancelled_by_closing_its_stream() {
     assert!(!server.methods().contains(&CANCELLED.to_owned()));
 }
 
-/// PEERS §6: progress keeps a call alive, although its caller did not ask for any.
+/// TRAP-22, PEERS §6: progress keeps a call alive, although its caller did not ask for any.
 #[tokio::test]
 async fn progress_extends_a_call() {
     for revision in [LEGACY, STATELESS] {
@@ -139,6 +139,7 @@ async fn no_progress_extends_a_call_for_ever() {
     }
 }
 
+/// TRAP-25.
 #[tokio::test]
 async fn a_server_that_does_not_answer_the_greeting_fails_in_time() {
     let server = StdioServer::new(Script::silent()).await;

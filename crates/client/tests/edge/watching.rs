@@ -39,7 +39,7 @@ async fn hears(updates: &mut Updates) {
         .expect("an update");
 }
 
-/// SUBL-03, §3.2 (8): one subscription for all who watch, ended with the last of them.
+/// SUBL-03, S001-D08, §3.2 (8): one subscription for all who watch, ended with the last of them.
 #[tokio::test]
 async fn watchers_of_one_resource_share_one_subscription() {
     let server = StdioServer::new(legacy()).await;
@@ -221,6 +221,52 @@ async fn a_lost_stream_is_taken_up_again() {
     broken.break_off().await;
     server.received("subscriptions/listen").await;
     hears(&mut updates).await;
+}
+
+/// TRANSLATION §5.9.6: another connection takes the subscriptions up again, and what may have been
+/// missed counts as having happened.
+#[tokio::test]
+async fn subscriptions_survive_their_connection() {
+    let server = StdioServer::new(legacy()).await;
+    let upstream = connected(stdio(&server)).await;
+    let first = server.process().await;
+    let mut updates = watch(&upstream, URI).await.unwrap();
+    first.received("resources/subscribe").await;
+    within("the new connection", upstream.reconnect())
+        .await
+        .unwrap();
+    let second = server.process().await;
+    let asked = second.received("resources/subscribe").await;
+    assert_eq!(asked["params"]["uri"], URI);
+    hears(&mut updates).await;
+    second.say(updated(URI)).await;
+    hears(&mut updates).await;
+    drop(updates);
+    second.received("resources/unsubscribe").await;
+}
+
+/// TRANSLATION §6.6: one stream for all that is watched; another takes its place before it ends.
+#[tokio::test]
+async fn a_stream_is_enlarged_by_another_that_takes_its_place() {
+    const OTHER: &str = "file:///other";
+    let (server, stream) = stateless(&[URI, OTHER]).await;
+    let upstream = connected(http(&server)).await;
+    let mut one = watch(&upstream, URI).await.unwrap();
+    let small = stream.lock().unwrap().take().unwrap();
+    let mut other = watch(&upstream, OTHER).await.unwrap();
+    small.closed().await;
+    let large = stream.lock().unwrap().take().unwrap();
+    large.say(&updated(URI)).await;
+    hears(&mut one).await;
+    large.say(&updated(OTHER)).await;
+    hears(&mut other).await;
+    let listens: Vec<_> = server
+        .all()
+        .into_iter()
+        .filter(|request| request.mcp() == "subscriptions/listen")
+        .map(|request| request.body["params"]["notifications"]["resourceSubscriptions"].clone())
+        .collect();
+    assert_eq!(listens, [json!([URI]), json!([OTHER, URI])]);
 }
 
 /// SUB26-06, SUB26-08: over stdio the subscription ends by message.

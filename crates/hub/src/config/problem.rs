@@ -83,6 +83,11 @@ impl ConfigProblem {
         self.about_environment
     }
 
+    /// Whether nothing in the file can be used: it is no text, or not written as it should be.
+    pub fn is_about_whole_file(&self) -> bool {
+        self.server.is_none() && self.key.is_none()
+    }
+
     /// Says that a variable or an environment file is at fault, not the file.
     pub(super) fn of_environment(mut self) -> Self {
         self.about_environment = true;

@@ -117,11 +117,11 @@ pub struct Hub {
 #[serde(rename_all = "kebab-case")]
 #[expect(clippy::exhaustive_enums, reason = "each is a way to start")]
 pub enum Start {
-    /// When they are needed; those whose tools are not known yet, at once.
+    /// All at once, behind the clients that are served.
     #[default]
-    Lazy,
-    /// All at once.
     Eager,
+    /// When they are needed; those whose tools are not known yet, at once.
+    Lazy,
 }
 
 /// Reads the settings of the given files, the one with precedence first.

@@ -1,12 +1,13 @@
 //! The place that every call of a tool must pass.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use plexus_service::EventSender;
 use plexus_wire::Raw;
 use sha2::{Digest, Sha256};
 
+use super::consents::{About, Consent, Consents};
 use super::question::{self, Answer};
 use super::{Decision, Policy, Reason, ToolFacts};
 use crate::config;
@@ -14,11 +15,8 @@ use crate::config;
 /// The policy in force, and what the humans said.
 pub(crate) struct Gate {
     policy: RwLock<Arc<Policy>>,
-    always: Mutex<HashSet<Consent>>,
+    always: Consents,
 }
-
-/// What a human's "always" is about, hashed.
-type Consent = [u8; 32];
 
 /// What must not change for an "always" to hold.
 pub(crate) struct ToolIdentity<'a> {
@@ -34,7 +32,7 @@ impl Default for Gate {
         let everything = Policy::behind_client(&config::Policy::default());
         Self {
             policy: RwLock::new(Arc::new(everything)),
-            always: Mutex::default(),
+            always: Consents::default(),
         }
     }
 }
@@ -42,6 +40,11 @@ impl Default for Gate {
 impl Gate {
     pub(crate) fn set(&self, policy: Policy) {
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+    }
+
+    /// Keeps what humans allow for always in `directory`.
+    pub(crate) fn keep_consents_in(&self, directory: PathBuf) {
+        self.always.keep_in(directory);
     }
 
     /// The policy; `None` if it lets everything pass.
@@ -65,14 +68,21 @@ impl Gate {
             Decision::Deny(reason) => return Some(denied(tool, reason)),
             Decision::Ask(reason) => reason,
         };
-        let consent = consent(events.peer().principal.as_str(), tool, identity, reason);
-        if self.always().contains(&consent) {
+        let principal = events.peer().principal.as_str();
+        let consent = consent(principal, tool, identity, reason);
+        if self.always.has(&consent) {
             return None;
         }
         let unanswered = match question::put(tool, arguments, reason, events).await {
             Ok(Some(Answer::Once)) => return None,
             Ok(Some(Answer::Always)) => {
-                self.always().insert(consent);
+                let about = About {
+                    tool: tool.shown(),
+                    server: tool.server(),
+                    principal,
+                    asked_because_of: &reason.to_string(),
+                };
+                self.always.give(consent, &about);
                 return None;
             }
             Ok(Some(Answer::No)) => {
@@ -85,10 +95,6 @@ impl Gate {
             Err(error) => error.to_string(),
         };
         Some(not_asked(tool, reason, &unanswered))
-    }
-
-    fn always(&self) -> std::sync::MutexGuard<'_, HashSet<Consent>> {
-        self.always.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -39,7 +39,7 @@ fn decided(rules: &[Rule], server: &str, tool: &str, arguments: &str) -> Action 
     action(policy.decide(&facts, &raw(arguments)))
 }
 
-/// C28, S001-45, S001-74: real globs, over each of the names.
+/// C28, S001-45, S001-74, S001-D01: real globs, over each of the names.
 #[test]
 fn globs_match_any_name_of_a_tool() {
     for glob in [
@@ -153,7 +153,7 @@ fn allowing_patterns_must_match_every_string() {
     }
 }
 
-/// C26, S001-35: what no rule matches.
+/// C26, S001-35, S004-K101: what no rule matches.
 #[test]
 fn modes_decide_what_no_rule_matches() {
     let facts = ToolFacts::new("fs__read", "fs", "read");

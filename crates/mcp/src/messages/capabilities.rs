@@ -5,7 +5,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::codec;
-use crate::Features;
+use crate::{ElicitationModes, Features};
 
 /// What a client can do, read once, and kept as it was given for whoever relays it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,10 +71,103 @@ impl ClientCapabilities {
         })
     }
 
+    /// A client that can be asked everything that the protocol knows.
+    pub fn everything() -> Self {
+        Self {
+            roots: true,
+            sampling: Some(SamplingCapability {
+                tools: true,
+                context: false,
+            }),
+            elicitation: Some(ElicitationCapability {
+                form: true,
+                url: true,
+            }),
+            ..Self::none()
+        }
+        .profile()
+    }
+
+    /// What of these capabilities there is in the revision with `features`: what a client declares
+    /// beyond what was agreed on, it cannot be asked for (LIFE-09).
+    #[must_use]
+    pub fn within(&self, features: &Features) -> Self {
+        let mut within = self.clone();
+        within.elicitation = self
+            .elicitation
+            .and_then(|elicitation| match features.elicitation {
+                ElicitationModes::Absent => None,
+                ElicitationModes::Form => Some(ElicitationCapability {
+                    form: true,
+                    url: false,
+                }),
+                ElicitationModes::FormAndUrlWithId | ElicitationModes::FormAndUrl => {
+                    Some(elicitation)
+                }
+            });
+        if let Some(sampling) = &mut within.sampling {
+            sampling.tools &= features.sampling_tools;
+        }
+        if within == *self {
+            within
+        } else {
+            within.profile()
+        }
+    }
+
+    /// What of these capabilities matters to a server, in one form for all clients that can do the
+    /// same (TRANSLATION §4). Tasks are the business of each hop.
+    #[must_use]
+    pub fn profile(&self) -> Self {
+        let flags = |flags: &[(&str, bool)]| {
+            let mut object = Object::new();
+            for (name, _) in flags.iter().filter(|(_, set)| *set) {
+                object.set(*name, Raw::empty_object());
+            }
+            object.into_raw()
+        };
+        let mut declared = Object::new();
+        if let Some(ElicitationCapability { form, url }) = self.elicitation {
+            declared.set("elicitation", flags(&[("form", form), ("url", url)]));
+        }
+        let extensions = self.extensions.as_ref().and_then(without_tasks);
+        if let Some(extensions) = &extensions {
+            declared.set("extensions", extensions.clone());
+        }
+        if self.roots {
+            declared.set("roots", Raw::empty_object());
+        }
+        if let Some(SamplingCapability { tools, context }) = self.sampling {
+            declared.set("sampling", flags(&[("context", context), ("tools", tools)]));
+        }
+        Self {
+            roots_list_changed: false,
+            extensions,
+            experimental: None,
+            raw: declared.into_raw(),
+            ..self.clone()
+        }
+    }
+
     /// What the client declared, as it declared it.
     pub fn raw(&self) -> &Raw {
         &self.raw
     }
+}
+
+/// The extensions but tasks, in order; `None` if there is no other.
+fn without_tasks(extensions: &Raw) -> Option<Raw> {
+    let extensions = Object::parse(extensions).ok()?;
+    let mut kept: Vec<_> = extensions
+        .iter()
+        .filter(|(id, _)| *id != crate::key::TASKS_EXTENSION)
+        .collect();
+    kept.sort_unstable_by_key(|(id, _)| *id);
+    let mut object = Object::new();
+    for (id, settings) in &kept {
+        object.set(*id, (*settings).clone());
+    }
+    (!kept.is_empty()).then(|| object.into_raw())
 }
 
 impl Serialize for ClientCapabilities {

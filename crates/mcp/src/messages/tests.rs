@@ -53,6 +53,7 @@ fn structured_results_carry_their_text() {
     assert_eq!(result.structured_content, Some(raw(r#"{"n":1.50}"#)));
 }
 
+/// S004-K027.
 #[test]
 fn media_is_base64() {
     assert_eq!(
@@ -75,7 +76,7 @@ fn embedded_resources_are_nested() {
     ));
 }
 
-/// S004-24.
+/// S004-24, S004-K020.
 #[test]
 fn resource_contents_are_text_or_blob() {
     assert!(is_refused::<ResourceContents>(r#"{"uri":"x:y"}"#));
@@ -98,7 +99,7 @@ fn unknown_blocks_survive() {
     assert!(is_refused::<ContentBlock>(r#"{"text":"no type"}"#));
 }
 
-/// S000-47, S003-39, S004-23.
+/// S000-47, S003-39, S004-23, S004-K015.
 #[test]
 fn every_block_round_trips() {
     let annotations = Annotations::new().audience([Role::Assistant]).priority(2.0);
@@ -121,7 +122,7 @@ fn every_block_round_trips() {
     }
 }
 
-/// S004-22, C40: the specification's names are written, and both are read.
+/// S004-22, C40, S004-K025: the specification's names are written, and both are read.
 #[test]
 fn tool_hints_are_read_by_either_name() {
     let older: ToolAnnotations =

@@ -11,7 +11,7 @@ use url::form_urlencoded;
 
 use super::callback::Listener;
 use crate::announce;
-use crate::mcp::surroundings::environment;
+use crate::surroundings::environment;
 
 /// How long a user may take to sign in.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -94,7 +94,9 @@ fn state_of(url: &str) -> String {
     let query = url.split_once('?').map_or("", |(_, query)| query);
     let mut pairs = form_urlencoded::parse(query.as_bytes());
     let state = pairs.find(|(name, _)| name == "state");
-    state.map(|(_, value)| value.into_owned()).unwrap_or_default()
+    state
+        .map(|(_, value)| value.into_owned())
+        .unwrap_or_default()
 }
 
 /// Whether a browser could be seen: on this machine, and not from another one.

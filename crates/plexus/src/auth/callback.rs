@@ -85,57 +85,6 @@ async fn received(mut stream: TcpStream, state: String) -> Option<String> {
     query
 }
 
-async fn bind(port: Option<u16>) -> Result<Self, AuthError> {
-        let bound = match port {
-            Some(port) => bind(port).await,
-            None => match bind(USUAL).await {
-                Err(_taken) => bind(0).await,
-                bound => bound,
-            },
-        };
-        let failed = |error: io::Error| {
-            let port = port.map_or_else(|| "no port".to_owned(), |port| format!("port {port}"));
-            let text = format!(
-                "cannot listen on {port} for the answer of the sign-in page: {error}; end what \
-                 listens there, or name another with --port"
-            );
-            AuthError::Page(text)
-        };
-        let listener = bound.map_err(failed)?;
-        let port = listener.local_addr().map_err(failed)?.port();
-        Ok(Self {
-            listener,
-            redirect_uri: format!("http://127.0.0.1:{port}{PATH}"),
-        })
-    }
-
-    pub(super) fn redirect_uri(&self) -> &str {
-        &self.redirect_uri
-    }
-
-    /// The query with which the user came back. Whoever comes with another state is sent away, and
-    /// ends nothing.
-    pub(super) async fn query(&self, state: &str) -> Result<String, AuthError> {
-        loop {
-            let Ok((mut stream, _)) = self.listener.accept().await else {
-                continue;
-            };
-            // One at a time: a browser has one thing to say, and little time for it.
-            let said = tokio::time::timeout(PATIENCE, target(&mut stream)).await;
-            let Ok(Some(target)) = said else { continue };
-            let query = target
-                .split_once('?')
-                .filter(|(path, _)| *path == PATH)
-                .map(|(_, query)| query.to_owned());
-            let query = query.filter(|query| is_of(query, state));
-            answer(&mut stream, query.is_some()).await;
-            if let Some(query) = query {
-                return Ok(query);
-            }
-        }
-    }
-}
-
 async fn bind(port: u16) -> io::Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await
 }

@@ -6,7 +6,7 @@ use plexus_client::auth::Holding;
 use plexus_client::auth::rules::Session;
 use serde::Serialize;
 
-use crate::mcp::show::as_json;
+use crate::output::as_json;
 
 #[derive(Serialize)]
 struct Accounts<'a> {

@@ -121,3 +121,25 @@ fn misuse_is_told_apart_and_explained() {
         assert!(error.to_string().contains(hint), "{line}: {error}");
     }
 }
+
+/// Who may run commands on this machine: the client that starts us, and nobody else by default.
+#[test]
+fn commands_are_offered_to_whom_they_may_be() {
+    let cases = [
+        ("plexus serve --stdio", true),
+        ("plexus --stdio --mcp", true),
+        ("plexus serve", false),
+        ("plexus serve --stdio --http 127.0.0.1:0", false),
+        ("plexus serve --allow-bash", true),
+    ];
+    for (line, offered) in cases {
+        assert_eq!(serve(line).extras().bash, offered, "{line}");
+        let agents = line.replace("--allow-bash", "--allow-claudecode");
+        let agents = serve(&agents).extras().claudecode.is_some();
+        assert_eq!(agents, offered, "{line}");
+    }
+    let settings = serve("plexus serve --stdio --claude /opt/agent")
+        .extras()
+        .claudecode;
+    assert_eq!(settings.unwrap().program, "/opt/agent");
+}

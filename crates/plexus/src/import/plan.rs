@@ -10,7 +10,7 @@ use plexus_hub::config::{self, ConfigProblem, Kind, Locations, Scope, Source};
 use plexus_service::Raw;
 
 use crate::mcp::show::summary;
-use crate::mcp::surroundings::file_of;
+use crate::surroundings::file_of;
 
 /// What an import would do.
 pub(super) struct Plan {

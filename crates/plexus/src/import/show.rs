@@ -5,7 +5,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::plan::{Fate, Plan, Planned};
-use crate::mcp::show::{Problem, as_json, printable};
+use crate::mcp::show::Problem;
+use crate::output::{as_json, printable};
 
 /// What was undone.
 #[derive(Serialize)]

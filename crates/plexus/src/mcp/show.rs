@@ -1,11 +1,12 @@
 //! Configured servers on a terminal and for scripts. Nothing here shows a secret.
 
-use std::io::{self, Write};
 use std::path::Path;
 
 use plexus_hub::config::{ConfigProblem, Kind, Loaded, ServerEntry, Source};
 use plexus_service::Raw;
 use serde::Serialize;
+
+use crate::output::{as_json, printable};
 
 /// All that is configured.
 #[derive(Serialize)]
@@ -151,21 +152,4 @@ pub(crate) fn summary(entry: &ServerEntry) -> String {
         Kind::Unsupported(reason) => reason.clone(),
     };
     format!("{}  {what}", entry.kind.name())
-}
-
-/// The text on one line, without anything that a terminal would obey.
-pub(crate) fn printable(text: &str) -> String {
-    text.replace(char::is_control, " ")
-}
-
-pub(crate) fn as_json<T: Serialize>(value: &T) -> anyhow::Result<String> {
-    Ok(Raw::encode(value)?.as_str().to_owned() + "\n")
-}
-
-/// Whoever closed the pipe has read enough.
-pub(crate) fn print(text: &str) -> io::Result<()> {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
-        _ => Ok(()),
-    }
 }

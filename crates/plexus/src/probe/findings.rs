@@ -7,7 +7,7 @@ use plexus_service::{Raw, Section, Service};
 use serde::Serialize;
 
 use super::noun;
-use super::quoted::printable;
+use crate::output::printable;
 
 /// A server that was connected.
 #[derive(Debug, Serialize)]

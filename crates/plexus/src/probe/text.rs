@@ -4,7 +4,7 @@ use plexus_service::Section;
 
 use super::findings::{Findings, Latency};
 use super::noun;
-use super::quoted::printable;
+use crate::output::printable;
 
 /// The width of the column of labels.
 const LABEL: usize = 14;

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use plexus_activations::task::{Status, Task};
 
+use crate::output::printable;
+
 /// One task in one line.
 pub(super) fn line(task: &Task) -> String {
     let waiting = match task.blocked_by.len() {
@@ -15,13 +17,13 @@ pub(super) fn line(task: &Task) -> String {
         .claimed_by
         .as_deref()
         .map_or_else(String::new, |owner| {
-            format!(", claimed by {}", harmless(owner))
+            format!(", claimed by {}", printable(owner.trim()))
         });
     format!(
         "{} {}  {}  (priority {}{waiting}{claimed})\n",
         mark(task.status),
         task.id,
-        harmless(&task.description),
+        printable(task.description.trim()),
         task.priority,
     )
 }
@@ -63,10 +65,4 @@ fn mark(status: Status) -> &'static str {
         Status::Completed => "[x]",
         Status::Failed => "[!]",
     }
-}
-
-/// What agents write must not reach the terminal as commands, nor make two lines of one.
-fn harmless(text: &str) -> String {
-    let space_for_control = |c: char| if c.is_control() { ' ' } else { c };
-    text.trim().chars().map(space_for_control).collect()
 }

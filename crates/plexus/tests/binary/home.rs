@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::process::{Ended, Plexus, plexus};
+use crate::process::{DATA_DIR, Ended, Plexus, plexus};
 
 pub(crate) struct Home {
     directory: TempDir,
@@ -42,13 +43,27 @@ impl Home {
 
     /// Runs the program in the project.
     pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
+        Plexus::spawn(&mut self.command(arguments)).end()
+    }
+
+    /// Starts the program in the project, with its data in the folder `data` of this home.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Plexus {
+        Plexus::spawn(self.command(arguments).env(DATA_DIR, self.path("data")))
+    }
+
+    /// Writes a file.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
         let mut command = plexus(arguments);
         command
             .current_dir(self.path("project"))
             .env("HOME", self.path(""))
             .env("GITHUB_TOKEN", "hunter2")
             .env_remove("XDG_CONFIG_HOME");
-        Plexus::spawn(&mut command).end()
+        command
     }
 
     /// What a command prints that succeeds and has nothing to warn of.

@@ -81,7 +81,7 @@ fn a_definition_in_json_is_added_as_it_is() {
     assert_eq!(home.json(PROJECT)["mcpServers"]["a"]["url"], "http://a/");
 }
 
-/// S000-31: precedence, scopes, problems, and no secret anywhere.
+/// S000-31, S001-D05: precedence, scopes, problems, and no secret anywhere.
 #[test]
 fn listing_shows_all_but_secrets() {
     let home = Home::with(&[
@@ -133,13 +133,14 @@ fn listing_shows_all_but_secrets() {
     }
 }
 
+/// S004-K107.
 #[test]
 fn where_nothing_is_configured_the_way_is_shown() {
     let listed = Home::with(&[]).succeeds(&["mcp", "list"]);
     assert!(listed[0].contains("plexus mcp add --help"), "{listed:?}");
 }
 
-/// S000-32: a name in several scopes is not guessed about.
+/// S000-32, S004-K060: a name in several scopes is not guessed about.
 #[test]
 fn removing_needs_to_know_which() {
     let text = r#"{"mcpServers": {"git": {"command": "x"}}, "keep": true}"#;

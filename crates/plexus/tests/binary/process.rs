@@ -60,6 +60,12 @@ impl Plexus {
         if !command.get_envs().any(|(name, _)| name == DATA_DIR) {
             command.env(DATA_DIR, data.path());
         }
+        // Nor does it find what the user of this machine has configured.
+        if !command.get_envs().any(|(name, _)| name == "HOME") {
+            command
+                .env("HOME", data.path())
+                .env_remove("XDG_CONFIG_HOME");
+        }
         let mut child = command.spawn().unwrap();
         Self {
             _data: data,
@@ -79,6 +85,11 @@ impl Plexus {
     pub(crate) fn receive(&self) -> Value {
         let line = next(&self.stdout).expect("standard output was closed");
         message(&line)
+    }
+
+    /// The next line on standard output.
+    pub(crate) fn line(&self) -> String {
+        next(&self.stdout).expect("standard output was closed")
     }
 
     /// Sends a line and gives the next message.
@@ -104,6 +115,17 @@ impl Plexus {
                 return rest.to_owned();
             }
         }
+    }
+
+    /// The process's number.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends the process as a crash would.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     #[cfg(unix)]

@@ -33,6 +33,7 @@ impl Session {
             None => ClientCapabilities::none(),
         };
         let revision = self.negotiate(requested)?;
+        let capabilities = capabilities.within(revision.features());
         let catalogue = self.edge.catalogue();
         let voice = self.edge.voice(revision);
         let result = InitializeResult {
@@ -53,8 +54,9 @@ impl Session {
 
     /// The requested revision if a handshake can open it, else the newest that it can (C03).
     fn negotiate(&self, requested: String) -> Result<Revision, Fault> {
+        let newest = self.edge.options.newest_handshake;
         match requested.parse::<Revision>() {
-            Ok(revision) if revision.era() == Era::Handshake => Ok(revision),
+            Ok(revision) if revision.era() == Era::Handshake => Ok(revision.min(newest)),
             _ if self.edge.options.profile == Profile::Substrate => {
                 let supported = Revision::supported(&[Era::Handshake]);
                 Err(Fault::UnsupportedVersion {
@@ -62,7 +64,7 @@ impl Session {
                     supported,
                 })
             }
-            _ => Ok(Revision::NEWEST_HANDSHAKE),
+            _ => Ok(newest),
         }
     }
 

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
@@ -142,4 +143,27 @@ async fn senders_learn_that_the_output_failed() {
     assert_eq!(sender.try_send("late".into()), Err(TrySendError::Closed));
     let error = writer.finished().await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+}
+
+/// C57: a reader that is slow costs no more memory than a fast one, however long the messages.
+#[tokio::test]
+async fn what_waits_is_bounded_in_bytes() {
+    let (output, mut input) = tokio::io::duplex(1024);
+    let (sender, writer) = LineWriter::spawn(&TaskTracker::new(), output, 1024);
+    let message = Bytes::from(vec![b'x'; 64 * 1024]);
+    let mut queued = 0;
+    // The writer gets its turn, and takes what is queued, without being able to write it.
+    while tokio::time::timeout(Duration::from_millis(20), sender.send(message.clone()))
+        .await
+        .is_ok()
+    {
+        queued += message.len();
+    }
+    assert!(queued <= 4 * 1024 * 1024, "{queued} bytes wait");
+    assert_eq!(sender.try_send(message.clone()), Err(TrySendError::Full));
+    drop(sender);
+    let mut read = Vec::new();
+    input.read_to_end(&mut read).await.unwrap();
+    assert_eq!(read.len(), queued + queued / message.len());
+    writer.finished().await.unwrap();
 }

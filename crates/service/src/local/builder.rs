@@ -63,6 +63,7 @@ pub struct Builder {
     instructions: Option<String>,
     cache: CacheHints,
     announces_changes: bool,
+    pub(super) expects_prompts: bool,
     pub(super) tools: Registered<ToolSlot>,
     resources: Registered<ResourceSlot>,
     templates: Registered<TemplateSlot>,
@@ -79,6 +80,7 @@ impl Builder {
             instructions: None,
             cache: CacheHints::NONE,
             announces_changes: true,
+            expects_prompts: false,
             tools: Registered::default(),
             resources: Registered::default(),
             templates: Registered::default(),
@@ -109,6 +111,13 @@ impl Builder {
     /// Promises that the lists never change, so that clients need not listen for changes.
     pub fn unchanging(mut self) -> Self {
         self.announces_changes = false;
+        self
+    }
+
+    /// Declares prompts even while there are none, because some will come: what a client is told
+    /// when it connects, it may be told only once.
+    pub fn expecting_prompts(mut self) -> Self {
+        self.expects_prompts = true;
         self
     }
 

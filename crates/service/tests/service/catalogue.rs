@@ -100,6 +100,8 @@ fn capabilities_are_what_is_registered() {
     };
     let prompt = with_prompt(builder(), "a");
     assert_eq!(capabilities(prompt.clone()), prompts);
+    // What will come is declared at once, since a client may look only once.
+    assert_eq!(capabilities(builder().expecting_prompts()), prompts);
 
     // COMP-01
     let completions = ServerCapabilities {

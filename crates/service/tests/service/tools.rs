@@ -152,8 +152,8 @@ struct Repeat {
     count: u8,
 }
 
-/// S000-37, C10: arguments that break the schema never reach the handler, and the fault names what
-/// is wrong, in words a model can act on.
+/// S000-37, C10, S004-K103: arguments that break the schema never reach the handler, and the fault
+/// names what is wrong, in words a model can act on.
 #[tokio::test]
 async fn arguments_are_validated_before_the_handler_runs() {
     let ran = Arc::new(AtomicBool::new(false));

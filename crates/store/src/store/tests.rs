@@ -48,6 +48,7 @@ async fn what_is_written_can_be_read() {
     assert_eq!(store.read(counted).await.unwrap(), 0);
     store.write(count).await.unwrap();
     assert_eq!(store.read(counted).await.unwrap(), 1);
+    assert_eq!(store.read_blocking(counted).unwrap(), 1);
     let again = Store::open(store.path(), &[COUNTERS]).unwrap();
     assert_eq!(again.read(counted).await.unwrap(), 1);
 }

@@ -63,7 +63,7 @@ fn notifications() {
     );
 }
 
-/// S000-13, S000-14, S004-26.
+/// S000-13, S000-14, S004-26, S004-K005, S004-K006, S004-K007.
 #[test]
 fn responses() {
     let id = || Some(Id::from(7_i64));

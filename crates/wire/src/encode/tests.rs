@@ -12,7 +12,7 @@ fn written(write: impl FnOnce(&mut BytesMut)) -> String {
     text.strip_prefix("before ").unwrap().to_owned()
 }
 
-/// S004-18.
+/// S004-18, S004-K001, S004-K002, S004-K004, S004-K008, S004-K009.
 #[test]
 fn requests_and_notifications() {
     let params = raw(r#"{"n":1.50}"#);
@@ -103,7 +103,7 @@ fn as_received(mut message: Message) -> Message {
 }
 
 proptest! {
-    /// STDIO-01, S000-35: whatever is sent is one line, and arrives as it was sent.
+    /// STDIO-01, S000-35, S004-K003: whatever is sent is one line, and arrives as it was sent.
     #[test]
     fn messages_are_one_line_and_read_back(sent in testing::message()) {
         let mut out = BytesMut::new();

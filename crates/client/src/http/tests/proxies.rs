@@ -48,6 +48,7 @@ async fn a_plain_request_is_handed_to_the_proxy_with_its_whole_url_and_the_proxy
     assert!(request.contains("\r\nproxy-authorization: Basic dXNlcjpwYXNz\r\n"));
 }
 
+/// TRAP-38.
 #[tokio::test]
 async fn a_secure_request_goes_through_a_tunnel_that_alone_shows_the_proxys_password() {
     let authority = TestAuthority::new();

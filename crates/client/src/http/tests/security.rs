@@ -95,6 +95,7 @@ fn trusting(pem: Bytes) -> HttpClientOptions {
     }
 }
 
+/// TRAP-37.
 #[tokio::test]
 async fn a_certificate_of_an_extra_root_is_trusted() {
     let authority = TestAuthority::new();
@@ -277,6 +278,7 @@ async fn request_in_environment(variables: &[(&str, &str)]) -> bool {
     command.status().await.unwrap().success()
 }
 
+/// TRAP-37: the store of the system is what `SSL_CERT_FILE` names, where it names one.
 #[tokio::test]
 async fn the_certificates_of_the_environment_are_trusted() {
     let authority = TestAuthority::new();
@@ -315,4 +317,28 @@ async fn the_proxy_of_the_environment_is_used() {
     };
     assert!(request.starts_with("GET http://mcp.invalid/a HTTP/1.1\r\n"));
     assert!(child.await);
+}
+
+/// TRAP-38
+#[tokio::test]
+async fn the_proxy_for_secure_requests_is_used_for_them() {
+    let proxy = Peer::bind().await;
+    let proxy_url = proxy.url("");
+    let variables = [
+        ("PLEXUS_TEST_URL", "https://mcp.invalid/a"),
+        ("HTTPS_PROXY", &*proxy_url),
+    ];
+    let mut child = pin!(request_in_environment(&variables));
+    let request = tokio::select! {
+        _ = &mut child => panic!("ended without asking"),
+        request = async {
+            let mut link = proxy.accept().await;
+            let request = link.request().await;
+            link.write(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n").await;
+            request
+        } => request,
+    };
+    let expected = "CONNECT mcp.invalid:443 HTTP/1.1\r\n";
+    assert!(request.starts_with(expected), "{request}");
+    assert!(!child.await, "there is no way around the proxy");
 }

@@ -26,7 +26,7 @@ fn endpoint(url: &str) -> ServerEntry {
     ServerEntry::new("s", source(), kind)
 }
 
-/// S004-53: what is updated is told by this.
+/// S004-53, S004-K072: what is updated is told by this.
 #[test]
 fn whatever_makes_the_connection_changes_the_fingerprint() {
     let mut serialized = program(&[], &[]);
@@ -57,6 +57,7 @@ fn whatever_makes_the_connection_changes_the_fingerprint() {
     assert_eq!(fingerprints.len(), entries.len());
 }
 
+/// S004-K072.
 #[test]
 fn what_does_not_make_the_connection_does_not_change_the_fingerprint() {
     let entry = program(&["a"], &[]);

@@ -140,6 +140,7 @@ fn missing_files_are_silent() {
     assert_eq!(loaded.files, watched.map(|name| fixture.path(name)));
 }
 
+/// S004-K109.
 #[test]
 fn a_file_that_was_named_must_be_there() {
     let mut fixture = Fixture::new(&[]);
@@ -147,7 +148,7 @@ fn a_file_that_was_named_must_be_there() {
     assert_eq!(fixture.problems(), ["none.json: there is no such file"]);
 }
 
-/// S001-40, S001-60: one file is broken, the others work.
+/// S001-40, S001-60, S004-K108, S001-D05: one file is broken, the others work.
 #[test]
 fn a_broken_file_keeps_none_from_working() {
     let broken: [(&[u8], &str); 9] = [
@@ -208,6 +209,7 @@ fn a_byte_order_mark_does_no_harm() {
     assert_eq!(fixture.problems(), [""; 0]);
 }
 
+/// S004-K107.
 #[test]
 fn settings_files_need_not_name_servers() {
     let fixture = Fixture::new(&[
@@ -300,6 +302,7 @@ fn names_may_have_any_characters() {
     assert!(fixture.problems()[0].contains(r#"server "line\nbreak""#));
 }
 
+/// S004-K106.
 #[test]
 fn two_hundred_servers_are_loaded_in_order() {
     let expected: Vec<_> = (0..200).map(|index| format!("server-{index}")).collect();
@@ -350,10 +353,10 @@ fn approval_is_of_what_is_written() {
 
 #[test]
 fn settings_are_loaded_with_the_servers() {
-    let fixture = Fixture::new(&[(".config/plexus/plexus.toml", "[hub]\nstart = \"eager\"")]);
+    let fixture = Fixture::new(&[(".config/plexus/plexus.toml", "[hub]\nstart = \"lazy\"")]);
     assert_eq!(
         fixture.load().settings.hub.start,
-        super::settings::Start::Eager
+        super::settings::Start::Lazy
     );
 }
 

@@ -51,7 +51,7 @@ fn env(entry: &ServerEntry) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// S000-27, S001-26
+/// S000-27, S001-26, S004-K105
 #[test]
 fn a_program_has_arguments_environment_and_directory() {
     let entry = server(
@@ -68,7 +68,7 @@ fn a_program_has_arguments_environment_and_directory() {
     assert_eq!(program.cwd, Some(PathBuf::from("/project/tools")));
 }
 
-/// S004-19, S004-68, S004-69, C22, C23, S001-57, S004-04
+/// S004-19, S004-68, S004-69, C22, C23, S001-57, S004-04, S004-K106
 #[test]
 fn the_kind_is_inferred_or_said() {
     let cases = [

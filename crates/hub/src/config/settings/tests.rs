@@ -42,7 +42,7 @@ allow_hosts = ["plexus.local"]
 allow_origins = ["https://app.example"]
 
 [hub]
-start = "eager"
+start = "lazy"
 "#;
 
 #[test]
@@ -50,7 +50,7 @@ fn with_no_file_everything_has_a_default() {
     let (settings, problems) = loaded(None, None);
     assert_eq!(settings, Settings::default());
     assert_eq!(settings.policy.mode, Mode::Default);
-    assert_eq!(settings.hub.start, Start::Lazy);
+    assert_eq!(settings.hub.start, Start::Eager);
     assert_eq!(problems, [""; 0]);
     assert_eq!(loaded(Some(""), Some("")).0, settings);
 }
@@ -75,14 +75,14 @@ fn a_user_may_set_everything() {
     assert_eq!(settings.serve.http, Some("127.0.0.1:8080".parse().unwrap()));
     assert!(settings.serve.sse);
     assert_eq!(settings.serve.path.as_deref(), Some("/plexus"));
-    assert_eq!(settings.hub.start, Start::Eager);
+    assert_eq!(settings.hub.start, Start::Lazy);
 }
 
 /// A project came from somebody else.
 #[test]
 fn a_project_may_only_be_stricter() {
     let project = r#"
-        hub.start = "lazy"
+        hub.start = "eager"
         policy.mode = "dont-ask"
         policy.rules = [{ tool = "*delete*", action = "deny" }]
     "#;
@@ -92,7 +92,7 @@ fn a_project_may_only_be_stricter() {
     assert_eq!(settings.policy.rules[0].tool, "*delete*");
     assert!(settings.policy.rules[0].file.ends_with("project.toml"));
     assert_eq!(settings.policy.rules.len(), 3);
-    assert_eq!(settings.hub.start, Start::Lazy);
+    assert_eq!(settings.hub.start, Start::Eager);
 
     let (settings, problems) = loaded(Some(USER), None);
     let expected = [

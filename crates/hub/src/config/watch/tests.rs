@@ -137,10 +137,10 @@ async fn settings_and_environment_files_are_watched() {
     assert_eq!(names_of(&fixture.first), [""; 0]);
     fixture.write("project/.env", "A=1");
     let loaded = fixture.until(&["one"]).await;
-    assert_eq!(loaded.settings.hub.start, crate::config::Start::Lazy);
-    fixture.write("config/plexus/plexus.toml", "[hub]\nstart = \"eager\"");
+    assert_eq!(loaded.settings.hub.start, crate::config::Start::Eager);
+    fixture.write("config/plexus/plexus.toml", "[hub]\nstart = \"lazy\"");
     let wait = async {
-        while fixture.watcher.changed().await.settings.hub.start != crate::config::Start::Eager {}
+        while fixture.watcher.changed().await.settings.hub.start != crate::config::Start::Lazy {}
     };
     timeout(Duration::from_secs(30), wait).await.unwrap();
 }

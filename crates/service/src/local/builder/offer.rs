@@ -82,7 +82,7 @@ impl Builder {
                 subscribe: true,
                 list_changed: self.announces_changes,
             }),
-            prompts: (!self.prompts.is_empty()).then_some(list),
+            prompts: (self.expects_prompts || !self.prompts.is_empty()).then_some(list),
             completions: !self.completers.is_empty(),
             logging: true,
             ..ServerCapabilities::default()

@@ -1,0 +1,267 @@
+//! Trees as resources (S003-23).
+//!
+//! The newest active trees are listed; all trees and nodes can be read by their URIs.
+
+use std::collections::BTreeMap;
+
+use plexus_service::{
+    Builder, Context, Fault, LocalService, Raw, Resource, ResourceContents, ResourceTemplate,
+    Section, Service,
+};
+use plexus_store::rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+
+use super::error::ArborError;
+use super::model::{State, TreeSummary};
+use super::tables;
+use super::trees::Trees;
+
+/// The resource that has all active trees.
+pub(super) const LIST: &str = "arbor://trees";
+
+const TREE: &str = "arbor://tree/{tree_id}";
+const NODE: &str = "arbor://tree/{tree_id}/node/{node_id}";
+const HEAD: &str = "arbor://tree/{tree_id}/head";
+
+const PREFIX: &str = "arbor://tree/";
+const JSON: &str = "application/json";
+
+/// How many trees are listed.
+const MAX_LISTED: u32 = 100;
+
+/// How many ids are proposed at once; a client shows no more.
+const MAX_PROPOSED: u32 = 101;
+
+/// The resource that has one tree, without the texts of its nodes.
+pub(super) fn tree_uri(tree: &str) -> String {
+    format!("{PREFIX}{tree}")
+}
+
+/// The resource that has one node.
+pub(super) fn node_uri(tree: &str, node: &str) -> String {
+    format!("{PREFIX}{tree}/node/{node}")
+}
+
+/// The resource that has the node where the conversation goes on.
+pub(super) fn head_uri(tree: &str) -> String {
+    format!("{PREFIX}{tree}/head")
+}
+
+/// Adds the trees. Subscribers are told of every change made through `trees`.
+pub(super) fn resources(builder: Builder, trees: &Trees) -> Builder {
+    let all = trees.clone();
+    let builder = builder.resource(
+        Resource::new(LIST, "trees")
+            .title("Trees")
+            .description("The ids of the active trees, the newest first")
+            .mime_type(JSON),
+        move |uri: String, _: Context| {
+            let trees = all.clone();
+            async move {
+                let tree_ids = trees.list(State::Active).await;
+                contents(uri, tree_ids.map(|tree_ids| List { tree_ids }))
+            }
+        },
+    );
+    let builder = templates(builder, trees);
+    let builder = completions(builder, trees);
+    // What was listed before we were started. Later, tools keep the list up to date.
+    let now = trees.now();
+    let listed = trees.store().read_blocking(move |db| listed(db, now));
+    match listed {
+        Ok(listed) => listed
+            .iter()
+            .fold(builder, |builder, tree| with_tree(builder, trees, tree)),
+        Err(error) => {
+            tracing::warn!(%error, "trees are not listed until one is created");
+            builder
+        }
+    }
+}
+
+impl Trees {
+    /// Lists those trees as resources of `service` that are active now.
+    pub(crate) async fn offer(&self, service: &LocalService) {
+        let _turn = self.listing.lock().await;
+        let now = self.now();
+        let wanted = match self.read(move |db| listed(db, now)).await {
+            Ok(wanted) => wanted,
+            Err(error) => {
+                tracing::warn!(%error, "the list of trees is out of date");
+                return;
+            }
+        };
+        let shown: BTreeMap<String, Raw> = {
+            let catalogue = service.catalogue();
+            let catalogue = catalogue.borrow();
+            let entries = catalogue.list(Section::Resources).entries().iter();
+            entries
+                .filter(|entry| entry.key.starts_with(PREFIX))
+                .map(|entry| (entry.key.as_ref().to_owned(), entry.definition.clone()))
+                .collect()
+        };
+        let wanted_definitions: BTreeMap<_, _> = wanted
+            .iter()
+            .map(|tree| (tree_uri(&tree.id), definition(tree).to_raw()))
+            .collect();
+        if shown == wanted_definitions {
+            return;
+        }
+        let edited = service.edit(|mut builder| {
+            for uri in shown
+                .keys()
+                .filter(|uri| !wanted_definitions.contains_key(*uri))
+            {
+                builder = builder.remove_resource(uri);
+            }
+            let changed = |tree: &&TreeSummary| {
+                let uri = tree_uri(&tree.id);
+                shown.get(&uri) != wanted_definitions.get(&uri)
+            };
+            let changed = wanted.iter().filter(changed);
+            changed.fold(builder, |builder, tree| with_tree(builder, self, tree))
+        });
+        if let Err(error) = edited {
+            tracing::error!(%error, "the trees cannot be listed");
+        }
+    }
+}
+
+/// The resources of trees, nodes and heads.
+fn templates(builder: Builder, trees: &Trees) -> Builder {
+    let (of_tree, of_node, of_head) = (trees.clone(), trees.clone(), trees.clone());
+    builder
+        .template(
+            ResourceTemplate::new(TREE, "tree")
+                .title("Tree")
+                .description("A tree of texts, and where its nodes are")
+                .mime_type(JSON),
+            move |uri: String, OfTree { tree_id }: OfTree, _: Context| {
+                let trees = of_tree.clone();
+                async move { contents(uri, trees.skeleton(tree_id).await) }
+            },
+        )
+        .template(
+            ResourceTemplate::new(NODE, "node")
+                .title("Node")
+                .description("A node of a tree: who says what; the root is also called `root`")
+                .mime_type(JSON),
+            move |uri: String, OfNode { tree_id, node_id }: OfNode, _: Context| {
+                let trees = of_node.clone();
+                async move {
+                    let node = match node_id.as_str() {
+                        "root" => trees.root(tree_id).await,
+                        _ => trees.node(tree_id, node_id).await,
+                    };
+                    contents(uri, node)
+                }
+            },
+        )
+        .template(
+            ResourceTemplate::new(HEAD, "head")
+                .title("Head")
+                .description("The node where the conversation of a tree goes on")
+                .mime_type(JSON),
+            move |uri: String, OfTree { tree_id }: OfTree, _: Context| {
+                let trees = of_head.clone();
+                async move { contents(uri, trees.head(tree_id).await) }
+            },
+        )
+}
+
+/// Proposes ids while they are typed.
+fn completions(mut builder: Builder, trees: &Trees) -> Builder {
+    for template in [TREE, NODE, HEAD] {
+        let trees = trees.clone();
+        builder = builder.complete_template(template, "tree_id", move |typed: String, _| {
+            let trees = trees.clone();
+            async move { trees.proposed_trees(typed).await.unwrap_or_default() }
+        });
+    }
+    let trees = trees.clone();
+    builder.complete_template(
+        NODE,
+        "node_id",
+        move |typed: String, known: BTreeMap<String, String>| {
+            let trees = trees.clone();
+            async move {
+                let Some(tree) = known.get("tree_id") else {
+                    return Vec::new();
+                };
+                let proposed = trees.proposed_nodes(tree.clone(), typed).await;
+                proposed.unwrap_or_default()
+            }
+        },
+    )
+}
+
+impl Trees {
+    async fn proposed_trees(&self, typed: String) -> Result<Vec<String>, ArborError> {
+        let statement = "SELECT id FROM arbor_trees WHERE substr(id, 1, length(?1)) = ?1
+                         ORDER BY id DESC LIMIT ?2";
+        self.read(move |db| Ok(tables::texts(db, statement, (&typed, MAX_PROPOSED))?))
+            .await
+    }
+
+    async fn proposed_nodes(&self, tree: String, typed: String) -> Result<Vec<String>, ArborError> {
+        let statement = "SELECT id FROM arbor_nodes
+                         WHERE tree_id = ?1 AND substr(id, 1, length(?2)) = ?2
+                         ORDER BY seq DESC LIMIT ?3";
+        self.read(move |db| Ok(tables::texts(db, statement, (&tree, &typed, MAX_PROPOSED))?))
+            .await
+    }
+}
+
+#[derive(Serialize)]
+struct List {
+    tree_ids: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct OfTree {
+    tree_id: String,
+}
+
+#[derive(Deserialize)]
+struct OfNode {
+    tree_id: String,
+    node_id: String,
+}
+
+fn listed(db: &Connection, now: jiff::Timestamp) -> Result<Vec<TreeSummary>, ArborError> {
+    let newest = tables::trees_in(db, State::Active, now, Some(MAX_LISTED))?;
+    newest.iter().map(|id| tables::tree(db, id, now)).collect()
+}
+
+fn with_tree(builder: Builder, trees: &Trees, tree: &TreeSummary) -> Builder {
+    let trees = trees.announcing_to_nobody();
+    let id = tree.id.clone();
+    builder.resource(definition(tree), move |uri: String, _: Context| {
+        let (trees, id) = (trees.clone(), id.clone());
+        async move { contents(uri, trees.skeleton(id).await) }
+    })
+}
+
+/// A tree goes by the name in its metadata, if there is one.
+fn definition(tree: &TreeSummary) -> Resource {
+    #[derive(Deserialize)]
+    struct Named {
+        name: String,
+    }
+    let named = tree.metadata.as_ref();
+    let named = named.and_then(|metadata| metadata.decode::<Named>().ok());
+    let resource = Resource::new(tree_uri(&tree.id), format!("tree {}", tree.id)).mime_type(JSON);
+    match named {
+        Some(Named { name }) => resource.title(name),
+        None => resource,
+    }
+}
+
+fn contents<T: Serialize>(
+    uri: String,
+    read: Result<T, ArborError>,
+) -> Result<ResourceContents, Fault> {
+    let read = read.map_err(|error| error.into_fault(uri.clone()))?;
+    let json = Raw::encode(&read).map_err(|error| Fault::Internal(error.to_string()))?;
+    Ok(ResourceContents::text(uri, json.as_str()).mime_type(JSON))
+}

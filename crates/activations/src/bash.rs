@@ -1,0 +1,136 @@
+//! Runs shell commands. What a command writes is streamed as it comes.
+//!
+//! Whoever may call this may do what the user who runs the server may do; it is up to the program
+//! that builds the service to offer it only to those.
+
+mod command;
+mod text;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use plexus_client::child::ExitReport;
+use plexus_service::{
+    Builder, CallToolResult, ContentBlock, Context, Fault, Raw, ToolAnnotations, ToolError,
+    ToolResult,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio_util::task::TaskTracker;
+
+use self::command::{Command, End, Ended};
+use crate::names::Names;
+
+/// How many bytes of each stream the result has; its middle is left out of a longer one. Whoever
+/// wants progress was told all of it (C57).
+const MAX_OUTPUT: usize = 256 * 1024;
+
+/// Adds the tool `bash.execute`.
+pub fn bash(builder: Builder, names: Names) -> Builder {
+    let mut tool = names
+        .tool("bash", "execute")
+        .title("Run a shell command")
+        .description(
+            "Execute a bash command. Its output is streamed; the result has what it wrote to \
+             standard output and standard error, of a long output the beginning and the end. \
+             There is nothing for it to read, and what it leaves in the background is ended with \
+             it",
+        )
+        .annotations(
+            ToolAnnotations::new()
+                .read_only(false)
+                .destructive(true)
+                .idempotent(false)
+                .open_world(true),
+        );
+    let output = Raw::encode(&schemars::schema_for!(Output));
+    if let Ok(schema) = output {
+        tool = tool.output_schema(schema);
+    }
+    let ending = TaskTracker::new();
+    builder.tool(tool, move |arguments, context| {
+        execute(arguments, context, ending.clone())
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Execute {
+    /// The command to execute
+    #[schemars(length(min = 1))]
+    command: String,
+    /// The folder to run it in; if left out, the server's
+    cwd: Option<PathBuf>,
+    /// After how many milliseconds it is ended
+    #[serde(default = "ten_minutes")]
+    #[schemars(range(min = 1, max = 86_400_000))]
+    timeout_ms: u64,
+}
+
+/// What came of a command (C15).
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Output {
+    /// What it wrote to standard output
+    stdout: String,
+    /// What it wrote to standard error
+    stderr: String,
+    /// How it ended; null if it was ended by a signal
+    exit_code: Option<i32>,
+}
+
+async fn execute(arguments: Execute, context: Context, ending: TaskTracker) -> ToolResult {
+    let Execute {
+        command,
+        cwd,
+        timeout_ms,
+    } = arguments;
+    let limit = Duration::from_millis(timeout_ms);
+    let command = Command::start(command, cwd, ending).map_err(|error| {
+        let reason = std::error::Error::source(&error)
+            .map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
+        ToolError::Failed(reason)
+    })?;
+    let ended = command.run(&context, limit).await;
+    result(ended, limit)
+}
+
+/// C15, C16: standard output, then standard error, then what went wrong.
+fn result(ended: Ended, limit: Duration) -> ToolResult {
+    let (exit_code, failure) = match ended.end {
+        End::Exited(ExitReport::Code(0)) => (Some(0), None),
+        End::Exited(ExitReport::Code(code)) => (Some(code), Some(format!("[exit code: {code}]"))),
+        End::Exited(report) => (None, Some(format!("[the command {report}]"))),
+        End::TimedOut => {
+            let limit = limit.as_millis();
+            (None, Some(format!("[timed out after {limit} ms]")))
+        }
+    };
+    let is_error = failure.is_some();
+    let texts = [ended.stdout.clone(), ended.stderr.clone()];
+    let content = texts.into_iter().chain(failure);
+    let content = content.filter(|text| !text.is_empty());
+    let mut content: Vec<_> = content.map(ContentBlock::text).collect();
+    let output = Output {
+        stdout: ended.stdout,
+        stderr: ended.stderr,
+        exit_code,
+    };
+    if content.is_empty() {
+        // S003-22: a command that says nothing is told by how it ended.
+        let output = serde_json::to_string_pretty(&output).map_err(|error| unwritable(&error))?;
+        content.push(ContentBlock::text(output));
+    }
+    let mut result = CallToolResult::new(content);
+    result.structured_content = Some(Raw::encode(&output).map_err(|error| unwritable(&error))?);
+    result.is_error = is_error;
+    Ok(result)
+}
+
+fn unwritable(error: &serde_json::Error) -> ToolError {
+    Fault::Internal(format!("the result is no JSON: {error}")).into()
+}
+
+fn ten_minutes() -> u64 {
+    600_000
+}

@@ -1,0 +1,160 @@
+//! How sessions are stored.
+
+use plexus_store::Migrations;
+use plexus_store::rusqlite::{self, Connection, OptionalExtension, Params, Row};
+
+use super::error::ClaudeCodeError;
+use super::sessions::Session;
+
+/// The table of sessions. Times are texts of one length, so that they compare as what they mean.
+pub const MIGRATIONS: Migrations = Migrations {
+    owner: "claudecode",
+    steps: &["
+        CREATE TABLE claudecode_sessions (
+            id TEXT NOT NULL PRIMARY KEY,
+            name TEXT NOT NULL UNIQUE,
+            working_dir TEXT NOT NULL,
+            model TEXT,
+            system_prompt TEXT,
+            loopback_enabled INTEGER NOT NULL CHECK (loopback_enabled IN (0, 1)),
+            agent_session_id TEXT,
+            forks INTEGER NOT NULL CHECK (forks IN (0, 1)),
+            forked_from TEXT,
+            chats INTEGER NOT NULL,
+            created_at TEXT NOT NULL,
+            updated_at TEXT NOT NULL,
+            busy_until TEXT
+        ) STRICT;
+    "],
+};
+
+const COLUMNS: &str = "id, name, working_dir, model, system_prompt, loopback_enabled, \
+    agent_session_id, forks, forked_from, chats, created_at, updated_at";
+
+/// The session of this name, or of this id.
+pub(super) fn find(db: &Connection, name: &str) -> Result<Session, ClaudeCodeError> {
+    let found = select(
+        db,
+        "WHERE name = ?1 OR id = ?1 ORDER BY name = ?1 DESC",
+        [name],
+    )?;
+    let mut found = found.into_iter();
+    found
+        .next()
+        .ok_or_else(|| ClaudeCodeError::NotFound(name.to_owned()))
+}
+
+/// Every session, in the order in which they were created.
+pub(super) fn all(db: &Connection) -> Result<Vec<Session>, ClaudeCodeError> {
+    select(db, "ORDER BY created_at, id", [])
+}
+
+pub(super) fn insert(db: &Connection, session: &Session) -> Result<(), ClaudeCodeError> {
+    let taken = db
+        .query_row(
+            "SELECT 1 FROM claudecode_sessions WHERE name = ?1 OR id = ?1",
+            [&session.name],
+            |_| Ok(()),
+        )
+        .optional()?;
+    if taken.is_some() {
+        return Err(ClaudeCodeError::Taken(session.name.clone()));
+    }
+    db.execute(
+        &format!(
+            "INSERT INTO claudecode_sessions ({COLUMNS}) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+        ),
+        (
+            &session.id,
+            &session.name,
+            &session.working_dir,
+            &session.model,
+            &session.system_prompt,
+            session.loopback_enabled,
+            &session.agent_session_id,
+            session.forks,
+            &session.forked_from,
+            session.chats,
+            &session.created_at,
+            &session.updated_at,
+        ),
+    )?;
+    Ok(())
+}
+
+/// Says whether the session was free until now; it is busy then until `until`.
+pub(super) fn claim(
+    db: &Connection,
+    id: &str,
+    now: &str,
+    until: &str,
+) -> Result<bool, ClaudeCodeError> {
+    let claimed = db.execute(
+        "UPDATE claudecode_sessions SET busy_until = ?3 \
+         WHERE id = ?1 AND (busy_until IS NULL OR busy_until <= ?2)",
+        (id, now, until),
+    )?;
+    Ok(claimed == 1)
+}
+
+/// The session is busy for longer, or no longer. Says whether it is still there.
+pub(super) fn set_busy(
+    db: &Connection,
+    id: &str,
+    until: Option<&str>,
+) -> Result<bool, ClaudeCodeError> {
+    let changed = db.execute(
+        "UPDATE claudecode_sessions SET busy_until = ?2 WHERE id = ?1",
+        (id, until),
+    )?;
+    Ok(changed == 1)
+}
+
+/// A chat has ended from which the next goes on.
+pub(super) fn set_agent_session(
+    db: &Connection,
+    id: &str,
+    agent_session_id: &str,
+    now: &str,
+) -> Result<(), ClaudeCodeError> {
+    db.execute(
+        "UPDATE claudecode_sessions SET agent_session_id = ?2, forks = 0, chats = chats + 1, \
+         updated_at = ?3 WHERE id = ?1",
+        (id, agent_session_id, now),
+    )?;
+    Ok(())
+}
+
+pub(super) fn delete(db: &Connection, id: &str) -> Result<(), ClaudeCodeError> {
+    db.execute("DELETE FROM claudecode_sessions WHERE id = ?1", [id])?;
+    Ok(())
+}
+
+fn select(
+    db: &Connection,
+    clauses: &str,
+    params: impl Params,
+) -> Result<Vec<Session>, ClaudeCodeError> {
+    let statement = format!("SELECT {COLUMNS} FROM claudecode_sessions {clauses}");
+    let mut statement = db.prepare_cached(&statement)?;
+    let found = statement.query_map(params, read)?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Session> {
+    Ok(Session {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        working_dir: row.get(2)?,
+        model: row.get(3)?,
+        system_prompt: row.get(4)?,
+        loopback_enabled: row.get(5)?,
+        agent_session_id: row.get(6)?,
+        forks: row.get(7)?,
+        forked_from: row.get(8)?,
+        chats: row.get(9)?,
+        created_at: row.get(10)?,
+        updated_at: row.get(11)?,
+    })
+}

@@ -1,0 +1,149 @@
+//! Which model, and who serves it.
+
+use std::fmt;
+
+use super::error::ModelError;
+
+/// Who serves a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "these are the APIs that are spoken"
+)]
+pub enum Provider {
+    /// The Messages API.
+    Anthropic,
+    /// Chat completions, of OpenAI and of all who do as it does.
+    OpenAi,
+}
+
+impl Provider {
+    /// Every provider.
+    pub const ALL: [Self; 2] = [Self::Anthropic, Self::OpenAi];
+
+    /// The name that model ids begin with.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenAi => "openai",
+        }
+    }
+
+    /// The variable of the environment that has the key.
+    pub fn key_variable(self) -> &'static str {
+        match self {
+            Self::Anthropic => "ANTHROPIC_API_KEY",
+            Self::OpenAi => "OPENAI_API_KEY",
+        }
+    }
+
+    pub(super) fn base_variable(self) -> &'static str {
+        match self {
+            Self::Anthropic => "ANTHROPIC_BASE_URL",
+            Self::OpenAi => "OPENAI_BASE_URL",
+        }
+    }
+
+    pub(super) fn default_base(self) -> &'static str {
+        match self {
+            Self::Anthropic => "https://api.anthropic.com",
+            Self::OpenAi => "https://api.openai.com/v1",
+        }
+    }
+
+    pub(super) fn models_path(self) -> &'static str {
+        match self {
+            Self::Anthropic => "/v1/models?limit=1000",
+            Self::OpenAi => "/models",
+        }
+    }
+}
+
+impl fmt::Display for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A model, and who serves it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "a model is somebody's, or the client's"
+)]
+pub enum ModelId {
+    /// A provider's.
+    Provided {
+        /// Whose.
+        provider: Provider,
+        /// What it calls it.
+        name: String,
+    },
+    /// The client's own, which is asked by sampling; perhaps with a wish for one of its models.
+    Sampled(Option<String>),
+}
+
+impl ModelId {
+    /// Reads `anthropic/NAME`, `openai/NAME`, `sampling` and `sampling/NAME`, and the names of
+    /// models by which everybody knows whose they are.
+    ///
+    /// # Errors
+    /// It does not tell who serves the model.
+    pub fn parse(id: &str) -> Result<Self, ModelError> {
+        let unknown = || ModelError::UnknownModel(id.chars().take(100).collect());
+        if id == "sampling" {
+            return Ok(Self::Sampled(None));
+        }
+        if let Some(("sampling", name)) = id.split_once('/') {
+            return Ok(Self::Sampled(Some(name.to_owned())));
+        }
+        let prefixed = id.split_once('/').and_then(|(prefix, name)| {
+            let whose = |provider: &Provider| provider.as_str() == prefix;
+            Some((Provider::ALL.into_iter().find(whose)?, name))
+        });
+        let known = || {
+            let begins = |beginnings: &[&str]| beginnings.iter().any(|known| id.starts_with(known));
+            if begins(&["claude-"]) {
+                Some((Provider::Anthropic, id))
+            } else if begins(&["gpt-", "chatgpt-", "o1", "o3", "o4"]) {
+                Some((Provider::OpenAi, id))
+            } else {
+                None
+            }
+        };
+        let (provider, name) = prefixed.or_else(known).ok_or_else(unknown)?;
+        if name.is_empty() {
+            return Err(unknown());
+        }
+        let name = name.to_owned();
+        Ok(Self::Provided { provider, name })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn model_ids_tell_who_serves_them() {
+        let provided = |provider, name: &str| ModelId::Provided {
+            provider,
+            name: name.to_owned(),
+        };
+        let (anthropic, openai) = (Provider::Anthropic, Provider::OpenAi);
+        for (id, expected) in [
+            ("claude-sonnet-5", provided(anthropic, "claude-sonnet-5")),
+            ("anthropic/x", provided(anthropic, "x")),
+            ("gpt-6", provided(openai, "gpt-6")),
+            ("openai/meta/llama:8b", provided(openai, "meta/llama:8b")),
+            ("sampling", ModelId::Sampled(None)),
+            ("sampling/fast", ModelId::Sampled(Some("fast".to_owned()))),
+        ] {
+            assert_eq!(ModelId::parse(id).unwrap(), expected);
+        }
+        for id in ["", "llama", "anthropic/", "mistral/large", "Claude-x"] {
+            let error = ModelId::parse(id).unwrap_err().to_string();
+            assert!(error.contains("anthropic/NAME"), "{error}");
+        }
+    }
+}

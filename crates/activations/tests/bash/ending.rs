@@ -1,0 +1,92 @@
+//! How commands end that do not end by themselves.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::support::{all_gone, begin, call, run, runs, texts};
+
+/// Starts two processes of its own that print their numbers; none of the three heeds SIGTERM.
+const STUBBORN: &str = "trap '' TERM; (echo $BASHPID; while :; do sleep 1; done) & \
+    (echo $BASHPID; sleep 1000; :) & echo $$; wait; while :; do sleep 1; done";
+
+/// S003-27, S003-07: whoever no longer wants the answer ends the command, with all it started.
+#[tokio::test]
+async fn cancelling_ends_the_whole_tree() {
+    let mut calling = begin(&json!({ "command": STUBBORN }));
+    let mut numbers = String::new();
+    while numbers.lines().count() < 3 {
+        numbers += &calling.until("\n").await;
+    }
+    let numbers: Vec<_> = numbers.lines().collect();
+    assert!(numbers.iter().all(|id| runs(id)));
+    drop(calling);
+    let took = all_gone(&numbers).await;
+    println!("cancelling took {took:?}");
+    assert!(took < Duration::from_secs(1), "{took:?}");
+}
+
+/// Commands are asked before they are made to: this one tidies up.
+#[tokio::test]
+async fn cancelling_lets_a_command_tidy_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tidy");
+    let command = "trap 'echo > tidy; exit' TERM; echo $$; while :; do sleep 0.01; done";
+    let mut calling = begin(&json!({ "command": command, "cwd": folder.path() }));
+    let number = calling.until("\n").await;
+    drop(calling);
+    all_gone(&[number.trim()]).await;
+    assert!(file.exists());
+}
+
+#[tokio::test]
+async fn a_command_that_takes_too_long_is_ended() {
+    let began = Instant::now();
+    let result = call(json!({ "command": STUBBORN, "timeout_ms": 300 })).await;
+    assert!(began.elapsed() < Duration::from_secs(5));
+    assert_eq!(result["isError"], true);
+    let texts = texts(&result);
+    assert_eq!(texts.last(), Some(&"[timed out after 300 ms]"));
+    assert_eq!(result["structuredContent"]["exit_code"], Value::Null);
+    let numbers: Vec<_> = texts[0].lines().collect();
+    assert_eq!(numbers.len(), 3, "what it wrote before is there: {texts:?}");
+    all_gone(&numbers).await;
+}
+
+/// A caller that takes nothing does not keep a command from being timed out.
+#[tokio::test]
+async fn a_caller_that_does_not_read_does_not_stop_the_clock() {
+    let calling = begin(&json!({ "command": "yes", "timeout_ms": 200 }));
+    let result: Value = calling.answer.await.unwrap().decode().unwrap();
+    assert_eq!(texts(&result).last(), Some(&"[timed out after 200 ms]"));
+}
+
+#[tokio::test]
+async fn what_stays_in_the_background_is_ended() {
+    let began = Instant::now();
+    let result = run("sleep 1000 & echo $!").await;
+    assert!(began.elapsed() < Duration::from_secs(5));
+    all_gone(&[texts(&result)[0].trim()]).await;
+
+    // Not even if it never stops talking.
+    let result = run("yes & echo $!").await;
+    let number = texts(&result)[0].lines().find(|line| *line != "y").unwrap();
+    all_gone(&[number]).await;
+}
+
+/// Arguments out of range are refused before anything runs.
+#[tokio::test]
+async fn arguments_are_checked() {
+    for arguments in [
+        json!({}),
+        json!({ "command": "" }),
+        json!({ "command": "true", "timeout_ms": 0 }),
+        json!({ "command": "true", "timeout_ms": 86_400_001 }),
+        json!({ "command": "true", "cwd": 1 }),
+        json!({ "command": "true", "shell": "zsh" }),
+    ] {
+        let refused = begin(&arguments).answer.await;
+        assert!(refused.is_err(), "{arguments}");
+    }
+}

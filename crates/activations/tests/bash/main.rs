@@ -1,0 +1,8 @@
+//! The activation `bash`: commands as they are called through the service.
+
+#[cfg(test)]
+mod ending;
+#[cfg(test)]
+mod output;
+#[cfg(test)]
+mod support;

@@ -1,0 +1,187 @@
+//! Sessions with an agent that is a script.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plexus_activations::claudecode::Settings;
+use plexus_activations::{Aliased, Data, Extras, Names, Places};
+use plexus_mcp::Revision;
+use plexus_mcp::messages::ClientCapabilities;
+use plexus_service::{
+    Ask, Call, Event, EventReceiver, EventSender, Fault, Outcome, Peer, Principal, Raw, Service,
+};
+use plexus_wire::Limits;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// Longer than anything here takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+const AGENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/claudecode/agent.sh");
+
+/// The built-in service, in a folder of its own.
+pub(crate) struct Server {
+    folder: Arc<TempDir>,
+    pub(crate) service: Aliased,
+}
+
+/// A call on its way.
+pub(crate) struct Calling {
+    pub(crate) answer: Pin<Box<dyn Future<Output = Outcome> + Send>>,
+    pub(crate) events: EventReceiver,
+}
+
+impl Server {
+    pub(crate) fn new() -> Self {
+        Self::with_agent(AGENT)
+    }
+
+    pub(crate) fn with_agent(agent: &str) -> Self {
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        fs::create_dir(folder.path().join("work")).unwrap();
+        Self::on(folder, agent)
+    }
+
+    /// Another process on the same data.
+    pub(crate) fn again(&self) -> Self {
+        Self::on(Arc::clone(&self.folder), AGENT)
+    }
+
+    fn on(folder: Arc<TempDir>, agent: &str) -> Self {
+        let data = Data::open(&Places::in_directory(folder.path())).unwrap();
+        let mut extras = Extras::default();
+        extras.claudecode = Some(Settings::new(agent, Some("/nowhere:/elsewhere".into())));
+        let service = plexus_activations::service_with(Names::Dotted, "1.0.0", &data, &extras);
+        Self {
+            folder,
+            service: service.unwrap(),
+        }
+    }
+
+    /// Where the agent works.
+    pub(crate) fn work(&self) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join("work")
+    }
+
+    /// What the agent was started with.
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        let arguments = fs::read_to_string(self.work().join("arguments")).unwrap();
+        arguments.lines().map(str::to_owned).collect()
+    }
+
+    pub(crate) fn begin_as(&self, tool: &str, arguments: &Value, capabilities: &str) -> Calling {
+        let peer = Peer::new(
+            Revision::V2025_11_25,
+            ClientCapabilities::from_raw(&raw(capabilities)).unwrap(),
+            None,
+            Principal::anonymous(),
+        );
+        let (sender, events) = EventSender::channel(Arc::new(peer), true, None);
+        let params = json!({ "name": tool, "arguments": arguments });
+        let params = raw(&params.to_string());
+        let call = Call::new("tools/call", Some(params), sender, CancellationToken::new());
+        Calling {
+            answer: self.service.call(call),
+            events,
+        }
+    }
+
+    pub(crate) fn begin(&self, tool: &str, arguments: &Value) -> Calling {
+        self.begin_as(tool, arguments, "{}")
+    }
+
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
+        self.begin(tool, &arguments).ended().await.unwrap()
+    }
+
+    /// A session called `s`.
+    pub(crate) async fn session(&self) -> Value {
+        let new = json!({ "name": "s", "working_dir": self.work() });
+        let created = self.call("claudecode.create", new).await;
+        created["structuredContent"].clone()
+    }
+
+    /// Asks in the session `s`.
+    pub(crate) async fn chat(&self, query: &str) -> Value {
+        let asked = json!({ "session_name": "s", "query": query });
+        self.call("claudecode.chat", asked).await
+    }
+}
+
+impl Calling {
+    pub(crate) async fn ended(self) -> Result<Value, Fault> {
+        let Self { answer, mut events } = self;
+        let drain = async { while events.recv().await.is_some() {} };
+        let answer = async {
+            tokio::select! {
+                answer = answer => answer,
+                () = async { drain.await; std::future::pending().await } => unreachable!(),
+            }
+        };
+        let answer = tokio::time::timeout(PATIENCE, answer).await;
+        answer
+            .expect("an answer in time")
+            .map(|result| result.decode().unwrap())
+    }
+
+    /// The next piece of text that is streamed.
+    pub(crate) async fn piece(&mut self) -> String {
+        match self.event().await {
+            Event::Content(text) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The next question.
+    pub(crate) async fn question(&mut self) -> Ask {
+        loop {
+            if let Event::Ask(ask) = self.event().await {
+                return ask;
+            }
+        }
+    }
+
+    async fn event(&mut self) -> Event {
+        tokio::select! {
+            biased;
+            Some(event) = self.events.recv() => event,
+            outcome = &mut self.answer => panic!("{outcome:?}"),
+            () = tokio::time::sleep(PATIENCE) => panic!("nothing happens"),
+        }
+    }
+}
+
+/// The texts of a result, block by block.
+pub(crate) fn texts(result: &Value) -> Vec<&str> {
+    let blocks = result["content"].as_array().unwrap();
+    blocks
+        .iter()
+        .map(|block| block["text"].as_str().unwrap())
+        .collect()
+}
+
+/// What a tool says that failed.
+pub(crate) fn failure(result: &Value) -> &str {
+    assert_eq!(result["isError"], true, "{result}");
+    texts(result).last().copied().unwrap()
+}
+
+pub(crate) fn raw(json: &str) -> Raw {
+    Raw::parse(json.to_owned().into(), &Limits::default()).unwrap()
+}
+
+/// Waits until a process has gone. One that nobody has collected yet has.
+pub(crate) async fn gone(id: &str) {
+    let status = Path::new("/proc").join(id).join("stat");
+    let runs = || fs::read_to_string(&status).is_ok_and(|status| !status.contains(") Z "));
+    let going = async {
+        while runs() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, going).await.unwrap();
+}

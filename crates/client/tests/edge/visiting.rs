@@ -1,0 +1,87 @@
+//! Pages that must be visited before a server of 2025-11-25 begins (`-32042`).
+
+use plexus_mcp::{Fault, Revision};
+use plexus_service::{Ask, Question};
+use plexus_testkit::server::{Offer, Process, StdioServer, tool};
+use plexus_testkit::within;
+use serde_json::{Value, json};
+
+use crate::support::{Caller, LEGACY, asked, connected, during, raw, stdio, value};
+
+const URL: &str = "https://u.example/connect";
+
+fn required() -> Value {
+    let page = json!({"mode": "url", "elicitationId": "e7", "url": URL, "message": "Link account"});
+    json!({"code": -32042, "message": "visit first", "data": {"elicitations": [page]}})
+}
+
+fn visitor() -> Caller {
+    Caller::able(json!({"elicitation": {"form": {}, "url": {}}}))
+}
+
+fn page(ask: &Ask) -> Value {
+    let Question::Elicit(params) = &ask.question else {
+        panic!("a page must be visited");
+    };
+    value(params)
+}
+
+async fn server() -> (StdioServer, plexus_client::Upstream, Process) {
+    let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;
+    let upstream = connected(stdio(&server).for_clients()).await;
+    let process = server.process().await;
+    (server, upstream, process)
+}
+
+/// TRANSLATION §5.5, ERR26-04: the user is sent there, and then the call is made again.
+#[tokio::test]
+async fn a_page_is_visited_and_the_call_made_again() {
+    let (_server, upstream, process) = server().await;
+    let (mut calling, mut events) = visitor().call(&upstream, "tools/call", &json!({"name": "a"}));
+    let call = during(&mut calling, process.received("tools/call")).await;
+    process.refuse(&call, required()).await;
+    let ask = asked(&mut calling, &mut events).await;
+    assert_eq!(
+        page(&ask),
+        json!({"mode": "url", "url": URL, "message": "Link account"})
+    );
+    ask.answer(Ok(raw(&json!({"action": "accept"}))));
+    process
+        .say(
+            json!({"jsonrpc": "2.0", "method": "notifications/elicitation/complete",
+            "params": {"elicitationId": "e7"}}),
+        )
+        .await;
+    let again = during(&mut calling, process.received("tools/call")).await;
+    assert_ne!(again["id"], call["id"]);
+    process.reply(&again, json!({"content": []})).await;
+    within("the result", calling).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_declines_gets_a_result_that_says_so() {
+    let (_server, upstream, process) = server().await;
+    let (mut calling, mut events) = visitor().call(&upstream, "tools/call", &json!({"name": "a"}));
+    let call = during(&mut calling, process.received("tools/call")).await;
+    process.refuse(&call, required()).await;
+    let ask = asked(&mut calling, &mut events).await;
+    ask.answer(Ok(raw(&json!({"action": "decline"}))));
+    let result = value(&within("the result", calling).await.unwrap());
+    assert_eq!(result["isError"], true);
+    assert_eq!(result["content"][0]["text"], "Authorization was declined");
+    let methods = process.methods().await;
+    let calls = methods.iter().filter(|method| *method == "tools/call");
+    assert_eq!(calls.count(), 1);
+}
+
+#[tokio::test]
+async fn who_cannot_visit_pages_is_told_what_is_missing() {
+    let (_server, upstream, process) = server().await;
+    let caller = Caller::able(json!({"elicitation": {}}));
+    let (mut calling, _events) = caller.call(&upstream, "tools/call", &json!({"name": "a"}));
+    let call = during(&mut calling, process.received("tools/call")).await;
+    process.refuse(&call, required()).await;
+    let fault = within("the failure", calling).await.unwrap_err();
+    assert!(matches!(fault, Fault::MissingCapability(_)), "{fault}");
+    assert_eq!(fault.to_error(Revision::V2026_07_28).code, -32021);
+}

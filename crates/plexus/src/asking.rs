@@ -1,0 +1,179 @@
+//! What a server asks in the middle of a call, put to the person at the terminal.
+
+mod field;
+
+use std::io::{self, IsTerminal, Write};
+
+use plexus_mcp::messages::{ElicitFormParams, ElicitUrlParams, ListRootsResult};
+use plexus_service::{AskError, ElicitParams, ElicitResult, Question, Raw, Root};
+use plexus_wire::{Object, RpcError};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
+
+use crate::output::harmless;
+use crate::terminal::{Canvas, Tone};
+use field::Field;
+
+/// The code of a refusal by the user, as clients use it.
+const REFUSED: i64 = -1;
+
+/// Whoever can be asked.
+pub(crate) struct Asking {
+    /// What is typed; `None` if nobody is there.
+    typed: Option<Lines<BufReader<Stdin>>>,
+}
+
+/// What came of a prompt.
+enum Typed {
+    Line(String),
+    /// Ctrl-D: no more of this.
+    End,
+}
+
+impl Asking {
+    /// Whoever is at the terminal, if this is one.
+    pub(crate) fn new() -> Self {
+        let is_somebody_there = io::stdin().is_terminal() && io::stderr().is_terminal();
+        let typed = is_somebody_there.then(|| BufReader::new(tokio::io::stdin()).lines());
+        Self { typed }
+    }
+
+    /// The answer to a question.
+    pub(crate) async fn answer(&mut self, question: &Question) -> Result<Raw, AskError> {
+        match question {
+            Question::Roots => roots(),
+            Question::Sample(_) => Err(AskError::Refused(RpcError {
+                code: REFUSED,
+                message: "there is no model here: plexus was called from a command line".to_owned(),
+                data: None,
+            })),
+            Question::Elicit(params) => {
+                let params = params.decode().map_err(|error| malformed(&error))?;
+                Ok(self.elicit(params).await?.to_raw())
+            }
+        }
+    }
+
+    async fn elicit(&mut self, params: ElicitParams) -> Result<ElicitResult, AskError> {
+        let (ElicitParams::Form(ElicitFormParams { message, .. })
+        | ElicitParams::Url(ElicitUrlParams { message, .. })) = &params;
+        let canvas = Canvas::errors();
+        say(&canvas.paint(Tone::Bold, &harmless(message)));
+        if self.typed.is_none() {
+            say("  (this is a question, and nobody can be asked here: answer it at a terminal)");
+            return Ok(ElicitResult::cancel());
+        }
+        let answered = match params {
+            ElicitParams::Form(form) => self.fill_in(&form.requested_schema).await?,
+            ElicitParams::Url(page) => self.visit(&page.url).await,
+        };
+        Ok(answered.unwrap_or_else(ElicitResult::decline))
+    }
+
+    /// Asks for one field after the other; `None` if the user does not want to.
+    async fn fill_in(&mut self, schema: &Raw) -> Result<Option<ElicitResult>, AskError> {
+        let fields = Field::all(schema).map_err(AskError::Unaskable)?;
+        say("  (Enter takes what stands in brackets, Ctrl-D says no)");
+        let mut content = Object::new();
+        for field in &fields {
+            say(&field.description());
+            let value = loop {
+                let Typed::Line(line) = self.prompt(&field.prompt()).await else {
+                    return Ok(None);
+                };
+                match field.read(&line) {
+                    Ok(value) => break value,
+                    Err(wrong) => say(&format!("  {wrong}")),
+                }
+            };
+            if let Some(value) = value {
+                content.set(&field.name, value);
+            }
+        }
+        Ok(Some(ElicitResult::accept(content.into_raw())))
+    }
+
+    /// Shows a link, which only its reader opens.
+    async fn visit(&mut self, url: &str) -> Option<ElicitResult> {
+        let url = harmless(url);
+        let host = url.parse::<http::Uri>().ok();
+        let host = host.and_then(|uri| uri.host().map(str::to_owned));
+        let host = host.unwrap_or_else(|| "an address that cannot be read".to_owned());
+        say(&format!("  the server wants you to visit {host}:\n  {url}"));
+        loop {
+            let Typed::Line(line) = self.prompt("  have you, or will you? [y/N] ").await else {
+                return None;
+            };
+            match line.trim().to_lowercase().as_str() {
+                "y" | "yes" => return Some(ElicitResult::accept_url()),
+                "" | "n" | "no" => return None,
+                _ => say("  type y or n"),
+            }
+        }
+    }
+
+    async fn prompt(&mut self, prompt: &str) -> Typed {
+        drop(write!(io::stderr(), "{prompt}"));
+        drop(io::stderr().flush());
+        let line = match &mut self.typed {
+            Some(typed) => typed.next_line().await.ok().flatten(),
+            None => None,
+        };
+        if let Some(line) = line {
+            Typed::Line(line)
+        } else {
+            // The cursor is still in the line of the prompt.
+            say("");
+            Typed::End
+        }
+    }
+}
+
+/// The folder that servers may work in: the one that this was called in.
+fn roots() -> Result<Raw, AskError> {
+    let directory = std::env::current_dir().map_err(|error| malformed(&error))?;
+    let mut root = Root::new(file_uri(&directory));
+    root.name = directory
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    Ok(ListRootsResult { roots: vec![root] }.to_raw())
+}
+
+fn file_uri(path: &std::path::Path) -> String {
+    let mut uri = "file://".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(byte) {
+            uri.push(char::from(*byte));
+        } else {
+            uri.extend(["%", &format!("{byte:02X}")]);
+        }
+    }
+    uri
+}
+
+fn malformed(error: &dyn std::error::Error) -> AskError {
+    AskError::Unaskable(error.to_string())
+}
+
+/// Nobody may be reading any more, which is no reason to stop.
+fn say(text: &str) {
+    drop(writeln!(io::stderr(), "{text}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_are_uris() {
+        let uri = file_uri(std::path::Path::new("/home/ada/my project/é"));
+        assert_eq!(uri, "file:///home/ada/my%20project/%C3%A9");
+    }
+
+    /// The question may be put by a stateless server although we said that we cannot be asked.
+    #[tokio::test]
+    async fn there_is_no_model_here() {
+        let question = Question::Sample(Raw::empty_object());
+        let refused = Asking { typed: None }.answer(&question).await;
+        assert!(matches!(refused, Err(AskError::Refused(_))), "{refused:?}");
+    }
+}

@@ -1,0 +1,199 @@
+//! `plexus call`: one tool, called from the command line.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use plexus_hub::Origin;
+use plexus_mcp::messages::CallToolParams;
+use plexus_mcp::method;
+use plexus_service::{CallToolResult, Entry, Limits, LogLevel, Raw, Section};
+use plexus_wire::{Kind, Object};
+
+use crate::conversation::{Conversation, Ended};
+use crate::output::{Misuse, print, readable};
+use crate::session::{self, ConfigArgs, Session};
+use crate::suggest::{alike, did_you_mean};
+use crate::tools::entries;
+use crate::{announce, arguments, content};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  plexus call echo message=hello
+  plexus call git__git_log repo_path=. max_count=3
+  plexus call files__edit path=a.txt 'edits:=[{\"line\": 1, \"text\": \"new\"}]'
+  plexus call shop__order --json-args '{\"item\": \"tea\"}' --json | jq .structuredContent
+  plexus call charts__draw --save pictures < /dev/null
+
+Values are typed by the tool's schema: count=3 is a number where the tool wants one. A key that is
+given several times makes an array, and key:=JSON is taken as it is. What the tool asks for on its
+way is asked at the terminal; where there is none, nobody answers. Ctrl-C cancels the call.
+
+The exit code is 0 if the tool succeeded, 1 if it failed or could not be called, 2 for wrong usage,
+wrong arguments of the tool included, and 130 if the call was cancelled.";
+
+/// The longest arguments that are read from standard input.
+const MAX_INPUT: u64 = 16 * 1024 * 1024;
+
+/// What to call, and with what.
+#[derive(Debug, Args)]
+pub(crate) struct CallArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+
+    /// The tool, by any of its names: as it is listed, or as server.tool.
+    tool: String,
+
+    /// An argument of the tool.
+    #[arg(value_name = "KEY=VALUE | KEY:=JSON", conflicts_with = "json_args")]
+    arguments: Vec<String>,
+
+    /// The arguments as one JSON object; - reads it from standard input.
+    #[arg(long, value_name = "JSON")]
+    json_args: Option<String>,
+
+    /// Print the result as JSON, as the server gave it.
+    #[arg(long)]
+    json: bool,
+
+    /// Save images, sounds and other binary content to this folder.
+    #[arg(long, value_name = "FOLDER")]
+    save: Option<PathBuf>,
+
+    /// Show log messages of the server from this level on.
+    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = levels())]
+    log_level: LogLevel,
+}
+
+/// Calls it, and prints what comes of it.
+pub(crate) fn run(arguments: &CallArgs) -> anyhow::Result<ExitCode> {
+    let given = arguments.given()?;
+    session::run(&arguments.config, async |session| {
+        let Some(origin) = session.find(Section::Tools, &arguments.tool).await else {
+            bail!(unknown(session, &arguments.tool));
+        };
+        let tool = entry(session, &origin).context("the tool is gone again")?;
+        let typed = match &given {
+            Some(given) => given.clone(),
+            None => {
+                arguments::typed(&arguments.arguments, &input_schema(&tool)).map_err(|wrong| {
+                    Misuse(format!(
+                        "{wrong}\n\n  tip: what it takes says: plexus explain {}",
+                        tool.key
+                    ))
+                })?
+            }
+        };
+        let params = CallToolParams {
+            name: tool.key.to_string(),
+            arguments: Some(typed),
+        };
+        let conversation = Conversation::about(&format!("calling {}", tool.key), arguments.json);
+        let level = Some(arguments.log_level);
+        let ended = conversation
+            .call(session, method::TOOLS_CALL, params.to_raw(), level)
+            .await;
+        show(ended, arguments)
+    })
+}
+
+impl CallArgs {
+    /// The arguments, if they are given as a whole.
+    fn given(&self) -> anyhow::Result<Option<Raw>> {
+        let Some(text) = &self.json_args else {
+            return Ok(None);
+        };
+        let text = if text == "-" {
+            let mut read = String::new();
+            let mut input = io::stdin().lock().take(MAX_INPUT);
+            input
+                .read_to_string(&mut read)
+                .context("cannot read the arguments")?;
+            read
+        } else {
+            text.clone()
+        };
+        let given = Raw::parse(text.into(), &Limits::default())
+            .map_err(|error| Misuse(format!("--json-args is no JSON: {error}")))?;
+        if given.kind() != Kind::Object {
+            bail!(Misuse(
+                "--json-args must be an object, as in {\"key\": 1}".to_owned()
+            ));
+        }
+        Ok(Some(given))
+    }
+}
+
+/// The entry of the catalogue that is this tool.
+pub(crate) fn entry(session: &Session, origin: &Origin) -> Option<Entry> {
+    let mut tools = entries(session, Section::Tools).into_iter();
+    tools.find_map(|(entry, of)| (of == *origin).then_some(entry))
+}
+
+/// What a tool takes.
+pub(crate) fn input_schema(tool: &Entry) -> Raw {
+    let definition = Object::parse(&tool.definition).unwrap_or_default();
+    let schema = definition.get("inputSchema").cloned();
+    schema.unwrap_or_else(Raw::empty_object)
+}
+
+/// That there is no such tool, and what may have been meant.
+pub(crate) fn unknown(session: &Session, wrong: &str) -> String {
+    let tools = entries(session, Section::Tools);
+    let names = tools.iter().map(|(entry, _)| &*entry.key);
+    let hint = did_you_mean(&alike(wrong, names));
+    format!("there is no tool {wrong:?}{hint}\n\n  tip: those there are lists: plexus tools")
+}
+
+fn show(ended: Ended, arguments: &CallArgs) -> anyhow::Result<ExitCode> {
+    let Ended { outcome, printed } = ended;
+    let result = match outcome {
+        Ok(result) => result,
+        Err(fault) => {
+            finish_line(&printed)?;
+            bail!("the call failed: {fault}");
+        }
+    };
+    let read: CallToolResult = result
+        .decode()
+        .context("the server's result cannot be read")?;
+    let code = if read.is_error {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    };
+    if arguments.json {
+        print(&(result.as_str().to_owned() + "\n"))?;
+        return Ok(code);
+    }
+    let mut text = content::text_of(&read.content, arguments.save.as_deref())?;
+    if let (true, Some(data)) = (text.is_empty(), &read.structured_content) {
+        text = serde_json::to_string_pretty(data)? + "\n";
+    }
+    if read.is_error {
+        finish_line(&printed)?;
+        announce::refusal(&text);
+    } else if let Some(rest) = text.strip_prefix(&printed) {
+        print(&readable(rest))?;
+    } else {
+        finish_line(&printed)?;
+        print(&readable(&text))?;
+    }
+    Ok(code)
+}
+
+/// Ends the line that pieces of the answer left open.
+fn finish_line(printed: &str) -> io::Result<()> {
+    if printed.is_empty() || printed.ends_with('\n') {
+        return Ok(());
+    }
+    print("\n")
+}
+
+fn levels() -> impl TypedValueParser<Value = LogLevel> {
+    PossibleValuesParser::new(LogLevel::ALL.map(LogLevel::as_str))
+        .try_map(|name| name.parse::<LogLevel>())
+}

@@ -1,0 +1,142 @@
+//! Other processes' side.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{Reloaded, Report, ServerParams, ToggleParams, directory, method};
+
+/// How long a gateway may take to answer. A server that is connected anew may take long.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// How long a gateway may take to show that it is there.
+const GREETING: Duration = Duration::from_secs(5);
+/// The longest answer that is read.
+const MAX_ANSWER: u64 = 16 * 1024 * 1024;
+
+/// A gateway that runs in another process.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    pid: u32,
+    socket: PathBuf,
+}
+
+/// The gateways of this user that are running, in the order of their process numbers. Sockets that
+/// nobody listens on any more are removed.
+pub(crate) fn running() -> Vec<Gateway> {
+    let Ok(files) = directory().and_then(|folder| Ok(std::fs::read_dir(folder)?)) else {
+        return Vec::new();
+    };
+    let mut gateways: Vec<Gateway> = files
+        .filter_map(|file| {
+            let socket = file.ok()?.path();
+            let pid = socket.file_stem()?.to_str()?.parse().ok()?;
+            let is_socket = socket
+                .extension()
+                .is_some_and(|extension| extension == "sock");
+            is_socket.then_some(Gateway { pid, socket })
+        })
+        .filter(Gateway::is_there)
+        .collect();
+    gateways.sort_by_key(|gateway| gateway.pid);
+    gateways
+}
+
+impl Gateway {
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// How it and its servers are doing.
+    pub(crate) fn status(&self) -> anyhow::Result<Report> {
+        self.ask(method::STATUS, json!({}), GREETING)
+    }
+
+    /// Turns a server on or off.
+    pub(crate) fn toggle(&self, name: &str, enabled: bool) -> anyhow::Result<()> {
+        let name = name.to_owned();
+        let done: Value = self.ask(method::TOGGLE, ToggleParams { name, enabled }, GREETING)?;
+        drop(done);
+        Ok(())
+    }
+
+    /// Connects a server anew, and waits for it.
+    pub(crate) fn reconnect(&self, name: &str) -> anyhow::Result<()> {
+        let name = name.to_owned();
+        let done: Value = self.ask(method::RECONNECT, ServerParams { name }, PATIENCE)?;
+        drop(done);
+        Ok(())
+    }
+
+    /// Has it read its configuration again.
+    pub(crate) fn reload(&self) -> anyhow::Result<Reloaded> {
+        self.ask(method::RELOAD, json!({}), PATIENCE)
+    }
+
+    /// Whether somebody listens. A socket that its gateway left behind is removed.
+    fn is_there(&self) -> bool {
+        match UnixStream::connect(&self.socket) {
+            Ok(_) => true,
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+                drop(std::fs::remove_file(&self.socket));
+                false
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn ask<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: impl Serialize,
+        patience: Duration,
+    ) -> anyhow::Result<T> {
+        let answer = self
+            .exchange(
+                &json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}),
+                patience,
+            )
+            .with_context(|| {
+                format!(
+                    "the gateway with process number {} does not answer",
+                    self.pid
+                )
+            })?;
+        let mut answer: Answer<T> = serde_json::from_str(&answer)
+            .context("the gateway's answer cannot be understood; is it of another version?")?;
+        match answer.result.take() {
+            Some(result) => Ok(result),
+            None => Err(match answer.error {
+                Some(error) => anyhow!("{}", error.message),
+                None => anyhow!("the gateway's answer is empty"),
+            }),
+        }
+    }
+
+    fn exchange(&self, request: &Value, patience: Duration) -> std::io::Result<String> {
+        let mut stream = UnixStream::connect(&self.socket)?;
+        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(GREETING))?;
+        stream.write_all(format!("{request}\n").as_bytes())?;
+        let mut answer = String::new();
+        BufReader::new(stream.take(MAX_ANSWER)).read_line(&mut answer)?;
+        Ok(answer)
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Answer<T> {
+    result: Option<T>,
+    error: Option<AnswerError>,
+}
+
+#[derive(serde::Deserialize)]
+struct AnswerError {
+    message: String,
+}

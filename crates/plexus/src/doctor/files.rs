@@ -1,0 +1,219 @@
+//! Configuration files, secrets in them, and the folder for data.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use plexus_hub::config::edit::Document;
+use plexus_hub::config::{Loaded, Locations, Scope, ServerEntry};
+use plexus_hub::names::{MAX_NAME, Names};
+use plexus_service::Raw;
+use serde_json::Value;
+
+use super::Finding;
+use crate::data;
+use crate::suggest::alike;
+
+/// The keys of a definition that mean something.
+const KEYS: [&str; 17] = [
+    "type",
+    "command",
+    "args",
+    "env",
+    "env_file",
+    "cwd",
+    "url",
+    "headers",
+    "name",
+    "disabled",
+    "serialize",
+    "trusted",
+    "auto_restart",
+    "timeout_ms",
+    "era",
+    "allow",
+    "deny",
+];
+
+/// What other clients call things that have another name here.
+const FOREIGN: [(&str, &str); 6] = [
+    ("environment", "env"),
+    ("timeout", "timeout_ms"),
+    ("autoRestart", "auto_restart"),
+    ("envFile", "env_file"),
+    ("includeTools", "allow"),
+    ("excludeTools", "deny"),
+];
+
+pub(super) fn check(loaded: &Loaded, locations: &Locations) -> Vec<Finding> {
+    let mut findings: Vec<_> = loaded.problems.iter().map(problem).collect();
+    let mut first: HashMap<String, PathBuf> = HashMap::new();
+    for source in locations.sources() {
+        let Ok(document) = Document::open(&source.file) else {
+            // What is wrong with it is among the problems.
+            continue;
+        };
+        let mut secrets = Vec::new();
+        for (name, definition) in document.servers() {
+            secrets.extend(written_secrets(name, definition));
+            if let Some(file) = first.get(name) {
+                let what = format!(
+                    "{} has it too, but {} has precedence",
+                    source.file.display(),
+                    file.display()
+                );
+                let finding = Finding::note("shadowed", what).of(name);
+                findings.push(finding.fix("remove the one that is not wanted: plexus mcp remove"));
+            } else {
+                first.insert(name.to_owned(), source.file.clone());
+            }
+        }
+        if !secrets.is_empty() {
+            findings.extend(exposed(&source.file, source.scope, &secrets));
+        }
+    }
+    for server in &loaded.servers {
+        findings.extend(slips(server));
+        findings.extend(long_name(server));
+    }
+    findings.extend(data_folder());
+    findings
+}
+
+fn problem(problem: &plexus_hub::config::ConfigProblem) -> Finding {
+    let check = if problem.is_about_environment() {
+        "variable"
+    } else {
+        "config"
+    };
+    let file = problem.file.display();
+    let place = match problem.position {
+        Some(position) => format!("{file}:{}:{}", position.line, position.column),
+        None => file.to_string(),
+    };
+    let key = problem.key.as_deref().map(|key| format!(": {key}"));
+    let what = format!("{place}{}: {}", key.unwrap_or_default(), problem.what);
+    let mut finding = Finding::error(check, what);
+    finding.server = problem.server.as_deref().map(str::to_owned);
+    finding.fix = match (&problem.advice, problem.is_about_environment()) {
+        (Some(advice), _) => Some(advice.to_string()),
+        (None, true) => Some(
+            "set it where Plexus is started (desktop programs do not read your shell's profile), \
+             or write ${NAME:-default}"
+                .to_owned(),
+        ),
+        (None, false) => Some(format!("edit {}", problem.file.display())),
+    };
+    finding
+}
+
+/// Keys that mean nothing, and look as if they should.
+fn slips(server: &ServerEntry) -> Vec<Finding> {
+    let unknown = server.other.iter().map(|(key, _)| key);
+    let slips = unknown.filter_map(|key| {
+        let foreign = FOREIGN.iter().find(|(foreign, _)| *foreign == key);
+        let meant = match foreign {
+            Some((_, ours)) => ours,
+            None => alike(key, KEYS.into_iter()).into_iter().next()?,
+        };
+        let what = format!("the key {key:?} means nothing here");
+        let fix = format!("write {meant:?} in {}", server.source.file.display());
+        Some(Finding::warning("key", what).of(&server.name).fix(fix))
+    });
+    slips.collect()
+}
+
+/// Names of servers that leave little room for those of their tools.
+fn long_name(server: &ServerEntry) -> Option<Finding> {
+    /// The shortest name of a tool that is to fit behind the server's.
+    const ROOM: usize = 20;
+    let prefix = Names::default().add(&server.name, "", ());
+    if prefix.len() + ROOM <= MAX_NAME {
+        return None;
+    }
+    let what = format!("the name is so long that names of its tools are cut to {MAX_NAME}");
+    let finding = Finding::warning("name", what).of(&server.name);
+    Some(finding.fix("give it a shorter name"))
+}
+
+/// Values that look like secrets, and are written out.
+fn written_secrets(name: &str, definition: &Raw) -> Vec<String> {
+    const TELLING: [&str; 6] = ["token", "key", "secret", "password", "auth", "credential"];
+    let definition: Value = definition.decode().unwrap_or_default();
+    let groups = ["env", "headers"].into_iter();
+    let values = groups.flat_map(|group| {
+        let values = definition.get(group).and_then(Value::as_object);
+        values
+            .into_iter()
+            .flatten()
+            .map(move |value| (group, value))
+    });
+    values
+        .filter(|(_, (key, value))| {
+            let key = key.to_lowercase();
+            let is_written = |text: &str| !text.is_empty() && !text.contains("${");
+            TELLING.iter().any(|telling| key.contains(telling))
+                && value.as_str().is_some_and(is_written)
+        })
+        .map(|(group, (key, _))| format!("{name}: {group}.{key}"))
+        .collect()
+}
+
+/// Secrets in files that others get to see.
+fn exposed(file: &Path, scope: Scope, secrets: &[String]) -> Option<Finding> {
+    let secrets = secrets.join(", ");
+    let shown = file.display();
+    if scope == Scope::Project {
+        let what = format!("{shown} is shared with others, and holds secrets ({secrets})");
+        let finding = Finding::warning("secret", what);
+        return Some(finding.fix("write ${NAME} instead, and set NAME in your environment"));
+    }
+    let others = others_can(file)?;
+    let what = format!("{others} can read {shown}, which holds secrets ({secrets})");
+    Some(Finding::warning("permissions", what).fix(format!("chmod 600 {shown}")))
+}
+
+/// The folder for data: whether it can be used, and who else can.
+fn data_folder() -> Option<Finding> {
+    let folder = match data::directory() {
+        Ok(folder) => folder,
+        Err(error) => return Some(Finding::error("data", format!("{error:#}"))),
+    };
+    if let Err(error) = data::open() {
+        let what = format!("what Plexus remembers cannot be used: {error:#}");
+        let fix = format!("see to it that {} can be written", folder.display());
+        return Some(Finding::error("data", what).fix(fix));
+    }
+    // Who may enter the folder sees names only.
+    let files = fs::read_dir(&folder)
+        .ok()?
+        .flatten()
+        .map(|file| file.path());
+    let (file, others) = files
+        .filter(|file| file.is_file())
+        .find_map(|file| Some((file.clone(), others_can(&file)?)))?;
+    let what = format!(
+        "{others} can read what Plexus remembers: {}",
+        file.display()
+    );
+    let fix = format!("chmod -R go-rwx {}", folder.display());
+    Some(Finding::warning("permissions", what).fix(fix))
+}
+
+/// Who besides the owner can read it, if somebody can.
+#[cfg(unix)]
+fn others_can(path: &Path) -> Option<&'static str> {
+    use std::os::unix::fs::PermissionsExt;
+
+    let mode = fs::metadata(path).ok()?.permissions().mode();
+    match (mode & 0o004 != 0, mode & 0o040 != 0) {
+        (true, _) => Some("everybody on this machine"),
+        (false, true) => Some("your group"),
+        (false, false) => None,
+    }
+}
+
+#[cfg(not(unix))]
+fn others_can(_path: &Path) -> Option<&'static str> {
+    None
+}

@@ -1,0 +1,236 @@
+//! What is seen when servers are started.
+
+use std::time::Duration;
+
+use plexus_client::child::{Child, Program};
+use plexus_client::{Era, Quirk, Report, State};
+use plexus_hub::MemberStatus;
+use plexus_hub::config::{Kind, ServerEntry};
+use plexus_service::{Section, Service};
+use tokio::io::AsyncReadExt;
+
+use super::Finding;
+use crate::output::printable;
+use crate::session::{Session, failure};
+use crate::tools::entries;
+use crate::trust::NOT_TRUSTED;
+
+/// What takes longer, impatient clients do not wait for.
+const SLOW: Duration = Duration::from_secs(5);
+/// More tools than some clients and models take.
+const MANY: usize = 128;
+const SOME: usize = 40;
+/// Older Node runs few servers.
+const NODE: u32 = 18;
+/// How many entries of one kind are named.
+const NAMED: usize = 3;
+
+/// Starts every server that may work, and looks at each.
+pub(super) async fn check(session: &Session, broken: &[String]) -> Vec<Finding> {
+    let is_broken = |name: &str| broken.iter().any(|broken| broken == name);
+    session.connect_silently(|name| !is_broken(name)).await;
+    let mut findings = Vec::new();
+    for member in session.hub.status() {
+        let Some(server) = session.configured(&member.name) else {
+            continue;
+        };
+        if !is_broken(&server.name) && member.enabled {
+            let of_server = look(server, &member).into_iter();
+            findings.extend(of_server.map(|finding| finding.of(&server.name)));
+        }
+    }
+    findings.extend(many_tools(session));
+    findings.extend(cut_names(session));
+    findings.extend(old_node(session).await);
+    findings
+}
+
+fn look(server: &ServerEntry, member: &MemberStatus) -> Vec<Finding> {
+    if let Some(reason) = failure(member) {
+        return vec![failed(server, member.state(), &reason)];
+    }
+    let mut findings = Vec::new();
+    if let Some(time) = member.connected_in.filter(|time| *time > SLOW) {
+        let what = format!(
+            "it took {:.1} s to start; clients that wait for it may give up",
+            time.as_secs_f64()
+        );
+        let fix = match &server.kind {
+            Kind::Stdio { command, .. } if matches!(command.as_str(), "npx" | "uvx" | "bunx") => {
+                "install it for good and start it directly: the launcher looks for updates each time"
+            }
+            _ => "let plexus serve keep it running for all clients",
+        };
+        findings.push(Finding::warning("slow", what).fix(fix));
+    }
+    if let Some(report) = &member.report {
+        findings.extend(reported(server, report));
+    }
+    findings
+}
+
+/// A server that is not connected.
+fn failed(server: &ServerEntry, state: State, reason: &str) -> Finding {
+    if reason == NOT_TRUSTED {
+        let what = "it came with the project, and is not started before you say so";
+        return Finding::warning("trust", what).fix(format!("plexus trust {}", server.name));
+    }
+    let fix = match (&server.kind, state) {
+        (_, State::NeedsAuth) => "it wants credentials: give them in \"headers\", as in \
+             {\"Authorization\": \"Bearer ${TOKEN}\"}"
+            .to_owned(),
+        (Kind::Stdio { .. }, _) if reason.contains("in time") => {
+            "it may still be downloading: try again; or it speaks no MCP on its standard output"
+                .to_owned()
+        }
+        (Kind::Stdio { .. }, _) => {
+            "start it by hand to see what it says, with the command of: plexus mcp get ".to_owned()
+                + &server.name
+        }
+        _ => {
+            "see whether the server runs, and its address is right: plexus mcp get ".to_owned()
+                + &server.name
+        }
+    };
+    Finding::error("connect", reason).fix(fix)
+}
+
+/// What is odd about a server that is connected.
+fn reported(server: &ServerEntry, report: &Report) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let misdeeds = &report.misdeeds;
+    if misdeeds.not_json + misdeeds.not_a_message > 0 {
+        let last = misdeeds
+            .last_junk
+            .as_deref()
+            .map(printable)
+            .unwrap_or_default();
+        let what = format!("it prints to its standard output what is no message: {last:?}");
+        let finding = Finding::warning("stdout", what);
+        findings.push(finding.fix(
+            "its logs belong on standard error; many servers have an option to be quiet, and other \
+             clients give up here",
+        ));
+    }
+    let is_asked = server.era.is_none();
+    for quirk in &report.quirks {
+        let what = match quirk {
+            Quirk::SilentToDiscover => {
+                "it does not answer server/discover, which costs seconds at every start"
+            }
+            Quirk::EndsOnDiscover => "it ends on server/discover, and must be started twice",
+            _ => continue,
+        };
+        if is_asked {
+            let fix = format!(
+                "write \"era\": \"legacy\" in {}",
+                server.source.file.display()
+            );
+            findings.push(Finding::note("era", what).fix(fix));
+        }
+    }
+    if let Some(era) = server.era
+        && era != report.facts.revision.era()
+    {
+        let what = match era {
+            Era::Handshake => "it is configured as \"legacy\", and speaks a modern revision",
+            Era::Stateless => "it is configured as \"modern\", and speaks a legacy revision",
+        };
+        findings.push(Finding::warning("era", what).fix("remove \"era\" to find out"));
+    }
+    for oddity in &report.oddities {
+        findings.push(Finding::warning("lists", oddity.to_string()));
+    }
+    let count = report.quarantined.len();
+    if count > 0 {
+        let named = report.quarantined.iter().take(NAMED);
+        let named: Vec<_> = named
+            .map(|entry| format!("{}: {}", entry.name, entry.reason))
+            .collect();
+        let more = match count.saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        let what = format!("clients cannot be shown {}{more}", named.join("; "));
+        findings.push(Finding::warning("quarantine", what).fix("tell the makers of the server"));
+    }
+    findings
+}
+
+/// More tools than a model keeps in view.
+fn many_tools(session: &Session) -> Option<Finding> {
+    let count = session
+        .hub
+        .catalogue()
+        .borrow()
+        .list(Section::Tools)
+        .entries()
+        .len();
+    let what = format!("{count} tools are offered at once");
+    let finding = if count > MANY {
+        Finding::warning("tools", format!("{what}; many models take only {MANY}"))
+    } else if count > SOME {
+        Finding::note("tools", format!("{what}; some clients take only {SOME}"))
+    } else {
+        return None;
+    };
+    Some(
+        finding
+            .fix("leave some out with \"allow\" or \"deny\" of their servers, or turn servers off"),
+    )
+}
+
+/// Tools whose names had to be cut.
+fn cut_names(session: &Session) -> Option<Finding> {
+    let tools = entries(session, Section::Tools);
+    let cut: Vec<_> = tools
+        .iter()
+        .filter(|(entry, origin)| {
+            let whole = format!("{}__{}", origin.member, origin.name);
+            whole.len() > plexus_hub::names::MAX_NAME && *entry.key != *whole
+        })
+        .map(|(entry, _)| entry.key.to_string())
+        .collect();
+    let first = cut.first()?;
+    let what = format!(
+        "names of {} tools are too long, and cut: {first}",
+        cut.len()
+    );
+    Some(Finding::note("name", what).fix("give their servers shorter names"))
+}
+
+/// A Node that most servers do not run on, if one is needed.
+async fn old_node(session: &Session) -> Option<Finding> {
+    let needs_node = |server: &&ServerEntry| matches!(&server.kind, Kind::Stdio { command, .. } if matches!(command.as_str(), "npx" | "node"));
+    let server = session.configured.iter().find(needs_node)?;
+    let said = output_of(Program::new("node").arg("--version")).await?;
+    let major: u32 = said
+        .trim()
+        .trim_start_matches('v')
+        .split('.')
+        .next()?
+        .parse()
+        .ok()?;
+    if major >= NODE {
+        return None;
+    }
+    let what = format!(
+        "Node is {}, and servers need {NODE} or later",
+        printable(said.trim())
+    );
+    let finding = Finding::warning("node", what).of(&server.name);
+    Some(finding.fix("install a newer Node, from https://nodejs.org"))
+}
+
+async fn output_of(program: Program) -> Option<String> {
+    let (mut child, input, output) = Child::start(&program).ok()?;
+    drop(input);
+    let mut said = String::new();
+    let mut output = output.take(1024);
+    let saying = tokio::time::timeout(SLOW, async {
+        output.read_to_string(&mut said).await.ok()?;
+        Some(child.exited().await)
+    });
+    saying.await.ok()??;
+    Some(said)
+}

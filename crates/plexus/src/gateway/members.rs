@@ -1,0 +1,61 @@
+//! From what is configured to the members of a hub.
+
+use std::sync::Arc;
+
+use plexus_activations::Aliased;
+use plexus_client::{Definition, State};
+use plexus_hub::config::{Kind, ServerEntry};
+use plexus_hub::{MemberKind, MemberSpec, secrets};
+
+use crate::auth;
+use crate::trust::NOT_TRUSTED;
+
+/// The built-in tools, under the names that they always had.
+pub(super) fn builtin(service: &Arc<Aliased>) -> MemberSpec {
+    let kind = MemberKind::Local(Arc::clone(service) as _);
+    let mut builtin = MemberSpec::new("plexus", kind, [0; 32]);
+    builtin.plain_names = true;
+    let service = Arc::clone(service);
+    builtin.resolve_tool = Some(Arc::new(move |name| service.tool(name).map(str::to_owned)));
+    builtin
+}
+
+/// A server of a file; `None` if it is part of the built-in ones. Nothing of it is started before
+/// it is `admitted`, not even what fetches its secrets.
+pub(super) fn configured(entry: &ServerEntry, admitted: bool) -> Option<MemberSpec> {
+    let unavailable = |state, reason: &str| MemberKind::Unavailable {
+        state,
+        reason: reason.to_owned(),
+    };
+    let kind = match &entry.kind {
+        Kind::Builtin(_) => return None,
+        Kind::Unsupported(reason) => unavailable(State::Failed, reason),
+        Kind::Stdio { .. } | Kind::Http { .. } | Kind::Sse { .. } if !admitted => {
+            unavailable(State::Pending, NOT_TRUSTED)
+        }
+        Kind::Stdio { .. } | Kind::Http { .. } | Kind::Sse { .. } => {
+            let entry = Arc::new(entry.clone());
+            MemberKind::Deferred(Arc::new(move || {
+                let entry = Arc::clone(&entry);
+                Box::pin(async move {
+                    let definition = definition(&entry).await;
+                    definition.map_err(|error| format!("{error:#}"))
+                })
+            }))
+        }
+    };
+    let mut member = MemberSpec::new(entry.name.clone(), kind, entry.fingerprint());
+    member.disabled = entry.disabled;
+    member.auto_restart = entry.auto_restart;
+    let filter = entry.tools.clone();
+    member.shows_tool = Arc::new(move |tool| filter.admits(tool));
+    Some(member)
+}
+
+async fn definition(entry: &ServerEntry) -> anyhow::Result<Definition> {
+    let secrets = secrets::fetch(entry).await?;
+    let mut definition = entry.definition(&secrets)?;
+    definition = definition.for_clients();
+    auth::authorize_entry(&mut definition, entry);
+    Ok(definition)
+}

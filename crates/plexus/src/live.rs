@@ -1,0 +1,162 @@
+//! What is going on, in one line at the end of a terminal that is drawn again and again. Where
+//! standard error is no terminal, nothing of it is seen.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use plexus_service::Progress;
+use tokio::time::Instant;
+
+use crate::output::printable;
+use crate::terminal::{Canvas, Tone};
+
+/// How often the line is drawn again.
+pub(crate) const FRAME: Duration = Duration::from_millis(120);
+/// What is over sooner needs no line.
+const PATIENCE: Duration = Duration::from_millis(300);
+const SPINNER: [&str; 4] = ["|", "/", "-", "\\"];
+const BAR: usize = 20;
+
+/// The line.
+#[derive(Debug)]
+pub(crate) struct Live {
+    is_terminal: bool,
+    is_drawn: bool,
+    /// Standard output, which is the same terminal, is in the middle of a line.
+    is_held: bool,
+    frame: usize,
+    since: Instant,
+    text: String,
+    progress: Option<Progress>,
+}
+
+impl Live {
+    /// A line that says `text`.
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self {
+            is_terminal: io::stderr().is_terminal(),
+            is_drawn: false,
+            is_held: false,
+            frame: 0,
+            since: Instant::now(),
+            text: text.into(),
+            progress: None,
+        }
+    }
+
+    /// Waits for `work`, with the line in view.
+    pub(crate) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => {
+                    self.clear();
+                    return done;
+                }
+                () = tokio::time::sleep(FRAME) => self.draw(),
+            }
+        }
+    }
+
+    /// Says how far it is.
+    pub(crate) fn progress(&mut self, progress: Progress) {
+        self.progress = Some(progress);
+        self.draw();
+    }
+
+    /// Prints a line that stays.
+    pub(crate) fn note(&mut self, line: &str) {
+        self.clear();
+        // Nobody may be listening any more, which is no reason to stop.
+        drop(writeln!(io::stderr(), "{line}"));
+    }
+
+    /// Makes room for standard output, which `ends_line` or is gone on with.
+    pub(crate) fn yield_to_output(&mut self, ends_line: bool) {
+        self.clear();
+        self.is_held = !ends_line;
+    }
+
+    /// Takes the line away.
+    pub(crate) fn clear(&mut self) {
+        if self.is_drawn {
+            drop(write!(io::stderr(), "\r\u{1b}[K"));
+            self.is_drawn = false;
+        }
+    }
+
+    /// Draws the line, unless it is too early or there is no terminal.
+    pub(crate) fn draw(&mut self) {
+        let is_early = self.since.elapsed() < PATIENCE;
+        if !self.is_terminal || self.is_held || is_early {
+            return;
+        }
+        self.frame = self.frame.wrapping_add(1);
+        let canvas = Canvas::errors();
+        // A full line would break by itself.
+        let line = canvas.fit(&self.line(), 1);
+        let line = canvas.paint(Tone::Dim, &line);
+        drop(write!(io::stderr(), "\r\u{1b}[K{line}"));
+        drop(io::stderr().flush());
+        self.is_drawn = true;
+    }
+
+    fn line(&self) -> String {
+        let Some(progress) = &self.progress else {
+            let spinner = SPINNER.get(self.frame % SPINNER.len()).unwrap_or(&"");
+            let seconds = self.since.elapsed().as_secs();
+            return format!("{spinner} {} ({seconds} s)", self.text);
+        };
+        let message = progress.message.as_deref().unwrap_or(&self.text);
+        let message = printable(message);
+        match progress.total {
+            Some(total) if total > 0.0 && progress.progress.is_finite() => {
+                let part = (progress.progress / total).clamp(0.0, 1.0);
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    clippy::cast_precision_loss,
+                    reason = "a part of a short bar"
+                )]
+                let filled = (part * BAR as f64) as usize;
+                let (filled, open) = ("#".repeat(filled), "-".repeat(BAR - filled));
+                format!("[{filled}{open}] {}/{total} {message}", progress.progress)
+            }
+            _ => format!("{} {message}", progress.progress),
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(progress: f64, total: Option<f64>, message: Option<&str>) -> String {
+        let mut live = Live::new("calling");
+        live.progress = Some(Progress {
+            progress,
+            total,
+            message: message.map(str::to_owned),
+        });
+        live.line()
+    }
+
+    #[tokio::test]
+    async fn progress_is_a_bar_if_its_end_is_known() {
+        assert_eq!(
+            shown(1.0, Some(4.0), Some("re\u{1b}ading")),
+            "[#####---------------] 1/4 re\u{fffd}ading"
+        );
+        assert_eq!(shown(3.5, None, None), "3.5 calling");
+        // Servers count past their end, and divide by nothing.
+        assert!(shown(9.0, Some(4.0), None).starts_with("[####################] 9/4"));
+        assert_eq!(shown(9.0, Some(0.0), None), "9 calling");
+        assert_eq!(shown(f64::NAN, Some(2.0), None), "NaN calling");
+    }
+}

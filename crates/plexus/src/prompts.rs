@@ -1,0 +1,241 @@
+//! `plexus prompts` and `plexus prompt`: texts that servers have ready for models.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use plexus_hub::Origin;
+use plexus_mcp::messages::GetPromptResult;
+use plexus_mcp::method;
+use plexus_service::{Entry, Prompt, Raw, Role, Section};
+use plexus_wire::Object;
+use serde::Serialize;
+
+use crate::content;
+use crate::conversation::Conversation;
+use crate::output::{Misuse, as_json, print, printable, readable};
+use crate::session::{self, ConfigArgs, Session};
+use crate::suggest::{alike, did_you_mean};
+use crate::terminal::{Canvas, Cell, Tone};
+use crate::tools::{Failed, connect, entries, failed, first_line};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  plexus prompts
+  plexus prompts --json | jq -r '.prompts[].name'
+
+The exit code is 0 if they were listed, even if some server cannot be connected, which is said; 1 if
+not; and 2 for wrong usage.";
+
+pub(crate) const PROMPT_EXAMPLES: &str = "\
+Examples:
+  plexus prompt review__code language=rust
+  plexus prompt review__code language=rust | llm
+
+The exit code is 0 if it was got, 1 if not, and 2 for wrong usage, wrong arguments of the prompt
+included.";
+
+/// Which prompts to list.
+#[derive(Debug, Args)]
+pub(crate) struct PromptsArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+
+    /// Only prompts of this server; no other is started.
+    #[arg(long, value_name = "NAME")]
+    server: Option<String>,
+
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which prompt to get.
+#[derive(Debug, Args)]
+pub(crate) struct PromptArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+
+    /// The prompt, by any of its names.
+    name: String,
+
+    /// An argument of the prompt.
+    #[arg(value_name = "KEY=VALUE")]
+    arguments: Vec<String>,
+
+    /// Print the result as JSON, as the server gave it.
+    #[arg(long)]
+    json: bool,
+
+    /// Save images, sounds and other binary content to this folder.
+    #[arg(long, value_name = "FOLDER")]
+    save: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Listed {
+    prompts: Vec<Listing>,
+    /// Servers whose prompts are not known.
+    failed: Vec<Failed>,
+}
+
+#[derive(Serialize)]
+struct Listing {
+    name: String,
+    server: String,
+    /// What the server calls it.
+    prompt: String,
+    definition: Raw,
+}
+
+/// Lists them.
+pub(crate) fn list(arguments: &PromptsArgs) -> anyhow::Result<ExitCode> {
+    session::run(&arguments.config, async |session| {
+        connect(session, arguments.server.as_deref()).await?;
+        let entries = entries(session, Section::Prompts).into_iter();
+        let prompts = entries.map(|(entry, origin)| Listing::new(&entry, &origin));
+        let server = arguments.server.as_deref();
+        let prompts = prompts.filter(|prompt| server.is_none_or(|name| prompt.server == name));
+        let listed = Listed {
+            prompts: prompts.collect(),
+            failed: failed(session),
+        };
+        print(&if arguments.json {
+            as_json(&listed)?
+        } else {
+            listed.text()
+        })?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Gets one.
+pub(crate) fn get(arguments: &PromptArgs) -> anyhow::Result<ExitCode> {
+    session::run(&arguments.config, async |session| {
+        let (entry, name) = find(session, &arguments.name).await?;
+        let given = given(&arguments.arguments, &entry).map_err(Misuse)?;
+        let mut params = Object::new();
+        params.set("name", Raw::encode(&name)?);
+        params.set("arguments", given);
+        let conversation = Conversation::about(&format!("getting {name}"), arguments.json);
+        let ended = conversation
+            .call(session, method::PROMPTS_GET, params.into_raw(), None)
+            .await;
+        let result = ended.outcome.context("the prompt cannot be got")?;
+        if arguments.json {
+            print(&(result.as_str().to_owned() + "\n"))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let got: GetPromptResult = result
+            .decode()
+            .context("the server's result cannot be read")?;
+        let is_alone = got.messages.len() == 1;
+        for message in &got.messages {
+            let text = content::text_of(
+                std::slice::from_ref(&message.content),
+                arguments.save.as_deref(),
+            )?;
+            // Whose words they are matters only if there are several.
+            let role = match message.role {
+                _ if is_alone => "",
+                Role::User => "user: ",
+                Role::Assistant => "assistant: ",
+            };
+            print(&format!("{role}{}", readable(&text)))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+async fn find(session: &Session, name: &str) -> anyhow::Result<(Entry, String)> {
+    let origin = session.find(Section::Prompts, name).await;
+    let prompts = entries(session, Section::Prompts);
+    let of = |origin: Origin| prompts.iter().find(|(_, other)| *other == origin);
+    if let Some((entry, _)) = origin.and_then(of) {
+        return Ok((entry.clone(), entry.key.to_string()));
+    }
+    let hint = did_you_mean(&alike(name, prompts.iter().map(|(entry, _)| &*entry.key)));
+    bail!("there is no prompt {name:?}{hint}\n\n  tip: those there are lists: plexus prompts")
+}
+
+/// The arguments: all of them are texts.
+fn given(words: &[String], prompt: &Entry) -> Result<Raw, String> {
+    let prompt: Prompt = prompt
+        .definition
+        .decode()
+        .map_err(|error| error.to_string())?;
+    let mut given = Object::new();
+    for word in words {
+        let (key, text) = word
+            .split_once('=')
+            .ok_or_else(|| format!("{word:?} is no argument: write key=value"))?;
+        if !prompt.arguments.iter().any(|argument| argument.name == key) {
+            let known: Vec<_> = prompt
+                .arguments
+                .iter()
+                .map(|known| known.name.as_str())
+                .collect();
+            let hint = did_you_mean(&alike(key, known.iter().copied()));
+            return Err(format!(
+                "the prompt has no argument {key:?}{hint} (it has: {})",
+                known.join(", ")
+            ));
+        }
+        let text = Raw::encode(text).map_err(|error| error.to_string())?;
+        if given.set(key, text).is_some() {
+            return Err(format!("{key:?} is given more than once"));
+        }
+    }
+    let missing = prompt
+        .arguments
+        .iter()
+        .find(|argument| argument.required && !given.contains(&argument.name));
+    match missing {
+        Some(missing) => {
+            let text = missing.description.as_deref().unwrap_or("it is required");
+            Err(format!("an argument is missing: {}: {text}", missing.name))
+        }
+        None => Ok(given.into_raw()),
+    }
+}
+
+impl Listing {
+    fn new(entry: &Entry, origin: &Origin) -> Self {
+        Self {
+            name: entry.key.to_string(),
+            server: origin.member.to_string(),
+            prompt: origin.name.to_string(),
+            definition: entry.definition.clone(),
+        }
+    }
+
+    fn row(&self) -> Vec<Cell> {
+        let prompt = self.definition.decode::<Prompt>().ok();
+        let arguments = prompt.iter().flat_map(|prompt| &prompt.arguments);
+        let arguments: Vec<_> = arguments
+            .map(|argument| {
+                if argument.required {
+                    argument.name.clone()
+                } else {
+                    format!("[{}]", argument.name)
+                }
+            })
+            .collect();
+        let text = prompt.and_then(|prompt| prompt.description.or(prompt.title));
+        vec![
+            Cell::new(Tone::Bold, printable(&self.name)),
+            Cell::new(Tone::Dim, printable(&arguments.join(" "))),
+            Cell::plain(first_line(&text.unwrap_or_default())),
+        ]
+    }
+}
+
+impl Listed {
+    fn text(&self) -> String {
+        if self.prompts.is_empty() {
+            return "there are no prompts\n".to_owned();
+        }
+        Canvas::output().table(&self.prompts.iter().map(Listing::row).collect::<Vec<_>>())
+    }
+}

@@ -1,0 +1,310 @@
+//! `plexus resources`, `plexus read` and `plexus subscribe`: what servers let be read.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use plexus_hub::Origin;
+use plexus_mcp::messages::{ReadResourceResult, ResourceUriParams};
+use plexus_mcp::method;
+use plexus_service::{Entry, Raw, Section, Service};
+use serde::{Deserialize, Serialize};
+
+use crate::content;
+use crate::conversation::Conversation;
+use crate::live::Live;
+use crate::output::{as_json, print, print_while_read, printable, readable, unread};
+use crate::session::{self, ConfigArgs, Session};
+use crate::suggest::{alike, did_you_mean};
+use crate::terminal::{Canvas, Cell, Tone};
+use crate::tools::{Failed, connect, entries, failed, first_line};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  plexus resources
+  plexus resources --server docs
+  plexus resources --json | jq -r '.resources[].uri'
+
+The exit code is 0 if they were listed, even if some server cannot be connected, which is said; 1 if
+not; and 2 for wrong usage.";
+
+pub(crate) const READ_EXAMPLES: &str = "\
+Examples:
+  plexus read docs://style-guide
+  plexus read camera://front > front.jpg
+  plexus read docs://style-guide --json | jq '.contents[0].mimeType'
+
+The exit code is 0 if it was read, 1 if not, and 2 for wrong usage.";
+
+pub(crate) const SUBSCRIBE_EXAMPLES: &str = "\
+Examples:
+  plexus subscribe file:///var/log/build.log
+  plexus subscribe --once docs://style-guide && echo it changed
+  plexus subscribe --json docs://style-guide | while read -r change; do make; done
+
+The exit code is 0 after --once, 1 if the resource cannot be watched or its server is lost, 2 for
+wrong usage, and 130 after Ctrl-C.";
+
+/// Which resources to list.
+#[derive(Debug, Args)]
+pub(crate) struct ResourcesArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+
+    /// Only resources of this server; no other is started.
+    #[arg(long, value_name = "NAME")]
+    server: Option<String>,
+
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What to read.
+#[derive(Debug, Args)]
+pub(crate) struct ReadArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+
+    /// The resource: as it is listed, or made from a template.
+    uri: String,
+
+    /// Print the result as JSON, as the server gave it.
+    #[arg(long)]
+    json: bool,
+
+    /// Save what is no text to this folder.
+    #[arg(long, value_name = "FOLDER")]
+    save: Option<PathBuf>,
+}
+
+/// What to watch.
+#[derive(Debug, Args)]
+pub(crate) struct SubscribeArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+
+    /// The resource.
+    uri: String,
+
+    /// End after the first change.
+    #[arg(long)]
+    once: bool,
+
+    /// Print one JSON object for each change instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Listed {
+    resources: Vec<Listing>,
+    templates: Vec<Listing>,
+    /// Servers whose resources are not known.
+    failed: Vec<Failed>,
+}
+
+#[derive(Serialize)]
+struct Listing {
+    uri: String,
+    server: String,
+    definition: Raw,
+    #[serde(skip)]
+    words: Words,
+}
+
+#[derive(Default, Deserialize)]
+struct Words {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    description: Option<String>,
+}
+
+/// A change of a resource.
+#[derive(Serialize)]
+struct Changed<'a> {
+    uri: &'a str,
+    server: &'a str,
+}
+
+/// Lists them.
+pub(crate) fn list(arguments: &ResourcesArgs) -> anyhow::Result<ExitCode> {
+    session::run(&arguments.config, async |session| {
+        connect(session, arguments.server.as_deref()).await?;
+        let listings = |section| {
+            let entries = entries(session, section).into_iter();
+            let listings = entries.map(|(entry, origin)| Listing::new(&entry, &origin));
+            let server = arguments.server.as_deref();
+            let listings =
+                listings.filter(|listing| server.is_none_or(|name| listing.server == name));
+            listings.collect::<Vec<_>>()
+        };
+        let listed = Listed {
+            resources: listings(Section::Resources),
+            templates: listings(Section::Templates),
+            failed: failed(session),
+        };
+        print(&if arguments.json {
+            as_json(&listed)?
+        } else {
+            listed.text()
+        })?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Reads one.
+pub(crate) fn read(arguments: &ReadArgs) -> anyhow::Result<ExitCode> {
+    session::run(&arguments.config, async |session| {
+        find(session, &arguments.uri).await?;
+        let params = ResourceUriParams {
+            uri: arguments.uri.clone(),
+        };
+        let conversation =
+            Conversation::about(&format!("reading {}", arguments.uri), arguments.json);
+        let ended = conversation
+            .call(session, method::RESOURCES_READ, Raw::encode(&params)?, None)
+            .await;
+        let result = ended
+            .outcome
+            .with_context(|| format!("{} cannot be read", arguments.uri))?;
+        if arguments.json {
+            print(&(result.as_str().to_owned() + "\n"))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let read: ReadResourceResult = result
+            .decode()
+            .context("the server's result cannot be read")?;
+        show(&read, arguments)?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Prints each change of one, until it is told to end.
+pub(crate) fn subscribe(arguments: &SubscribeArgs) -> anyhow::Result<ExitCode> {
+    session::run(&arguments.config, async |session| {
+        let uri = arguments.uri.as_str();
+        let origin = find(session, uri).await?;
+        let subscribed = session.hub.subscribe(&session.peer, uri).await;
+        let mut updates = subscribed.with_context(|| format!("{uri} cannot be watched"))?;
+        let mut live = Live::new(format!("watching {}", printable(uri)));
+        loop {
+            let lost = lost(session, &origin);
+            let updated = tokio::select! {
+                updated = live.during(updates.next()) => updated,
+                () = lost => None,
+                () = unread() => return Ok(ExitCode::SUCCESS),
+            };
+            if updated.is_none() {
+                bail!(
+                    "the server {:?} was lost, and with it the subscription",
+                    &*origin.member
+                );
+            }
+            let server = &*origin.member;
+            let is_read = print_while_read(&if arguments.json {
+                as_json(&Changed { uri, server })?
+            } else {
+                format!("changed: {}\n", printable(uri))
+            })?;
+            if arguments.once || !is_read {
+                return Ok(ExitCode::SUCCESS);
+            }
+        }
+    })
+}
+
+/// Finds the server that has a resource.
+async fn find(session: &Session, uri: &str) -> anyhow::Result<Origin> {
+    if let Some(origin) = session.find(Section::Resources, uri).await {
+        return Ok(origin);
+    }
+    let resources = entries(session, Section::Resources);
+    let hint = did_you_mean(&alike(uri, resources.iter().map(|(entry, _)| &*entry.key)));
+    bail!("there is no resource {uri:?}{hint}\n\n  tip: those there are lists: plexus resources")
+}
+
+/// Waits until the server's connection has ended.
+async fn lost(session: &Session, origin: &Origin) {
+    let mut catalogue = session.hub.catalogue();
+    while session
+        .status(&origin.member)
+        .is_some_and(|member| crate::session::failure(&member).is_none())
+    {
+        // A server that is lost offers nothing any more, or is asked for in a while.
+        let pause = std::time::Duration::from_secs(1);
+        drop(tokio::time::timeout(pause, catalogue.changed()).await);
+    }
+}
+
+fn show(read: &ReadResourceResult, arguments: &ReadArgs) -> anyhow::Result<()> {
+    // A picture goes to a file or a program as it is.
+    if let ([only], None, false) = (
+        read.contents.as_slice(),
+        &arguments.save,
+        io::stdout().is_terminal(),
+    ) && let Some(bytes) = content::bytes_of(only)
+    {
+        let mut output = io::stdout().lock();
+        return match output.write_all(&bytes).and_then(|()| output.flush()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+            _ => Ok(()),
+        };
+    }
+    for contents in &read.contents {
+        let text = content::resource_text(contents, arguments.save.as_deref())?;
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        print(&(readable(&text).into_owned() + end))?;
+    }
+    Ok(())
+}
+
+impl Listing {
+    fn new(entry: &Entry, origin: &Origin) -> Self {
+        Self {
+            uri: entry.key.to_string(),
+            server: Arc::clone(&origin.member).to_string(),
+            definition: entry.definition.clone(),
+            words: entry.definition.decode().unwrap_or_default(),
+        }
+    }
+
+    fn row(&self) -> Vec<Cell> {
+        let Words {
+            name,
+            title,
+            description,
+        } = &self.words;
+        let text = description.as_ref().or(title.as_ref()).unwrap_or(name);
+        vec![
+            Cell::new(Tone::Bold, printable(&self.uri)),
+            Cell::plain(first_line(text)),
+        ]
+    }
+}
+
+impl Listed {
+    fn text(&self) -> String {
+        let canvas = Canvas::output();
+        let table = |listings: &[Listing]| {
+            canvas.table(&listings.iter().map(Listing::row).collect::<Vec<_>>())
+        };
+        let mut text = table(&self.resources);
+        if !self.templates.is_empty() {
+            text += if text.is_empty() { "" } else { "\n" };
+            text += "templates, in which braces stand for a part of your choice:\n";
+            text += &table(&self.templates);
+        }
+        if text.is_empty() {
+            "there are no resources\n".to_owned()
+        } else {
+            text
+        }
+    }
+}

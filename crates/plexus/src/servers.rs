@@ -1,0 +1,271 @@
+//! `plexus servers`: changing servers while gateways run.
+
+mod file;
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use plexus_service::{Limits, Raw};
+use serde::Serialize;
+
+use crate::announce;
+use crate::control::{self, Gateway};
+use crate::output::{Misuse, as_json, print, printable};
+use crate::suggest::{alike, did_you_mean};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  Turn a server off for now, in every gateway that runs, and on again:
+    plexus servers toggle git --off
+    plexus servers toggle git --on
+
+  Turn it off for good:
+    plexus servers toggle git --off --save
+
+  Start it anew, after its program was changed:
+    plexus servers reconnect git
+
+  Replace its definition, which gateways take over at once:
+    plexus servers set git '{\"command\": \"mcp-server-git\", \"args\": [\"--repository\", \".\"]}'
+
+To add and remove servers: plexus mcp add, plexus mcp remove. To see them: plexus status.
+
+The exit code is 0 if it was done, 1 if not, and 2 for wrong usage.";
+
+/// The longest definition that is read from standard input.
+const MAX_INPUT: u64 = 1024 * 1024;
+
+/// What to change.
+#[derive(Debug, Args)]
+pub(crate) struct ServersArgs {
+    #[command(subcommand)]
+    command: ServersCommand,
+
+    /// Print one JSON object instead of text.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum ServersCommand {
+    /// Turn a server on or off.
+    ///
+    /// What it offers is shown or not; its connection stays. It is forgotten when the gateway ends,
+    /// unless it is saved.
+    Toggle {
+        /// Its name.
+        name: String,
+        /// Turn it on. Without this and --off it becomes what it is not.
+        #[arg(long, conflicts_with = "off")]
+        on: bool,
+        /// Turn it off.
+        #[arg(long)]
+        off: bool,
+        /// Write it to the file that defines the server as well.
+        #[arg(long)]
+        save: bool,
+    },
+    /// End a server's connection and make a new one.
+    Reconnect {
+        /// Its name.
+        name: String,
+    },
+    /// Replace the definition of a server, in the file that has it.
+    ///
+    /// What would not be understood is not written. Gateways that run connect it anew.
+    Set {
+        /// Its name.
+        name: String,
+        /// The definition, as it would stand in .mcp.json; - reads it from standard input.
+        #[arg(value_name = "JSON")]
+        definition: String,
+    },
+}
+
+/// What was done.
+#[derive(Serialize)]
+struct Done<'a> {
+    server: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enabled: Option<bool>,
+    /// The gateways in which it was done.
+    gateways: Vec<u32>,
+    /// The file that was changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<PathBuf>,
+    /// Gateways in which it could not be done, and why.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    errors: BTreeMap<u32, String>,
+}
+
+/// A gateway that has the server.
+struct Holder {
+    gateway: Gateway,
+    enabled: bool,
+}
+
+/// Does it, and says what was done.
+pub(crate) fn run(arguments: &ServersArgs) -> anyhow::Result<ExitCode> {
+    let (done, what) = match &arguments.command {
+        ServersCommand::Toggle {
+            name,
+            on,
+            off,
+            save,
+        } => {
+            let wanted = match (on, off) {
+                (true, _) => Some(true),
+                (_, true) => Some(false),
+                _ => None,
+            };
+            toggle(name, wanted, *save)?
+        }
+        ServersCommand::Reconnect { name } => {
+            let holders = holders(name)?;
+            let mut done = Done::new(name);
+            for Holder { gateway, .. } in &holders {
+                done.note(gateway, gateway.reconnect(name));
+            }
+            (done, "connected anew")
+        }
+        ServersCommand::Set { name, definition } => (set(name, definition)?, "replaced"),
+    };
+    done.finish(what, arguments.json)
+}
+
+fn toggle(
+    name: &str,
+    wanted: Option<bool>,
+    save: bool,
+) -> anyhow::Result<(Done<'_>, &'static str)> {
+    let holders = match holders(name) {
+        Ok(holders) => holders,
+        // The file is changed where nobody runs, too.
+        Err(_) if save => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let mut done = Done::new(name);
+    let enabled = match (wanted, holders.first()) {
+        (Some(wanted), _) => wanted,
+        (None, Some(holder)) => !holder.enabled,
+        (None, None) => !file::is_enabled(name)?,
+    };
+    if save {
+        done.file = Some(file::enable(name, enabled)?);
+    }
+    for Holder { gateway, .. } in &holders {
+        done.note(gateway, gateway.toggle(name, enabled));
+    }
+    done.enabled = Some(enabled);
+    Ok((done, if enabled { "turned on" } else { "turned off" }))
+}
+
+fn set<'a>(name: &'a str, definition: &str) -> anyhow::Result<Done<'a>> {
+    let text = if definition == "-" {
+        let mut read = String::new();
+        let mut input = io::stdin().lock().take(MAX_INPUT);
+        input
+            .read_to_string(&mut read)
+            .context("cannot read the definition")?;
+        read
+    } else {
+        definition.to_owned()
+    };
+    let definition = Raw::parse(text.into(), &Limits::default())
+        .map_err(|error| Misuse(format!("the definition is no JSON: {error}")))?;
+    let mut done = Done::new(name);
+    done.file = Some(file::replace(name, &definition)?);
+    for gateway in control::running() {
+        match gateway.reload() {
+            Ok(reloaded) => match reloaded.errors.get(name) {
+                Some(error) => drop(done.errors.insert(gateway.pid(), error.clone())),
+                // It may have noticed the file before we told it.
+                None => done.gateways.push(gateway.pid()),
+            },
+            Err(error) => drop(done.errors.insert(gateway.pid(), format!("{error:#}"))),
+        }
+    }
+    Ok(done)
+}
+
+/// The gateways that have a server of this name.
+///
+/// # Errors
+/// There is none.
+fn holders(name: &str) -> anyhow::Result<Vec<Holder>> {
+    let gateways = control::running();
+    if gateways.is_empty() {
+        bail!(
+            "no gateway is running\n\n  tip: plexus serve starts one, and --save changes the file \
+             for the next"
+        );
+    }
+    let mut names = Vec::new();
+    let mut holders = Vec::new();
+    for gateway in gateways {
+        match gateway.status() {
+            Ok(report) => {
+                let server = report.servers.iter().find(|server| server.name == name);
+                names.extend(report.servers.iter().map(|server| server.name.clone()));
+                holders.extend(server.map(|server| Holder {
+                    gateway,
+                    enabled: server.enabled,
+                }));
+            }
+            Err(error) => announce::problem(&format!("{error:#}")),
+        }
+    }
+    if holders.is_empty() {
+        let hint = did_you_mean(&alike(name, names.iter().map(String::as_str)));
+        bail!(
+            "no gateway has a server {name:?}{hint}\n\n  tip: those there are shows: plexus status"
+        );
+    }
+    Ok(holders)
+}
+
+impl<'a> Done<'a> {
+    fn new(server: &'a str) -> Self {
+        Self {
+            server,
+            enabled: None,
+            gateways: Vec::new(),
+            file: None,
+            errors: BTreeMap::new(),
+        }
+    }
+
+    fn note(&mut self, gateway: &Gateway, done: anyhow::Result<()>) {
+        match done {
+            Ok(()) => self.gateways.push(gateway.pid()),
+            Err(error) => drop(self.errors.insert(gateway.pid(), format!("{error:#}"))),
+        }
+    }
+
+    fn finish(self, what: &str, json: bool) -> anyhow::Result<ExitCode> {
+        let name = printable(self.server);
+        let gateways = self.gateways.iter().map(|pid| format!("gateway {pid}"));
+        let file = self.file.as_ref().map(|file| file.display().to_string());
+        let places: Vec<_> = gateways.chain(file).collect();
+        if json {
+            print(&as_json(&self)?)?;
+        } else if !places.is_empty() {
+            print(&format!(
+                "{what} {name}: {}\n",
+                printable(&places.join(", "))
+            ))?;
+        }
+        for (pid, error) in &self.errors {
+            announce::problem(&format!("gateway {pid}: {name}: {}", printable(error)));
+        }
+        Ok(if self.errors.is_empty() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
+    }
+}

@@ -1,0 +1,97 @@
+//! Servers in the files that define them.
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use plexus_hub::config::edit::{self, Document};
+use plexus_hub::config::{self, Locations, Scope, Source};
+use plexus_service::Raw;
+use plexus_wire::Object;
+
+use crate::announce;
+use crate::suggest::{alike, did_you_mean};
+use crate::surroundings::{environment, locations};
+
+const DISABLED: &str = "disabled";
+
+/// A server, as its file has it.
+struct Written {
+    source: Source,
+    definition: Object,
+}
+
+/// Whether the file of a server turns it on.
+///
+/// # Errors
+/// No file has such a server.
+pub(super) fn is_enabled(name: &str) -> anyhow::Result<bool> {
+    let written = find(&locations()?, name)?;
+    let disabled = written.definition.get(DISABLED);
+    Ok(disabled.is_none_or(|disabled| disabled.as_str() != "true"))
+}
+
+/// Turns a server on or off in its file, and gives the file.
+///
+/// # Errors
+/// No file has such a server, or it cannot be written.
+pub(super) fn enable(name: &str, enabled: bool) -> anyhow::Result<PathBuf> {
+    let Written {
+        source,
+        mut definition,
+    } = find(&locations()?, name)?;
+    if enabled {
+        definition.remove(DISABLED);
+    } else {
+        definition.set(DISABLED, Raw::encode(&true)?);
+    }
+    write(source, name, &definition.into_raw())
+}
+
+/// Replaces a server in its file, and gives the file.
+///
+/// # Errors
+/// No file has such a server, it would not be understood, or it cannot be written.
+pub(super) fn replace(name: &str, definition: &Raw) -> anyhow::Result<PathBuf> {
+    let locations = locations()?;
+    let Written { source, .. } = find(&locations, name)?;
+    match config::check(name, definition, &source, &locations, &environment) {
+        Err(problem) if !problem.is_about_environment() => return Err(problem.into()),
+        // It is used as soon as the variable is set.
+        Err(problem) => announce::problem(&problem),
+        Ok(_) => {}
+    }
+    if source.scope == Scope::Project {
+        announce::problem(&format!(
+            "it stands in the project's file, and must be trusted anew: plexus trust {name}"
+        ));
+    }
+    write(source, name, definition)
+}
+
+/// The server in the file with precedence.
+fn find(locations: &Locations, name: &str) -> anyhow::Result<Written> {
+    let mut names = Vec::new();
+    for source in locations.sources() {
+        let document = match Document::open(&source.file) {
+            Ok(document) => document,
+            Err(problem) => {
+                announce::problem(&problem);
+                continue;
+            }
+        };
+        if let Some((_, definition)) = document.servers().find(|(other, _)| *other == name) {
+            let definition = Object::parse(definition).unwrap_or_default();
+            return Ok(Written { source, definition });
+        }
+        names.extend(document.servers().map(|(name, _)| name.to_owned()));
+    }
+    let hint = did_you_mean(&alike(name, names.iter().map(String::as_str)));
+    bail!(
+        "no file has a server {name:?}{hint}\n\n  tip: to add one, see: plexus mcp add-json --help"
+    )
+}
+
+fn write(source: Source, name: &str, definition: &Raw) -> anyhow::Result<PathBuf> {
+    edit::change(&source.file, |document| document.set(name, definition))?;
+    Ok(source.file)
+}

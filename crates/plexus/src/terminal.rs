@@ -1,0 +1,230 @@
+//! What a terminal can show: colours, and only so much in a line.
+
+use std::io::{self, IsTerminal};
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::surroundings::environment;
+
+/// A line that is no terminal's is not cut.
+const ENDLESS: usize = usize::MAX;
+/// Narrower than this, nothing could be read anyway.
+const NARROWEST: usize = 20;
+
+/// Something to print on: how wide it is, and whether it has colours.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Canvas {
+    width: usize,
+    colours: bool,
+}
+
+/// How a word is told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Plain,
+    Bold,
+    Dim,
+    Good,
+    Warning,
+    Bad,
+}
+
+/// A word of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct Cell {
+    text: String,
+    tone: Tone,
+}
+
+impl Canvas {
+    /// Standard output.
+    pub(crate) fn output() -> Self {
+        let stdout = io::stdout();
+        let size = terminal_size::terminal_size_of(&stdout);
+        Self::new(stdout.is_terminal(), size)
+    }
+
+    /// Standard error.
+    pub(crate) fn errors() -> Self {
+        let stderr = io::stderr();
+        let size = terminal_size::terminal_size_of(&stderr);
+        Self::new(stderr.is_terminal(), size)
+    }
+
+    fn new(is_terminal: bool, size: Option<(terminal_size::Width, terminal_size::Height)>) -> Self {
+        // https://no-color.org: any value but none says no.
+        let refused = environment("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let is_dumb = environment("TERM").is_some_and(|term| term == "dumb");
+        let width = match size {
+            Some((width, _)) if is_terminal => usize::from(width.0).max(NARROWEST),
+            _ => ENDLESS,
+        };
+        Self {
+            width,
+            colours: is_terminal && !refused && !is_dumb,
+        }
+    }
+
+    /// The text in a tone, if there are tones here.
+    pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
+        let code = match tone {
+            Tone::Bold => 1,
+            Tone::Dim => 2,
+            Tone::Good => 32,
+            Tone::Warning => 33,
+            Tone::Bad => 31,
+            Tone::Plain => return text.to_owned(),
+        };
+        if self.colours && !text.is_empty() {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    /// As much of the text as fits into a line beside `taken` columns.
+    pub(crate) fn fit(self, text: &str, taken: usize) -> String {
+        fit(text, self.width.saturating_sub(taken))
+    }
+
+    /// The text in lines that are broken between words, all but the first behind `indent` spaces,
+    /// where it begins itself.
+    pub(crate) fn wrap(self, text: &str, indent: usize) -> String {
+        let mut wrapped = String::new();
+        let mut column = indent;
+        for (number, line) in text.split('\n').enumerate() {
+            if number > 0 {
+                wrapped.push('\n');
+                wrapped.extend(std::iter::repeat_n(' ', indent));
+                column = indent;
+            }
+            for (number, word) in line.split(' ').enumerate() {
+                let width = word.width();
+                if number > 0 && column + 1 + width > self.width {
+                    wrapped.push('\n');
+                    wrapped.extend(std::iter::repeat_n(' ', indent));
+                    column = indent;
+                } else if number > 0 {
+                    wrapped.push(' ');
+                    column += 1;
+                }
+                wrapped.push_str(word);
+                column = column.saturating_add(width);
+            }
+        }
+        wrapped
+    }
+
+    /// Aligned columns, two spaces apart, a line for each row. The last column takes what is left
+    /// of the line.
+    pub(crate) fn table(self, rows: &[Vec<Cell>]) -> String {
+        let mut widths: Vec<usize> = Vec::new();
+        for row in rows {
+            for (column, cell) in row.iter().enumerate() {
+                let width = cell.text.width();
+                match widths.get_mut(column) {
+                    Some(widest) => *widest = width.max(*widest),
+                    None => widths.push(width),
+                }
+            }
+        }
+        rows.iter().map(|row| self.row(row, &widths)).collect()
+    }
+
+    fn row(self, row: &[Cell], widths: &[usize]) -> String {
+        let mut line = String::new();
+        let mut taken = 0;
+        for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
+            let is_last = column + 1 == row.len();
+            let text = self.fit(&cell.text, taken);
+            let padding = if is_last {
+                0
+            } else {
+                width + 2 - cell.text.width()
+            };
+            taken += text.width() + padding;
+            line.push_str(&self.paint(cell.tone, &text));
+            line.extend(std::iter::repeat_n(' ', padding));
+        }
+        line.trim_end().to_owned() + "\n"
+    }
+}
+
+impl Cell {
+    pub(crate) fn new(tone: Tone, text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            tone,
+        }
+    }
+
+    pub(crate) fn plain(text: impl Into<String>) -> Self {
+        Self::new(Tone::Plain, text)
+    }
+}
+
+/// As much of the text as fits into `width` columns.
+fn fit(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut taken = 1;
+    let fits = |c: &char| {
+        taken += c.width().unwrap_or(0);
+        taken <= width
+    };
+    let mut cut: String = text.chars().take_while(fits).collect();
+    if width > 0 {
+        cut.push('…');
+    }
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn canvas(width: usize, colours: bool) -> Canvas {
+        Canvas { width, colours }
+    }
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!(fit("short", 5), "short");
+        assert_eq!(fit("longer", 5), "long…");
+        // Each of these takes two columns.
+        assert_eq!(fit("日本語", 5), "日本…");
+        assert_eq!(fit("日本語", 4), "日…");
+        assert_eq!(fit("text", 0), "");
+    }
+
+    #[test]
+    fn lines_are_broken_between_words() {
+        let canvas = canvas(14, false);
+        assert_eq!(
+            canvas.wrap("some words here\nend", 4),
+            "some words\n    here\n    end"
+        );
+        assert_eq!(
+            canvas.wrap("unbreakable-word x", 4),
+            "unbreakable-word\n    x"
+        );
+        let endless = Canvas {
+            width: ENDLESS,
+            ..canvas
+        };
+        assert_eq!(endless.wrap("some words here", 4), "some words here");
+    }
+
+    #[test]
+    fn columns_are_aligned_and_the_last_is_cut() {
+        let row =
+            |first: &str, second: &str| vec![Cell::new(Tone::Good, first), Cell::plain(second)];
+        let rows = [row("日本", "one"), row("x", "a long description")];
+        assert_eq!(canvas(12, false).table(&rows), "日本  one\nx     a lon…\n");
+        assert_eq!(
+            canvas(12, true).table(&rows[..1]),
+            "\u{1b}[32m日本\u{1b}[0m  one\n"
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! Shell commands, as clients of the program run them.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use crate::home::Home;
+use crate::process::{PATIENCE, Plexus, plexus};
+
+const LIST: &str = r#"{"jsonrpc":"2.0","id":"list","method":"tools/list"}"#;
+
+fn call(command: &str) -> String {
+    let command = serde_json::to_string(command).unwrap();
+    format!(
+        r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"bash_execute","arguments":{{"command":{command}}},"_meta":{{"progressToken":"t"}}}}}}"#
+    )
+}
+
+/// S003-44, S003-46, C19: the client that starts the program may run commands, and sees what they
+/// write while they run.
+#[test]
+fn commands_are_run_and_streamed_over_stdio() {
+    let mut plexus = Plexus::start(&["serve", "--stdio"]);
+    plexus.initialize("2025-11-25");
+    let streamed = plexus.ask(&call("echo hello; exit 2"));
+    assert_eq!(streamed["method"], "notifications/progress");
+    assert_eq!(streamed["params"]["message"], "hello\n");
+    let result = &plexus.receive()["result"];
+    assert_eq!(result["content"][0]["text"], "hello\n");
+    assert_eq!(result["isError"], true);
+    assert_eq!(result["structuredContent"]["exit_code"], 2);
+}
+
+/// S003-27: a command ends when the client no longer wants it.
+#[test]
+fn cancelling_ends_a_command() {
+    let mut plexus = Plexus::start(&["serve", "--stdio"]);
+    plexus.initialize("2025-11-25");
+    let streamed = plexus.ask(&call("echo $$; exec sleep 1000"));
+    let id = streamed["params"]["message"]
+        .as_str()
+        .unwrap()
+        .trim()
+        .to_owned();
+    let process = std::path::Path::new("/proc").join(id);
+    plexus.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#);
+    while process.exists() {
+        // Each question takes a moment, and the program answers in between.
+        plexus.ask(r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
+    }
+}
+
+/// What is known of the tools over HTTP, when the program is started with these arguments.
+fn listed_over_http(arguments: &[&str]) -> String {
+    let arguments = [&["serve", "--http", "127.0.0.1:0"], arguments].concat();
+    let plexus = Plexus::start(&arguments);
+    let url = plexus.wait_for_stderr("listening on http://");
+    let (address, _) = url.split_once('/').unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    write!(
+        stream,
+        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+         MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/list\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("echo_once"), "{answer}");
+    answer
+}
+
+/// Whoever reaches a port must not be able to run commands, unless that was asked for.
+#[test]
+fn commands_are_not_run_over_http_unless_allowed() {
+    let by_default = listed_over_http(&[]);
+    for tool in ["bash_execute", "claudecode_chat", "loopback_respond"] {
+        assert!(!by_default.contains(tool), "{tool}");
+    }
+    assert!(!listed_over_http(&["--stdio"]).contains("bash_execute"));
+    assert!(listed_over_http(&["--allow-bash"]).contains("bash_execute"));
+    assert!(listed_over_http(&["--allow-claudecode"]).contains("claudecode_chat"));
+}
+
+/// The rules in plexus.toml are about the built-in tools, too.
+#[test]
+fn rules_apply_to_commands() {
+    let rules = r#"
+        [[policy.rules]]
+        tool = "bash_execute"
+        pattern = "rm *"
+        action = "deny"
+    "#;
+    let home = Home::with(&[
+        ("project/plexus.toml", rules),
+        ("servers.json", r#"{"mcpServers":{}}"#),
+    ]);
+    let servers = home.path("servers.json");
+    let mut command = plexus(&[
+        "serve",
+        "--stdio",
+        "--mcp-config",
+        servers.to_str().unwrap(),
+    ]);
+    command
+        .current_dir(home.path("project"))
+        .env("HOME", home.path(""))
+        .env_remove("XDG_CONFIG_HOME");
+    let mut plexus = Plexus::spawn(&mut command);
+    plexus.initialize("2025-11-25");
+    let list = plexus.ask(LIST).to_string();
+    assert!(list.contains("bash_execute"), "{list}");
+    let refused = plexus.ask(&call("rm -r .")).to_string();
+    assert!(
+        refused.contains("bash_execute was not called: denied by"),
+        "{refused}"
+    );
+    let streamed = plexus.ask(&call("echo hello"));
+    assert_eq!(streamed["params"]["message"], "hello\n");
+}

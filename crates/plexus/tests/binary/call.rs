@@ -1,0 +1,257 @@
+//! `plexus tools` and `plexus call`.
+
+use serde_json::json;
+
+use crate::home::Home;
+use crate::process::{Plexus, plexus, unread_pipe};
+use crate::servers::{fixture, home};
+
+fn both() -> Home {
+    home(&json!({"old": fixture("legacy"), "new": fixture("modern")}))
+}
+
+#[test]
+fn tools_of_all_servers_are_listed_and_searched() {
+    let home = both();
+    let listed = home.succeeds(&["tools"]);
+    let names: Vec<_> = listed
+        .iter()
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    for name in [
+        "echo_once",
+        "old__test_simple_text",
+        "new__test_simple_text",
+    ] {
+        assert!(names.contains(&name), "{name} in {listed:?}");
+    }
+    let found = home.succeeds(&["tools", "--search", "PICTURE", "returns", "--server", "new"]);
+    let found: Vec<_> = found
+        .iter()
+        .map(|line| line.split_whitespace().next())
+        .collect();
+    // Two more have the words in their descriptions only.
+    assert_eq!(found[0], Some("new__test_image_content"), "{found:?}");
+    assert_eq!(
+        home.succeeds(&["tools", "--search", "zyx"]),
+        ["no tool has all these words"]
+    );
+
+    let listed = home.asks(&["tools", "--json", "--server", "old"]);
+    let tool = &listed["tools"][0];
+    assert_eq!(tool["server"], "old");
+    assert_eq!(
+        tool["name"],
+        format!("old__{}", tool["tool"].as_str().unwrap())
+    );
+    assert_eq!(tool["definition"]["inputSchema"]["type"], "object");
+    assert_eq!(listed["failed"], json!([]));
+}
+
+/// A server that fails costs the others nothing, and is named.
+#[test]
+fn who_cannot_be_connected_is_said() {
+    let gone = json!({"command": "/no/such/program"});
+    let home = home(&json!({"gone": gone, "new": fixture("modern")}));
+    let listed = home.run(&["tools"]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    assert!(listed.stdout.iter().any(|line| line.starts_with("new__")));
+    assert_eq!(listed.stderr.len(), 1, "{listed:?}");
+    assert!(
+        listed.stderr[0].starts_with("warning: gone: "),
+        "{listed:?}"
+    );
+    let listed = home.run(&["tools", "--json"]);
+    assert!(
+        listed.stdout[0].contains(r#""failed":[{"server":"gone""#),
+        "{listed:?}"
+    );
+    let said = home.fails(&["tools", "--server", "gone"]);
+    assert!(
+        said.contains("the server \"gone\" is not connected"),
+        "{said}"
+    );
+    let said = home.fails(&["tools", "--server", "goen"]);
+    assert!(said.contains("did you mean gone?"), "{said}");
+}
+
+/// Only the server that is needed is started.
+#[test]
+fn nobody_else_is_started_for_a_call() {
+    let gone = json!({"command": "/no/such/program"});
+    let home = home(&json!({"gone": gone, "new": fixture("modern")}));
+    for name in [
+        "new__test_simple_text",
+        "new.test_simple_text",
+        "mcp__new__test_simple_text",
+    ] {
+        // The other one would be warned of.
+        let said = home.succeeds(&["call", name]);
+        assert_eq!(said, ["This is a simple text response for testing."]);
+    }
+    assert_eq!(
+        home.succeeds(&["call", "echo_once", "message=hello"]),
+        ["hello"]
+    );
+}
+
+#[test]
+fn results_of_every_kind_are_shown() {
+    let home = both();
+    for server in ["old", "new"] {
+        let call = |tool: &str, more: &[&str]| {
+            let tool = format!("{server}__{tool}");
+            home.run(&[&["call", tool.as_str()], more].concat())
+        };
+        let ended = call("test_multiple_content_types", &[]);
+        assert_eq!(ended.stdout[0], "Multiple content types test:");
+        assert_eq!(ended.stdout[1], "[image, image/png, 69 bytes]");
+
+        let folder = home.path(server).join("pictures");
+        let ended = call("test_image_content", &["--save", folder.to_str().unwrap()]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let saved = std::fs::read(folder.join("content-1.png")).unwrap();
+        assert!(saved.starts_with(b"\x89PNG"), "{ended:?}");
+
+        let ended = call("test_error_handling", &[]);
+        assert_eq!((ended.code, ended.stdout.len()), (Some(1), 0), "{ended:?}");
+        assert!(ended.stderr[0].starts_with("error: This tool intentionally"));
+        let ended = call("test_error_handling", &["--json"]);
+        assert_eq!(ended.code, Some(1));
+        assert!(ended.stdout[0].contains(r#""isError":true"#), "{ended:?}");
+
+        let ended = call("test_structured", &["--json"]);
+        assert!(ended.stdout[0].contains(r#""structuredContent":{"temperature":22.5"#));
+
+        let ended = call("test_tool_with_logging", &[]);
+        assert_eq!(
+            ended.stderr[0], "[info] Tool execution started",
+            "{ended:?}"
+        );
+        let ended = call("test_tool_with_logging", &["--log-level", "error"]);
+        assert!(ended.stderr.is_empty(), "{ended:?}");
+
+        let ended = call("test_streaming", &[]);
+        assert_eq!(
+            ended.stdout,
+            ["Hello world"],
+            "the pieces are not printed twice"
+        );
+
+        // Where there is no terminal there is no spinner, no bar, and no colour.
+        let ended = call("test_tool_with_progress", &[]);
+        assert_eq!((ended.code, ended.stderr.len()), (Some(0), 0), "{ended:?}");
+    }
+}
+
+#[test]
+fn arguments_are_typed_by_the_schema() {
+    let home = Home::with(&[]);
+    let said = home.succeeds(&["call", "echo_echo", "message=7", "count=2"]);
+    assert_eq!(said, ["7", "7"]);
+    let said = home.succeeds(&["call", "echo_echo", "message:=\"x\"", "count:=1"]);
+    assert_eq!(said, ["x"]);
+    let said = home.succeeds(&[
+        "call",
+        "echo_once",
+        "--json-args",
+        r#"{"message": "hello"}"#,
+    ]);
+    assert_eq!(said, ["hello"]);
+
+    let mut piped = Plexus::spawn(
+        plexus(&["call", "echo_once", "--json-args", "-"]).env("HOME", home.path("")),
+    );
+    piped.send(r#"{"message": "piped"}"#);
+    assert_eq!(piped.end().stdout, ["piped"]);
+
+    for (arguments, expected) in [
+        (
+            &["message=x", "count=two"][..],
+            "count: expected whole number, not \"two\"",
+        ),
+        (&["mesage=x"], "did you mean message?"),
+        (&["count=1"], "missing: message (string, required)"),
+        (&["message"], "write key=value"),
+        (&["--json-args", "[]"], "must be an object"),
+        (&["--json-args", "{"], "no JSON"),
+        (&["--json-args", "{}", "message=x"], "cannot be used with"),
+    ] {
+        let ended = home.run(&[&["call", "echo_echo"], arguments].concat());
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.join("\n").contains(expected), "{ended:?}");
+    }
+    let said = home.fails(&["call", "echo_echoo", "message=x"]);
+    assert!(said.contains("did you mean echo_echo?"), "{said}");
+}
+
+/// What a server asks for is not made up where nobody can be asked; there is no model here; the
+/// folder at hand is the root.
+#[test]
+fn without_a_terminal_nobody_answers() {
+    let home = both();
+    for server in ["old", "new"] {
+        let call = |tool: &str, argument: &str| {
+            let tool = format!("{server}__{tool}");
+            let words = ["call", tool.as_str(), argument];
+            home.run(&words[..if argument.is_empty() { 2 } else { 3 }])
+        };
+        let ended = call("test_elicitation", "message=Who are you?");
+        assert_eq!(ended.stderr[0], "Who are you?", "{ended:?}");
+        assert!(
+            ended.stderr[1].contains("nobody can be asked here"),
+            "{ended:?}"
+        );
+        assert!(ended.stdout[0].contains("action=cancel"), "{ended:?}");
+        let ended = call("test_sampling", "prompt=x");
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.stderr.concat().contains("sampling"), "{ended:?}");
+        let ended = call("test_roots", "");
+        let root = format!("Roots: file://{}", home.path("project").display());
+        assert_eq!(ended.stdout, [root], "{ended:?}");
+    }
+}
+
+/// C26: a rule that asks is put to the person; where there is nobody, the refusal says which rule.
+#[test]
+fn policy_holds_here_too() {
+    let home = Home::with(&[(
+        "project/plexus.toml",
+        "[policy]\nrules = [{ tool = \"echo_*\", action = \"ask\" }]\n",
+    )]);
+    let said = home.fails(&["call", "echo_once", "message=x"]);
+    assert!(
+        said.contains("was not called") && said.contains("plexus.toml"),
+        "{said}"
+    );
+}
+
+/// What came with a project is not started before its user said so.
+#[test]
+fn servers_of_a_project_wait_for_trust() {
+    let home = Home::with(&[(
+        "project/.mcp.json",
+        r#"{"mcpServers": {"theirs": {"command": "touch", "args": ["../started"]}}}"#,
+    )]);
+    let said = home.fails(&["call", "theirs__x"]);
+    assert!(
+        said.contains("theirs: not trusted; run plexus trust"),
+        "{said}"
+    );
+    assert!(!home.path("started").exists());
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let home = both();
+    for arguments in [
+        &["tools"][..],
+        &["call", "echo_once", "message=x"],
+        &["tools", "--json"],
+    ] {
+        let mut command = plexus(arguments);
+        command.env("HOME", home.path("")).stdout(unread_pipe());
+        let ended = Plexus::spawn(&mut command).end();
+        assert_eq!((ended.code, ended.stderr.len()), (Some(0), 0), "{ended:?}");
+    }
+}

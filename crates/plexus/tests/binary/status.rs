@@ -1,0 +1,244 @@
+//! `plexus status` and `plexus servers`, with and without gateways that run; manual pages.
+
+use serde_json::{Value, json};
+
+use crate::home::Home;
+use crate::process::{Ended, Plexus};
+use crate::servers::{USER, fixture, home};
+use crate::terminal::AtTerminal;
+
+fn some() -> Home {
+    home(&json!({
+        "s": fixture("modern"),
+        "old": fixture("legacy"),
+        "gone": {"command": "sh", "args": ["-c", "echo my last words >&2; exit 3"]},
+    }))
+}
+
+/// Runs a command with the data of this home, where gateways are found.
+fn run(home: &Home, arguments: &[&str]) -> Ended {
+    home.start(arguments).end()
+}
+
+fn status(home: &Home) -> Value {
+    let ended = run(home, &["status", "--json"]);
+    serde_json::from_str(&ended.stdout[0]).unwrap()
+}
+
+fn server<'a>(status: &'a Value, name: &str) -> &'a Value {
+    let servers = status["gateways"][0]["servers"].as_array().unwrap();
+    servers
+        .iter()
+        .find(|server| server["name"] == name)
+        .unwrap()
+}
+
+/// A gateway that runs, and has tried all its servers.
+fn gateway(home: &Home) -> Plexus {
+    let mut gateway = home.start(&["serve", "--stdio"]);
+    gateway.initialize("2025-11-25");
+    // Until the gateway can be asked, the servers are looked at without it.
+    let pending = |status: &Value| {
+        let gateway = &status["gateways"][0];
+        let mut servers = gateway["servers"].as_array().unwrap().iter();
+        gateway["pid"].is_null() || servers.any(|server| server["state"] == "pending")
+    };
+    while pending(&status(home)) {}
+    gateway
+}
+
+/// S004-54, S001-43: without a gateway, the servers are started to be looked at.
+#[test]
+fn without_a_gateway_the_servers_are_tried() {
+    let home = some();
+    let ended = run(&home, &["status"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let text = ended.stdout.join("\n");
+    assert!(text.starts_with("no gateway is running"), "{text}");
+    assert!(
+        text.contains("2026-07-28") && text.contains("2025-11-25"),
+        "{text}"
+    );
+    let line = ended
+        .stdout
+        .iter()
+        .position(|line| line.starts_with("failed     gone"));
+    assert!(
+        ended.stdout[line.unwrap() + 2].contains("my last words"),
+        "{text}"
+    );
+
+    let status = status(&home);
+    assert_eq!(status["gateways"][0]["pid"], Value::Null);
+    let s = server(&status, "s");
+    assert_eq!(
+        (&s["state"], &s["transport"]),
+        (&json!("connected"), &json!("stdio"))
+    );
+    assert!(
+        s["tools"].as_u64().unwrap() > 10 && s["pid"].is_u64(),
+        "{s}"
+    );
+    assert_eq!(run(&Home::with(&[]), &["status"]).code, Some(0));
+}
+
+/// S004-51, S004-52: servers of a running gateway are seen and steered.
+#[test]
+fn a_running_gateway_is_steered() {
+    let home = some();
+    let gateway = gateway(&home);
+    let before = status(&home);
+    assert!(before["gateways"][0]["pid"].is_u64(), "{before}");
+
+    let ended = run(&home, &["servers", "toggle", "s"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(
+        ended.stdout[0].starts_with("turned off s: gateway "),
+        "{ended:?}"
+    );
+    let off = status(&home);
+    assert_eq!(server(&off, "s")["state"], "disabled");
+    // C39: its connection stays.
+    assert_eq!(server(&off, "s")["pid"], server(&before, "s")["pid"]);
+    let ended = run(&home, &["servers", "toggle", "s", "--on", "--json"]);
+    let done: Value = serde_json::from_str(&ended.stdout[0]).unwrap();
+    assert_eq!(
+        (&done["server"], &done["enabled"]),
+        (&json!("s"), &json!(true))
+    );
+    assert_eq!(server(&status(&home), "s")["state"], "connected");
+
+    let ended = run(&home, &["servers", "reconnect", "s"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_ne!(
+        server(&status(&home), "s")["pid"],
+        server(&before, "s")["pid"]
+    );
+    let ended = run(&home, &["servers", "reconnect", "gone"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(
+        ended.stderr.concat().contains("exited with code 3"),
+        "{ended:?}"
+    );
+    let ended = run(&home, &["servers", "toggle", "gne"]);
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.stderr[0].contains("did you mean gone?"), "{ended:?}");
+    drop(gateway);
+}
+
+/// C38: what is saved stands in the file that has the server, and nothing else there changes.
+#[test]
+fn definitions_are_replaced_where_they_stand() {
+    let home = some();
+    let gateway = gateway(&home);
+    let definition = fixture("legacy").to_string();
+    let ended = run(&home, &["servers", "set", "s", &definition]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(home.json(USER)["mcpServers"]["s"], fixture("legacy"));
+    while server(&status(&home), "s")["revision"] != "2025-11-25" {}
+
+    let ended = run(&home, &["servers", "toggle", "s", "--off", "--save"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(home.json(USER)["mcpServers"]["s"]["disabled"], true);
+    drop(gateway);
+    // Where none runs, the file alone is changed.
+    let ended = run(&home, &["servers", "toggle", "s"]);
+    assert!(
+        ended.stderr[0].contains("no gateway is running"),
+        "{ended:?}"
+    );
+    let ended = run(&home, &["servers", "toggle", "s", "--save"]);
+    assert!(ended.stdout[0].starts_with("turned on s: "), "{ended:?}");
+    assert_eq!(home.json(USER)["mcpServers"]["s"], fixture("legacy"));
+
+    let before = home.read(USER);
+    for (arguments, code, expected) in [
+        (["s", "{"], 2, "no JSON"),
+        (["s", "[]"], 1, "an object is expected"),
+        (["s", r#"{"url": "nowhere"}"#], 1, "url: not an http"),
+        (
+            ["t", r#"{"command": "x"}"#],
+            1,
+            "no file has a server \"t\"",
+        ),
+    ] {
+        let ended = run(&home, &[&["servers", "set"][..], &arguments].concat());
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+        assert!(ended.stderr.concat().contains(expected), "{ended:?}");
+        assert_eq!(home.read(USER), before);
+    }
+}
+
+#[test]
+fn changes_are_shown_while_they_happen() {
+    let home = some();
+    let gateway = gateway(&home);
+    let mut watching = AtTerminal::start(&home, 80, &["status", "--watch"]);
+    watching.shows("connected");
+    run(&home, &["servers", "toggle", "s", "--off"]);
+    // It is drawn anew, from the top.
+    watching.shows("\u{1b}[H\u{1b}[J");
+    watching.shows("disabled");
+    watching.interrupt();
+    assert_eq!(watching.end().0, Some(130));
+
+    let watching = home.start(&["status", "--watch", "--json"]);
+    let mut lines = std::iter::from_fn(|| Some(watching.line()));
+    let line = lines.find(|line| line.contains(r#""name":"s""#)).unwrap();
+    assert!(line.contains("disabled"), "{line}");
+    run(&home, &["servers", "toggle", "s", "--on"]);
+    let line = lines.find(|line| line.contains(r#""name":"s""#)).unwrap();
+    assert!(line.contains("connected"), "{line}");
+    drop(gateway);
+}
+
+#[test]
+fn there_is_a_manual_page_for_each_command() {
+    let home = Home::with(&[]);
+    let folder = home.path("man");
+    home.succeeds(&["man", folder.to_str().unwrap()]);
+    for (page, text) in [
+        ("plexus-call.1", "wrong arguments of the tool"),
+        ("plexus-servers-set.1", "Replace"),
+    ] {
+        let page = std::fs::read_to_string(folder.join(page)).unwrap();
+        assert!(page.starts_with(".ie") && page.contains(text), "{page}");
+    }
+    assert!(
+        home.succeeds(&["man"])
+            .iter()
+            .any(|line| line.contains("SUBCOMMANDS"))
+    );
+}
+
+/// Every command has examples, and says what its exit codes mean; completions know all of them.
+#[test]
+fn help_says_how() {
+    let home = Home::with(&[]);
+    let commands = [
+        "tools",
+        "call",
+        "resources",
+        "read",
+        "subscribe",
+        "prompts",
+        "prompt",
+        "explain",
+        "doctor",
+        "status",
+        "servers",
+        "man",
+    ];
+    let script = home.succeeds(&["completions", "bash"]).join("\n");
+    for command in commands {
+        let help = home.succeeds(&[command, "--help"]).join("\n");
+        assert!(help.contains("Examples:"), "{command}");
+        assert!(help.contains("The exit code is 0"), "{command}");
+        assert!(help.contains("--json"), "{command}");
+        assert!(
+            script.contains(&format!("plexus__subcmd__{command}"))
+                || script.contains(&format!("plexus,{command})")),
+            "{command}"
+        );
+    }
+}

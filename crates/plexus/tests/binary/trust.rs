@@ -1,0 +1,154 @@
+//! `plexus trust`, and what is not started without it.
+
+use serde_json::{Value, json};
+
+use crate::gateway::{control, definition, echoing, file, until_tools};
+use crate::home::Home;
+use crate::process::Ended;
+
+fn trust(home: &Home, arguments: &[&str]) -> Ended {
+    let arguments: Vec<_> = ["trust"].iter().chain(arguments).copied().collect();
+    home.start(&arguments).end()
+}
+
+fn asks(home: &Home, arguments: &[&str]) -> Value {
+    let ended = trust(home, &[arguments, &["--json"]].concat());
+    assert!(ended.stderr.is_empty(), "{ended:?}");
+    serde_json::from_str(&ended.stdout[0]).unwrap()
+}
+
+/// A project's own servers are not started before they were allowed, nor after they changed; what
+/// runs takes note of the permission.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_projects_servers_wait_for_permission() {
+    let (theirs, mine) = (echoing().await, echoing().await);
+    let project = file(&[("theirs", definition(&theirs))]);
+    let home = Home::with(&[
+        ("project/.mcp.json", &project),
+        (".mcp.json", &file(&[("mine", definition(&mine))])),
+    ]);
+    let mut plexus = home.start(&["serve", "--stdio"]);
+    plexus.initialize("2025-06-18");
+    until_tools(&mut plexus, "mine__", &["mine__work"]);
+    let server = control::status(&home, &plexus)["servers"][1].take();
+    assert_eq!(server["name"], "theirs");
+    assert_eq!(server["state"], "pending");
+    assert_eq!(server["reason"], "not trusted; run plexus trust");
+    theirs.assert_not_started_again().await;
+
+    let refused = trust(&home, &[]);
+    assert_eq!(refused.code, Some(1), "nobody could be asked: {refused:?}");
+    assert!(
+        refused.stdout[0].starts_with("+ theirs  stdio  "),
+        "{refused:?}"
+    );
+    theirs.assert_not_started_again().await;
+
+    let allowed = trust(&home, &["--yes"]);
+    assert_eq!(
+        (allowed.code, allowed.stderr.len()),
+        (Some(0), 0),
+        "{allowed:?}"
+    );
+    until_tools(&mut plexus, "theirs__", &["theirs__work"]);
+    let process = theirs.process().await;
+
+    // Another definition is another question.
+    let mut changed = definition(&theirs);
+    changed["env"] = json!({"EVIL": "1"});
+    home.write("project/.mcp.json", &file(&[("theirs", changed)]));
+    until_tools(&mut plexus, "theirs__", &[]);
+    process.ended().await;
+    theirs.assert_not_started_again().await;
+    home.write("project/.mcp.json", &project);
+    until_tools(&mut plexus, "theirs__", &["theirs__work"]);
+    let process = theirs.process().await;
+
+    let revoked = asks(&home, &["--revoke", "theirs"]);
+    assert_eq!(revoked["revoked"][0]["server"], "theirs");
+    process.ended().await;
+    until_tools(&mut plexus, "theirs__", &[]);
+    assert_eq!(plexus.end().code, Some(0));
+}
+
+/// A file of the user's own for a project may have come with it, too; what the user adds to it
+/// need not be allowed once more.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_its_user_adds_is_allowed() {
+    let (mine, theirs) = (echoing().await, echoing().await);
+    let local = "project/.claude/settings.local.json";
+    let home = Home::with(&[(local, &file(&[("theirs", definition(&theirs))]))]);
+    let mine_as_json = definition(&mine).to_string();
+    let added = home
+        .start(&["mcp", "add-json", "mine", &mine_as_json])
+        .end();
+    assert_eq!(added.code, Some(0), "{added:?}");
+    let mut plexus = home.start(&["serve", "--stdio"]);
+    plexus.initialize("2025-06-18");
+    until_tools(&mut plexus, "mine__", &["mine__work"]);
+    let status = control::status(&home, &plexus);
+    assert_eq!(
+        status["servers"][1]["reason"],
+        "not trusted; run plexus trust"
+    );
+    assert_eq!(plexus.end().code, Some(0));
+    theirs.assert_not_started_again().await;
+}
+
+/// What was allowed is listed, for one project or all; words that name nothing are refused.
+#[test]
+fn permissions_are_listed_and_taken_back() {
+    let servers = file(&[
+        (
+            "a",
+            json!({"command": "x", "env": {"T": {"command": ["pass", "t"]}}}),
+        ),
+        (
+            "b",
+            json!({"type": "http", "url": "https://example.com/mcp"}),
+        ),
+    ]);
+    let home = Home::with(&[
+        ("project/.mcp.json", &servers),
+        ("other/.mcp.json", &servers),
+    ]);
+    assert_eq!(asks(&home, &["--list"]), json!({"approved": []}));
+    let project = home.path("project");
+    let done = asks(&home, &["--yes", "a"]);
+    assert_eq!(
+        done,
+        json!({"project": project, "written": true, "servers": ["a"]})
+    );
+    let other = home.path("other");
+    let other = other.to_str().unwrap();
+    assert_eq!(asks(&home, &["--yes", other])["servers"], json!(["a", "b"]));
+    let listed = |arguments: &[&str]| {
+        let approved = asks(&home, arguments)["approved"].take();
+        let name = |one: &Value| one["server"].as_str().unwrap().to_owned();
+        approved
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(name)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(listed(&["--list"]), "a b a");
+    assert_eq!(listed(&["--list", other]), "a b");
+    asks(&home, &["--revoke", other]);
+    assert_eq!(listed(&["--list"]), "a");
+    // What is allowed already is not asked about again.
+    let again = trust(&home, &["a"]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+
+    let nothing = trust(&home, &["nobody"]);
+    assert_eq!(nothing.code, Some(1));
+    assert!(
+        nothing.stderr[0].contains("neither a server"),
+        "{nothing:?}"
+    );
+    let none = trust(&home, &[home.path("data").to_str().unwrap()]);
+    assert_eq!(none.code, Some(0), "{none:?}");
+    assert!(none.stdout[0].contains("nothing came with"), "{none:?}");
+    assert_eq!(trust(&home, &["--list", "--yes"]).code, Some(2));
+}

@@ -1,0 +1,76 @@
+use std::sync::Arc;
+
+use plexus_mcp::RequestMeta;
+use plexus_service::{
+    Context, ElicitParams, LocalService, NoArguments, Principal, Tool, ToolError,
+};
+use plexus_wire::{Limits, Raw, Request};
+use serde_json::{Value, json};
+
+use super::begin;
+use crate::exchange::Output;
+use crate::{Edge, Options};
+
+fn raw(text: &str) -> Raw {
+    Raw::parse(text.to_owned().into(), &Limits::default()).unwrap()
+}
+
+/// A tool that asks for a name.
+fn edge() -> Arc<Edge> {
+    let service = LocalService::builder("greeter", "1.0.0").tool(
+        Tool::new("greet"),
+        async |_: NoArguments, ctx: Context| -> Result<String, ToolError> {
+            let form =
+                ElicitParams::form("Your name?", raw(r#"{"type":"object","properties":{}}"#));
+            let answer = ctx.elicit_as(Some("name"), form).await?;
+            Ok(answer
+                .content
+                .map_or_else(String::new, |content| content.as_str().to_owned()))
+        },
+    );
+    Edge::new(Arc::new(service.build().unwrap()), Options::default()).unwrap()
+}
+
+/// What `who` is answered.
+async fn call(edge: &Arc<Edge>, who: &str, more: &Value) -> Value {
+    let mut params = json!({"name": "greet", "arguments": {}, "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+    }});
+    for (name, value) in more.as_object().into_iter().flatten() {
+        params[name] = value.clone();
+    }
+    let params = raw(&params.to_string());
+    let meta = RequestMeta::read(Some(&params)).unwrap();
+    let request = Request {
+        id: 1_i64.into(),
+        method: "tools/call".into(),
+        params: Some(params),
+    };
+    let mut exchange = begin(edge, request, meta, None, &Principal::new(who));
+    loop {
+        if let Output::Answer(answer) = exchange.next().await {
+            return serde_json::from_slice(&answer.message).unwrap();
+        }
+    }
+}
+
+/// TRAP-20, MRTR26-07: a state that somebody else got hold of gets nothing back, and is as good as
+/// before to its owner.
+#[tokio::test]
+async fn a_state_is_good_for_its_own_caller_only() {
+    let edge = edge();
+    let asked = call(&edge, "kim", &json!({})).await;
+    let state = asked["result"]["requestState"].as_str().unwrap();
+    let answers = json!({"name": {"action": "accept", "content": {"name": "Kim"}}});
+    let retry = json!({"requestState": state, "inputResponses": answers});
+    for thief in ["eve", "", "Kim", "kim "] {
+        let refused = call(&edge, thief, &retry).await;
+        assert_eq!(refused["error"]["code"], -32602, "{thief:?}: {refused}");
+        let told = &refused["error"]["message"];
+        assert_eq!(told, "requestState is invalid or expired");
+    }
+    let greeted = call(&edge, "kim", &retry).await;
+    let text = &greeted["result"]["content"][0]["text"];
+    assert_eq!(text, r#"{"name":"Kim"}"#, "{greeted}");
+}
