@@ -1,20 +1,20 @@
 //! Many servers as one service.
 
+mod answer;
 mod events;
 mod inspect;
 mod lifecycle;
+mod management;
+mod permission;
 mod status;
 mod subscriptions;
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
-use plexus_mcp::messages::{
-    CallToolParams, CallToolResult, Implementation, ServerCapabilities, ToolAnnotations,
-};
+use plexus_mcp::messages::{CallToolResult, Implementation, ServerCapabilities};
 use plexus_mcp::method;
-use plexus_service::{
-    Boxed, Call, Catalogue, Entry, Fault, Outcome, Peer, Section, Service, Updates,
-};
+use plexus_service::{Boxed, Call, Catalogue, Fault, Outcome, Peer, Service, Updates};
 use plexus_wire::{Object, Raw};
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::Instant;
@@ -22,10 +22,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use crate::clients::Clients;
+use crate::config::ToolFilter;
+use crate::manage::Desk;
 use crate::member::Member;
-use crate::policy::{Gate, Policy, ToolFacts, ToolIdentity};
+use crate::policy::{Gate, Policy};
 use crate::remembered::Remembered;
 use crate::routes::{Offer, Owner, Routes, merge};
+
+pub(crate) use management::WeakHub;
 
 pub use events::HubEvent;
 pub use inspect::Origin;
@@ -49,6 +54,8 @@ struct Inner {
     routes: RwLock<Arc<Routes>>,
     catalogue: watch::Sender<Arc<Catalogue>>,
     gate: Gate,
+    clients: Clients,
+    desk: OnceLock<Arc<Desk>>,
     changed: Arc<Notify>,
     /// What was merged last. One merges at a time.
     merging: Mutex<Vec<Offer>>,
@@ -91,6 +98,8 @@ impl Hub {
                 routes: RwLock::default(),
                 catalogue: watch::Sender::new(Arc::new(nothing)),
                 gate: Gate::default(),
+                clients: Clients::default(),
+                desk: OnceLock::new(),
                 changed: Arc::default(),
                 merging: Mutex::default(),
                 changing: tokio::sync::Mutex::default(),
@@ -113,6 +122,18 @@ impl Hub {
     /// allowed. What humans allowed for always stays allowed where the same rule asks again.
     pub fn set_policy(&self, policy: Policy) {
         self.inner.gate.set(policy);
+    }
+
+    /// Shows each client that is named only the tools that its filter lets through, from now on;
+    /// what a client is not shown, it cannot call either.
+    pub fn set_clients(&self, filters: BTreeMap<String, ToolFilter>) {
+        let inner = &self.inner;
+        let merging = inner.merging.lock().unwrap_or_else(PoisonError::into_inner);
+        let whole = Arc::clone(&inner.catalogue.borrow());
+        inner.clients.set(filters, &whole, &self.routes());
+        drop(merging);
+        // Whoever has a filter now, or has none any more, is to compare.
+        inner.catalogue.send_modify(|_whole| {});
     }
 
     /// Keeps what humans allow for always in `directory`, and heeds what they allowed before.
@@ -160,49 +181,14 @@ impl Hub {
                 call.params = given.clone();
                 continue;
             };
+            if !member.plain_names {
+                call.events = call.events.naming(&member.name);
+            }
             return hand_over(&member, call, entered).await;
         }
         Err(Fault::Internal(
             "the servers are being changed all the time; try again".to_owned(),
         ))
-    }
-
-    /// Why policy or the human is against a call that is addressed to `member`. It becomes a
-    /// result, not an error of the protocol, so that the model and the user read it.
-    async fn refusal(&self, call: &Call, member: &Member) -> Result<Option<String>, Fault> {
-        let Some(policy) = self.inner.gate.policy() else {
-            return Ok(None);
-        };
-        if &*call.method != method::TOOLS_CALL {
-            return Ok(None);
-        }
-        let params = call.params.decode();
-        let CallToolParams { name, arguments } =
-            params.map_err(|error| Fault::InvalidParams(format!("params: {error}")))?;
-        let entry = self.shown_tool(member, &name);
-        let entry = entry.ok_or_else(|| Fault::UnknownTool(name.clone()))?;
-        let facts = ToolFacts::new(&entry.key, &member.name, &name)
-            .annotated(annotations(&entry), policy.trusts(&member.name));
-        let identity = ToolIdentity {
-            server: &member.fingerprint,
-            definition: &entry.definition,
-        };
-        let arguments = arguments.unwrap_or_else(Raw::empty_object);
-        let gate = &self.inner.gate;
-        Ok(gate
-            .refusal(&policy, &facts, &identity, &arguments, &call.events)
-            .await)
-    }
-
-    /// How the tool that `member` calls `name` is shown to clients.
-    fn shown_tool(&self, member: &Member, name: &str) -> Option<Entry> {
-        let is_it = |owner: &Owner| owner.member == member.name && &*owner.key == name;
-        let routes = self.routes();
-        let catalogue = Arc::clone(&self.inner.catalogue.borrow());
-        let mut tools = catalogue.list(Section::Tools).entries().iter();
-        tools
-            .find(|entry| routes.tool(&entry.key).is_some_and(is_it))
-            .cloned()
     }
 
     /// Whom a call is for, and its parameters if they must change on the way there.
@@ -219,8 +205,11 @@ impl Hub {
                 let name = text(&params, "name")?;
                 let owner = match routes.tool(&name) {
                     Some(owner) => owner.clone(),
-                    None => self.resolve_tool(&routes, name)?,
+                    None => self.resolve_tool(&routes, name.clone())?,
                 };
+                if !self.inner.clients.shows(call.peer(), &routes, &owner) {
+                    return Err(Fault::UnknownTool(name));
+                }
                 (owner, "name")
             }
             method::PROMPTS_GET => {
@@ -243,14 +232,9 @@ impl Hub {
             method::COMPLETE => return self.address_completion(&routes, params),
             // A method that we do not know can only be meant for the one server there is.
             other => {
-                let mut members = self
-                    .members()
-                    .into_iter()
-                    .filter(|member| member.is_enabled());
-                return match (members.next(), members.next()) {
-                    (Some(only), None) => Ok((only, None)),
-                    _ => Err(Fault::MethodNotFound(other.to_owned())),
-                };
+                let only = self.only_server();
+                let unknown = || Fault::MethodNotFound(other.to_owned());
+                return Ok((only.ok_or_else(unknown)?, None));
             }
         };
         params.set(
@@ -345,6 +329,7 @@ impl Inner {
             return;
         }
         let (merged, routes) = merge(self.identity.clone(), &offers);
+        self.clients.refresh(&merged, &routes);
         *merging = offers;
         *self.routes.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(routes);
         self.catalogue.send_if_modified(|known| {
@@ -365,16 +350,6 @@ async fn keep_merged(inner: Weak<Inner>, changed: Arc<Notify>, gone: Cancellatio
     }
 }
 
-/// What a tool's server says of it; hints that cannot be read say nothing.
-fn annotations(entry: &Entry) -> ToolAnnotations {
-    #[derive(serde::Deserialize)]
-    struct Annotated {
-        annotations: Option<ToolAnnotations>,
-    }
-    let read = entry.definition.decode::<Annotated>().ok();
-    read.and_then(|tool| tool.annotations).unwrap_or_default()
-}
-
 /// Has `member` carry out a call that it was let in with.
 async fn hand_over(member: &Member, call: Call, _entered: TaskTrackerToken) -> Outcome {
     let service = member.ready().await?;
@@ -389,8 +364,12 @@ impl Service for Hub {
         self.inner.catalogue.subscribe()
     }
 
+    fn catalogue_for(&self, peer: &Peer) -> Option<watch::Receiver<Arc<Catalogue>>> {
+        self.inner.clients.catalogue(peer)
+    }
+
     fn call(&self, call: Call) -> Boxed<Outcome> {
-        Box::pin(self.clone().pass_on(call))
+        Box::pin(self.clone().answer(call))
     }
 
     fn subscribe(&self, peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {

@@ -10,8 +10,10 @@
 //!
 //! What is deliberately absent: revisions, eras and transports, which only the edges know.
 
+mod clients;
 pub mod config;
 mod hub;
+pub mod manage;
 mod member;
 pub mod names;
 pub mod policy;

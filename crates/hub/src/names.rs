@@ -39,7 +39,7 @@ impl<T: Clone> Names<T> {
         let name: Arc<str> = if fits {
             plain.into()
         } else {
-            hashed(&plain, server, entry).into()
+            self.hashed(&plain, server, entry).into()
         };
         for alias in [
             format!("{server}.{entry}"),
@@ -52,6 +52,19 @@ impl<T: Clone> Names<T> {
         }
         self.shown.insert(Arc::clone(&name), stands_for);
         name
+    }
+
+    /// A name with a hash of what it stands for. Somebody may have guessed it and taken it; then
+    /// the next is tried.
+    fn hashed(&self, plain: &str, server: &str, entry: &str) -> String {
+        let mut salt = 0;
+        loop {
+            let name = hashed(plain, server, entry, salt);
+            if !self.shown.contains_key(name.as_str()) {
+                return name;
+            }
+            salt += 1;
+        }
     }
 
     /// Keeps a name as it is, unless it is taken.
@@ -70,13 +83,6 @@ impl<T: Clone> Names<T> {
     }
 }
 
-impl<T: PartialEq> Names<T> {
-    /// Whether a name that is shown stands for this.
-    pub fn stands_for(&self, meant: &T) -> bool {
-        self.shown.values().any(|known| known == meant)
-    }
-}
-
 fn legal(text: &str) -> String {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     text.chars()
@@ -85,7 +91,7 @@ fn legal(text: &str) -> String {
 }
 
 /// A name cut to leave room for a hash of what it stands for.
-fn hashed(plain: &str, server: &str, entry: &str) -> String {
+fn hashed(plain: &str, server: &str, entry: &str, salt: u32) -> String {
     let mut hasher = Sha256::new();
     hasher.update(
         u64::try_from(server.len())
@@ -94,6 +100,9 @@ fn hashed(plain: &str, server: &str, entry: &str) -> String {
     );
     hasher.update(server);
     hasher.update(entry);
+    if salt > 0 {
+        hasher.update(salt.to_le_bytes());
+    }
     let digest = hasher.finalize();
     let (start, _) = digest
         .split_first_chunk::<{ HASH / 2 }>()
@@ -148,5 +157,23 @@ mod tests {
         );
         let (again_first, again_second, _) = build();
         assert_eq!((first, second), (again_first, again_second));
+    }
+
+    /// A server that guesses the hash of another's name takes nothing from it.
+    #[test]
+    fn a_name_that_was_guessed_is_not_taken_over() {
+        let long = "x".repeat(100);
+        let expected = Names::default().add("victim", &long, 1);
+        let guessed = expected.strip_prefix("victim__").unwrap();
+        let mut names = Names::default();
+        let first = names.add("victim", guessed, 2);
+        assert_eq!(first, expected);
+        let second = names.add("victim", &long, 1);
+        assert_ne!(first, second);
+        assert!(second.len() <= MAX_NAME);
+        assert_eq!(
+            (names.find(&first), names.find(&second)),
+            (Some(&2), Some(&1))
+        );
     }
 }

@@ -16,6 +16,9 @@
 //! second time would only teach people to say yes. A last rule `{ tool = "*", action = "ask" }`
 //! asks nevertheless. Where nobody else asks, [we do](Policy::new).
 //!
+//! The tools that [manage servers](crate::manage) need no permission, whatever the mode; only a rule
+//! that names one as it is shown is about it (S001-58).
+//!
 //! The human is asked through the client. "Always" is remembered, across processes where there is a
 //! place for it, and only for the same caller, rule, server and definition of the tool. Who cannot
 //! be asked is refused.
@@ -37,7 +40,7 @@ use crate::config::{self, Action, Mode, Rule};
 use arguments::Arguments;
 
 pub use facts::ToolFacts;
-pub(crate) use gate::{Gate, ToolIdentity};
+pub(crate) use gate::{Gate, Permit, ToolIdentity};
 
 /// Which calls of tools are made.
 #[derive(Debug)]
@@ -135,6 +138,9 @@ impl Policy {
     }
 
     fn unmatched(&self, tool: &ToolFacts<'_>) -> Decision<'_> {
+        if tool.is_ours() {
+            return Decision::Allow;
+        }
         match self.mode {
             Mode::DangerouslySkipPermissions => Decision::Allow,
             Mode::Default if self.behind_client || tool.is_harmless() => Decision::Allow,

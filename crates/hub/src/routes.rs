@@ -12,6 +12,9 @@ use plexus_wire::{Object, Raw};
 use crate::member::ToolFilter;
 use crate::names::Names;
 
+/// How all URIs begin that say whose they are.
+const SCHEME: &str = "plexus://";
+
 /// Which member owns an entry, and under which name it knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Owner {
@@ -53,9 +56,20 @@ impl Offer {
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     tools: Names<Owner>,
+    /// Under which names the tools of each member are shown, by its own names for them.
+    shown_tools: HashMap<Arc<str>, HashMap<Arc<str>, Arc<str>>>,
     prompts: Names<Owner>,
     resources: HashMap<Arc<str>, Owner>,
-    templates: Vec<(Owner, Option<UriTemplate>)>,
+    templates: Vec<Template>,
+    /// Members by how URIs begin that say whose they are.
+    qualifiers: HashMap<String, Arc<str>>,
+}
+
+#[derive(Debug)]
+struct Template {
+    owner: Owner,
+    shown: Arc<str>,
+    pattern: Option<UriTemplate>,
 }
 
 impl Routes {
@@ -63,39 +77,45 @@ impl Routes {
         self.tools.find(name)
     }
 
+    /// The name under which the tool is shown that `member` calls `key`.
+    pub(crate) fn shown_tool(&self, member: &str, key: &str) -> Option<&Arc<str>> {
+        self.shown_tools.get(member)?.get(key)
+    }
+
     /// Whether the tool is shown under some name.
     pub(crate) fn shows_tool(&self, owner: &Owner) -> bool {
-        self.tools.stands_for(owner)
+        self.shown_tool(&owner.member, &owner.key).is_some()
     }
 
     pub(crate) fn prompt(&self, name: &str) -> Option<&Owner> {
         self.prompts.find(name)
     }
 
-    /// The owner of a resource: of the listed one, else of the first template that fits.
+    /// The owner of a resource: whom its URI names, else who lists it, else who has the first
+    /// template that fits.
     pub(crate) fn resource(&self, uri: &str) -> Option<Owner> {
+        if let Some((qualifier, own)) = split_qualified(uri)
+            && let Some(member) = self.qualifiers.get(qualifier)
+        {
+            return Some(Owner {
+                member: Arc::clone(member),
+                key: own.into(),
+            });
+        }
         if let Some(owner) = self.resources.get(uri) {
             return Some(owner.clone());
         }
-        // A template beyond what we understand still says how its resources begin.
-        let begins = |pattern: &str| {
-            let literal = pattern.split('{').next().unwrap_or_default();
-            !literal.is_empty() && uri.starts_with(literal)
-        };
-        let fits = |template: &Option<UriTemplate>, pattern: &str| {
-            let matches = template
-                .as_ref()
-                .map(|template| template.matches(uri).is_some());
-            matches.unwrap_or_else(|| begins(pattern))
-        };
-        let owner = self
-            .templates
-            .iter()
-            .find(|(owner, template)| fits(template, &owner.key));
-        owner.map(|(owner, _)| Owner {
-            member: Arc::clone(&owner.member),
+        let fitting = self.templates.iter().find(|template| template.fits(uri));
+        fitting.map(|template| Owner {
+            member: Arc::clone(&template.owner.member),
             key: uri.into(),
         })
+    }
+
+    /// How the URIs of the member begin that `uri` names, if it names one.
+    pub(crate) fn qualifier<'a>(&self, uri: &'a str) -> Option<&'a str> {
+        let (qualifier, _) = split_qualified(uri)?;
+        self.qualifiers.contains_key(qualifier).then_some(qualifier)
     }
 
     /// The owner of a template, or of the resource that fits one.
@@ -103,17 +123,32 @@ impl Routes {
         let listed = self
             .templates
             .iter()
-            .find(|(owner, _)| &*owner.key == uri_template);
+            .find(|template| &*template.shown == uri_template);
         listed
-            .map(|(owner, _)| owner.clone())
+            .map(|template| template.owner.clone())
             .or_else(|| self.resource(uri_template))
     }
 }
 
-/// Merges what the members offer. Order is theirs; of two resources with one URI the first is
-/// reached by it, the second by a URI that names its owner.
+impl Template {
+    fn fits(&self, uri: &str) -> bool {
+        if let Some(pattern) = &self.pattern {
+            return pattern.matches(uri).is_some();
+        }
+        // A template beyond what we understand still says how its resources begin.
+        let literal = self.shown.split('{').next().unwrap_or_default();
+        !literal.is_empty() && uri.starts_with(literal)
+    }
+}
+
+/// Merges what the members offer. Order is theirs; of two resources or templates with one URI the
+/// first is reached by it, the second by a URI that names its owner.
 pub(crate) fn merge(identity: Implementation, offers: &[Offer]) -> (Catalogue, Routes) {
     let mut routes = Routes::default();
+    let qualifiers = offers
+        .iter()
+        .map(|offer| (qualifier(&offer.member), Arc::clone(&offer.member)));
+    routes.qualifiers.extend(qualifiers);
     let mut tools = Vec::new();
     let mut prompts = Vec::new();
     let mut resources = Vec::new();
@@ -140,6 +175,8 @@ pub(crate) fn merge(identity: Implementation, offers: &[Offer]) -> (Catalogue, R
             if shows_tool(&entry.key) {
                 let name = named(&mut routes.tools, &entry.key);
                 tools.extend(renamed(Section::Tools, entry, &name));
+                let shown = routes.shown_tools.entry(Arc::clone(member)).or_default();
+                shown.insert(Arc::clone(&entry.key), name);
             }
         }
         for entry in catalogue.list(Section::Prompts).entries() {
@@ -147,28 +184,29 @@ pub(crate) fn merge(identity: Implementation, offers: &[Offer]) -> (Catalogue, R
             prompts.extend(renamed(Section::Prompts, entry, &name));
         }
         for entry in catalogue.list(Section::Resources).entries() {
-            let uri = if routes.resources.contains_key(&entry.key) {
-                qualified(member, &entry.key)
-            } else {
-                Arc::clone(&entry.key)
-            };
-            if routes
-                .resources
-                .insert(Arc::clone(&uri), owner(&entry.key))
-                .is_none()
-            {
-                resources.extend(renamed(Section::Resources, entry, &uri));
+            // Nobody lists what another's URIs stand for.
+            let taken =
+                routes.resources.contains_key(&entry.key) || routes.qualifier(&entry.key).is_some();
+            let uri = shown_uri(member, &entry.key, taken);
+            if let Some(shown) = renamed(Section::Resources, entry, &uri) {
+                routes.resources.insert(uri, owner(&entry.key));
+                resources.push(shown);
             }
         }
         for entry in catalogue.list(Section::Templates).entries() {
             let taken = routes
                 .templates
                 .iter()
-                .any(|(owner, _)| owner.key == entry.key);
-            if !taken {
-                let pattern = UriTemplate::parse(&entry.key).ok();
-                routes.templates.push((owner(&entry.key), pattern));
-                templates.push(entry.clone());
+                .any(|template| template.shown == entry.key)
+                || routes.qualifier(&entry.key).is_some();
+            let shown = shown_uri(member, &entry.key, taken);
+            if let Some(renamed) = renamed(Section::Templates, entry, &shown) {
+                routes.templates.push(Template {
+                    owner: owner(&entry.key),
+                    pattern: UriTemplate::parse(&shown).ok(),
+                    shown,
+                });
+                templates.push(renamed);
             }
         }
     }
@@ -193,8 +231,32 @@ fn renamed(section: Section, entry: &Entry, name: &str) -> Option<Entry> {
     entry.renamed(section, name).ok()
 }
 
-/// A URI that also says whose resource it is.
-fn qualified(member: &str, uri: &str) -> Arc<str> {
+/// The result of reading a resource of which the URI named the owner, with URIs that do so, too.
+pub(crate) fn qualified_contents(result: &Raw, qualifier: &str) -> Option<Raw> {
+    let mut result = Object::parse(result).ok()?;
+    let contents: Vec<Raw> = result.get("contents")?.decode().ok()?;
+    let qualified = |content: &Raw| {
+        let mut content = Object::parse(content).ok()?;
+        let uri: String = content.get("uri")?.decode().ok()?;
+        content.set("uri", Raw::encode(&format!("{qualifier}{uri}")).ok()?);
+        Some(content.into_raw())
+    };
+    let contents: Option<Vec<Raw>> = contents.iter().map(qualified).collect();
+    result.set("contents", Raw::encode(&contents?).ok()?);
+    Some(result.into_raw())
+}
+
+/// How a URI is shown: as it is, or if it is taken, so that it also says whose it is.
+fn shown_uri(member: &str, uri: &Arc<str>, taken: bool) -> Arc<str> {
+    if taken {
+        format!("{}{uri}", qualifier(member)).into()
+    } else {
+        Arc::clone(uri)
+    }
+}
+
+/// How the URIs begin that say that they are the member's.
+fn qualifier(member: &str) -> String {
     let mut name = String::new();
     for byte in member.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.') {
@@ -203,7 +265,13 @@ fn qualified(member: &str, uri: &str) -> Arc<str> {
             name.extend(["%", &format!("{byte:02X}")]);
         }
     }
-    format!("plexus://{name}/{uri}").into()
+    format!("{SCHEME}{name}/")
+}
+
+/// What looks like a qualifier, and the URI behind it.
+fn split_qualified(uri: &str) -> Option<(&str, &str)> {
+    let end = uri.strip_prefix(SCHEME)?.find('/')?;
+    uri.split_at_checked(SCHEME.len() + end + 1)
 }
 
 fn capabilities(offers: &[Offer]) -> ServerCapabilities {

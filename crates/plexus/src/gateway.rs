@@ -14,7 +14,7 @@ use plexus_client::{State, Status};
 use plexus_hub::config::{self, Loaded, Locations, ServerEntry, Start, WatchError, Watcher};
 use plexus_hub::policy::Policy;
 use plexus_hub::remembered::Remembered;
-use plexus_hub::{Hub, HubEvent, SetMembers};
+use plexus_hub::{Hub, HubEvent, SetMembers, manage};
 use plexus_service::Implementation;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -241,6 +241,7 @@ impl Gateway {
             announce::problem(&format!("{error:#}"));
             Approvals::none(&self.data)
         });
+        members::refuse_reserved(&mut loaded);
         let mut members = vec![members::builtin(&self.builtin)];
         let mut trusted = Vec::new();
         for entry in &loaded.servers {
@@ -250,6 +251,13 @@ impl Gateway {
         }
         let policy = Policy::behind_client(&loaded.settings.policy).trusting(trusted);
         self.hub.set_policy(policy);
+        self.hub.set_clients(loaded.settings.clients.clone());
+        if members.len() > 1 {
+            match manage::member(&self.hub) {
+                Ok(management) => members.insert(1, management),
+                Err(error) => announce::problem(&error),
+            }
+        }
         let mut changes = self.hub.set_members(members).await;
         for problem in &loaded.problems {
             if let Some(server) = &problem.server {

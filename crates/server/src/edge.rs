@@ -63,8 +63,23 @@ impl Edge {
         Arc::clone(&self.catalogue.borrow())
     }
 
+    /// Changes whenever what anybody is shown may have changed.
     pub(crate) fn watch_catalogue(&self) -> watch::Receiver<Arc<Catalogue>> {
         self.catalogue.clone()
+    }
+
+    /// What `peer` is shown.
+    pub(crate) fn catalogue_for(&self, peer: &Peer) -> Arc<Catalogue> {
+        match self.service.catalogue_for(peer) {
+            Some(shown) => Arc::clone(&shown.borrow()),
+            None => self.catalogue(),
+        }
+    }
+
+    /// The same, now and after every change.
+    pub(crate) fn watch_catalogue_for(&self, peer: &Peer) -> watch::Receiver<Arc<Catalogue>> {
+        let shown = self.service.catalogue_for(peer);
+        shown.unwrap_or_else(|| self.watch_catalogue())
     }
 
     /// How a client of `revision` is spoken to.
@@ -93,16 +108,16 @@ impl Edge {
     /// Answers what needs no call: the lists and discovery.
     pub(crate) fn answer_directly(
         &self,
+        catalogue: &Catalogue,
         method: &str,
         params: Option<&Raw>,
         voice: &Voice,
     ) -> Option<Result<Raw, Fault>> {
-        let catalogue = self.catalogue();
         if method == method::DISCOVER {
-            return Some(Ok(voice.stamped(self.discovery(&catalogue, voice.revision))));
+            return Some(Ok(voice.stamped(self.discovery(catalogue, voice.revision))));
         }
         let section = section_of(method)?;
-        let page = self.lists.page(&catalogue, section, voice.revision, params);
+        let page = self.lists.page(catalogue, section, voice.revision, params);
         Some(page.map(|page| voice.stamped(page)))
     }
 

@@ -216,7 +216,7 @@ impl Endpoint {
     /// Tells all sessions which lists changed, and ends those that nobody uses.
     async fn keep_house(&self) {
         let mut catalogue = self.edge.watch_catalogue();
-        let mut known = Arc::clone(&catalogue.borrow_and_update());
+        catalogue.mark_unchanged();
         let mut sweep = tokio::time::interval(SWEEP.min(self.options.session_idle));
         loop {
             tokio::select! {
@@ -224,11 +224,8 @@ impl Endpoint {
                     if changed.is_err() {
                         return;
                     }
-                    let now = Arc::clone(&catalogue.borrow_and_update());
-                    let changes = now.changes_since(&known);
-                    known = now;
                     for session in self.sessions.all() {
-                        session.core.announce(changes);
+                        session.core.announce();
                     }
                 }
                 _ = sweep.tick() => self.sessions.sweep(),

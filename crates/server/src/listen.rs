@@ -43,7 +43,7 @@ impl Listen {
         wanted: SubscriptionFilter,
         peer: Arc<Peer>,
     ) -> Self {
-        let mut catalogue = edge.watch_catalogue();
+        let mut catalogue = edge.watch_catalogue_for(&peer);
         let known = Arc::clone(&catalogue.borrow_and_update());
         Self {
             edge,

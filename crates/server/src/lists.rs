@@ -1,6 +1,6 @@
 //! `tools/list` and its kin, answered from the catalogue.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plexus_mcp::messages::ListParams;
@@ -17,10 +17,16 @@ struct Lowered {
     entries: Vec<(Arc<str>, Raw)>,
 }
 
+/// How many forms of one list are kept, as not everybody need be shown the same.
+const KEPT: usize = 16;
+
+/// The forms of one list, those made last first.
+type Forms = VecDeque<Arc<Lowered>>;
+
 /// Lists in the form of each revision, kept until they change.
 #[derive(Default)]
 pub(crate) struct Lists {
-    lowered: Mutex<HashMap<(Section, Revision), Arc<Lowered>>>,
+    lowered: Mutex<HashMap<(Section, Revision), Forms>>,
 }
 
 impl Lists {
@@ -74,9 +80,8 @@ impl Lists {
     ) -> Arc<Lowered> {
         let list = catalogue.list(section);
         let mut cache = self.lowered.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(lowered) = cache.get(&(section, revision))
-            && lowered.hash == *list.hash()
-        {
+        let kept = cache.entry((section, revision)).or_default();
+        if let Some(lowered) = kept.iter().find(|lowered| lowered.hash == *list.hash()) {
             return Arc::clone(lowered);
         }
         let lower = match section {
@@ -93,7 +98,8 @@ impl Lists {
             hash: *list.hash(),
             entries,
         });
-        cache.insert((section, revision), Arc::clone(&lowered));
+        kept.truncate(KEPT - 1);
+        kept.push_front(Arc::clone(&lowered));
         lowered
     }
 }

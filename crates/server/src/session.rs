@@ -13,7 +13,7 @@ use bytes::Bytes;
 use plexus_mcp::lifecycle::{Lifecycle, Rules, State};
 use plexus_mcp::messages::{CancelledParams, LogLevel, SetLevelParams};
 use plexus_mcp::{Era, RequestMeta, Revision, method};
-use plexus_service::{Changes, Fault, Peer};
+use plexus_service::{Catalogue, Changes, Fault, Peer, Presence};
 use plexus_wire::{Id, Malformed, Notification, Raw, Request, Response};
 use tokio_util::sync::CancellationToken;
 
@@ -40,12 +40,16 @@ pub(crate) struct Session {
     subscriptions: Subscriptions,
     /// Requests in flight, by the client's ids.
     calls: Mutex<HashMap<Id, CancellationToken>>,
+    /// Lasts as long as the client does.
+    presence: Presence,
 }
 
 struct SessionState {
     lifecycle: Lifecycle,
     log_level: LogLevel,
     agreed: Option<Agreed>,
+    /// The lists as the client knows them.
+    known: Option<Arc<Catalogue>>,
 }
 
 /// What `initialize` settled.
@@ -65,10 +69,12 @@ impl Session {
                 lifecycle: Lifecycle::new(rules),
                 log_level: DEFAULT_LOG_LEVEL,
                 agreed: None,
+                known: None,
             }),
             asks: Asks::default(),
             subscriptions: Subscriptions::default(),
             calls: Mutex::default(),
+            presence: Presence::new(),
         })
     }
 
@@ -127,12 +133,25 @@ impl Session {
         self.asks.answered(response);
     }
 
-    /// Tells the client which lists changed, if it is ready to hear it.
-    pub(crate) fn announce(&self, changes: Changes) {
-        if self.state().lifecycle.state() != State::Operating {
+    pub(crate) fn presence(&self) -> &Presence {
+        &self.presence
+    }
+
+    /// Tells the client which of the lists that it is shown changed, if it is ready to hear it.
+    pub(crate) fn announce(&self) {
+        let Some(Agreed { peer, .. }) = self.agreed() else {
             return;
-        }
-        let capabilities = &self.edge.catalogue().capabilities;
+        };
+        let now = self.edge.catalogue_for(&peer);
+        let changes = {
+            let mut state = self.state();
+            let known = state.known.replace(Arc::clone(&now));
+            if state.lifecycle.state() != State::Operating {
+                return;
+            }
+            known.map_or_else(Changes::default, |known| now.changes_since(&known))
+        };
+        let capabilities = &now.capabilities;
         let lists = |list: &Option<plexus_mcp::messages::ListCapability>| {
             list.as_ref().is_some_and(|list| list.list_changed)
         };
@@ -182,6 +201,7 @@ impl Session {
 
     /// The client is gone: nobody will answer, and nobody wants answers after this.
     pub(crate) fn end(&self) {
+        self.presence.end();
         self.state().lifecycle.shut_down();
         self.asks.abandon();
         self.subscriptions.clear();
@@ -210,7 +230,8 @@ impl Session {
         if let Some(result) = self.compatibility(&method) {
             return Ok(Exchange::Answered(complete(&id, &result)));
         }
-        admit(&method, voice.revision, &self.edge.catalogue().capabilities)?;
+        let catalogue = self.edge.catalogue_for(&peer);
+        admit(&method, voice.revision, &catalogue.capabilities)?;
         match &*method {
             method::PING => Ok(Exchange::Answered(complete(&id, &Raw::empty_object()))),
             method::SET_LEVEL => {
@@ -229,11 +250,14 @@ impl Session {
                 Ok(Exchange::Session(Box::new(call)))
             }
             _ => {
-                if let Some(answer) = self.edge.answer_directly(&method, params.as_ref(), &voice) {
+                let directly =
+                    self.edge
+                        .answer_directly(&catalogue, &method, params.as_ref(), &voice);
+                if let Some(answer) = directly {
                     return answer.map(|result| Exchange::Answered(complete(&id, &result)));
                 }
                 let meta = RequestMeta::read(params.as_ref())?;
-                let logs = self.edge.catalogue().capabilities.logging;
+                let logs = catalogue.capabilities.logging;
                 let level = logs.then(|| self.state().log_level);
                 let narrator = Narrator::new(voice.revision, meta.progress_token, level);
                 let wants = narrator.wants(meta.trace_parent);
@@ -304,6 +328,12 @@ impl Session {
 
     fn state(&self) -> MutexGuard<'_, SessionState> {
         lock(&self.state)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.presence.end();
     }
 }
 

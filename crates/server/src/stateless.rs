@@ -12,7 +12,7 @@ use plexus_mcp::messages::{
     ClientCapabilities, InputRequest, InputRequiredResult, ListenParams, LogLevel,
 };
 use plexus_mcp::{Era, RequestMeta, Revision, method};
-use plexus_service::{Ask, AskError, Event, Fault, Peer, Principal};
+use plexus_service::{Ask, AskError, Event, Fault, Peer, Presence, Principal};
 use plexus_wire::{Id, Object, Raw, Request};
 use tokio::time::{Instant, timeout_at};
 
@@ -26,6 +26,13 @@ use crate::render::{Answer, Narrator, Voice, complete};
 use crate::running::{Running, Step};
 use crate::seal;
 
+/// Who sends a request, as far as its transport knows.
+pub(crate) struct Caller {
+    pub(crate) principal: Principal,
+    /// That it stays there between its requests, where that is known.
+    pub(crate) presence: Option<Presence>,
+}
+
 /// Serves a request that carries its own metadata. `headers` are those of its HTTP request, if it
 /// came by one.
 pub(crate) fn begin(
@@ -33,11 +40,11 @@ pub(crate) fn begin(
     request: Request,
     meta: RequestMeta,
     headers: Option<&HeaderMap>,
-    principal: &Principal,
+    caller: Caller,
 ) -> Exchange {
     let voice = edge.voice(Revision::NEWEST_STATELESS);
     let id = request.id.clone();
-    match try_begin(edge, request, meta, headers, principal, voice.clone()) {
+    match try_begin(edge, request, meta, headers, caller, voice.clone()) {
         Ok(exchange) => exchange,
         Err(fault) => Exchange::Answered(voice.error(&id, &fault)),
     }
@@ -50,7 +57,7 @@ fn try_begin(
     request: Request,
     meta: RequestMeta,
     headers: Option<&HeaderMap>,
-    principal: &Principal,
+    caller: Caller,
     mut voice: Voice,
 ) -> Result<Exchange, Fault> {
     let version: String = required(
@@ -65,7 +72,18 @@ fn try_begin(
     if let Some(headers) = headers {
         headers::check_method(headers, &request.method)?;
     }
-    let catalogue = edge.catalogue();
+    let Caller {
+        principal,
+        presence,
+    } = caller;
+    let mut peer = Peer::new(
+        voice.revision,
+        capabilities,
+        meta.client_info.clone(),
+        principal.clone(),
+    );
+    peer.presence = presence;
+    let catalogue = edge.catalogue_for(&peer);
     admit(&request.method, voice.revision, &catalogue.capabilities)?;
     let Request { id, method, params } = request;
     let params = params.unwrap_or_else(Raw::empty_object);
@@ -75,16 +93,10 @@ fn try_begin(
         headers::check_name(headers, &method, &object)?;
         headers::check_params(headers, &method, &object, &catalogue)?;
     }
-    if let Some(answer) = edge.answer_directly(&method, Some(&params), &voice) {
+    if let Some(answer) = edge.answer_directly(&catalogue, &method, Some(&params), &voice) {
         return answer.map(|result| Exchange::Answered(complete(&id, &result)));
     }
 
-    let peer = Peer::new(
-        voice.revision,
-        capabilities,
-        meta.client_info.clone(),
-        principal.clone(),
-    );
     let peer = Arc::new(peer);
     if &*method == method::SUBSCRIPTIONS_LISTEN {
         let params: ListenParams = params

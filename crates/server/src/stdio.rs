@@ -115,7 +115,7 @@ impl Pipe {
         let mut decoder = LineDecoder::new(self.edge.options.limits.max_bytes);
         let mut buffer = BytesMut::with_capacity(READ);
         let mut catalogue = self.edge.watch_catalogue();
-        let mut known = Arc::clone(&catalogue.borrow_and_update());
+        catalogue.mark_unchanged();
         loop {
             tokio::select! {
                 read = input.read_buf(&mut buffer) => {
@@ -133,9 +133,7 @@ impl Pipe {
                     buffer.reserve(READ);
                 }
                 Ok(()) = catalogue.changed() => {
-                    let now = Arc::clone(&catalogue.borrow_and_update());
-                    self.session.announce(now.changes_since(&known));
-                    known = now;
+                    self.session.announce();
                 }
                 () = self.lines.closed() => {
                     self.gone.cancel();
@@ -240,7 +238,11 @@ impl Pipe {
             table: Arc::clone(&self.stateless),
             id,
         };
-        let exchange = stateless::begin(&self.edge, request, meta, None, &anonymous());
+        let caller = stateless::Caller {
+            principal: anonymous(),
+            presence: Some(self.session.presence().clone()),
+        };
+        let exchange = stateless::begin(&self.edge, request, meta, None, caller);
         self.run(exchange, cancel, Some(Box::new(entry))).await;
     }
 

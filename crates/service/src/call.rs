@@ -27,6 +27,11 @@ pub trait Service: Send + Sync + 'static {
     /// What the service offers, now and after every change.
     fn catalogue(&self) -> watch::Receiver<Arc<Catalogue>>;
 
+    /// What `peer` is shown of it, if that is not what everybody is shown.
+    fn catalogue_for(&self, _peer: &Peer) -> Option<watch::Receiver<Arc<Catalogue>>> {
+        None
+    }
+
     /// Carries out a call. Dropping the future abandons the call.
     fn call(&self, call: Call) -> Boxed<Outcome>;
 

@@ -59,6 +59,11 @@ impl Context {
         self.inner.events.peer()
     }
 
+    /// Where the call's events go, for a handler that calls another service in its caller's name.
+    pub fn events(&self) -> &EventSender {
+        &self.inner.events
+    }
+
     /// Whether the caller can be asked what needs `capability`.
     pub fn supports(&self, capability: ClientCapability) -> bool {
         self.peer().supports(capability)

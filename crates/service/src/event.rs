@@ -178,6 +178,8 @@ pub struct EventSender {
     peer: Arc<Peer>,
     progress: bool,
     log_level: Option<LogLevel>,
+    /// Who speaks, where many do.
+    source: Option<Arc<str>>,
 }
 
 /// Where an edge takes them from.
@@ -198,9 +200,23 @@ impl EventSender {
                 peer,
                 progress,
                 log_level,
+                source: None,
             },
             events,
         )
+    }
+
+    /// The same channel for one of many who share it: its log messages begin with its name.
+    #[must_use]
+    pub fn naming(&self, source: &Arc<str>) -> Self {
+        let source = match &self.source {
+            Some(outer) => format!("{outer}/{source}").into(),
+            None => Arc::clone(source),
+        };
+        Self {
+            source: Some(source),
+            ..self.clone()
+        }
     }
 
     /// Who is calling.
@@ -231,8 +247,14 @@ impl EventSender {
     }
 
     /// Logs, if the level is wanted.
-    pub async fn log(&self, log: Log) {
+    pub async fn log(&self, mut log: Log) {
         if self.wants_log(log.level) {
+            if let Some(source) = &self.source {
+                log.logger = Some(match log.logger {
+                    Some(logger) => format!("{source}/{logger}"),
+                    None => source.to_string(),
+                });
+            }
             self.send(Event::Log(log)).await;
         }
     }

@@ -99,7 +99,9 @@ mod tests {
         for pieces in [&["ab", "cd", "ef"][..], &["abcdef"], &["a", "bcdef"]] {
             let mut excerpt = Excerpt::new(6);
             assert!(excerpt.is_empty());
-            pieces.iter().for_each(|piece| excerpt.push(piece));
+            for piece in pieces {
+                excerpt.push(piece);
+            }
             assert!(!excerpt.is_empty());
             assert_eq!(excerpt.into_string(), "abcdef");
         }

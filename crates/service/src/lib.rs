@@ -191,7 +191,7 @@ pub use context::Context;
 pub use event::{Ask, AskError, Event, EventReceiver, EventSender, Log, Progress, Question};
 pub use excerpt::Excerpt;
 pub use local::{BuildError, Builder, IntoContents, IntoPrompt, LocalService};
-pub use peer::{Peer, Principal};
+pub use peer::{Peer, Presence, Principal};
 pub use schema::NoArguments;
 pub use tool_result::{IntoToolResult, Json, ToolError, ToolResult};
 pub use uri_template::{InvalidTemplate, UriTemplate, Variables};

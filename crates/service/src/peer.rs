@@ -5,6 +5,7 @@ use std::sync::Arc;
 use plexus_mcp::Revision;
 use plexus_mcp::messages::{ClientCapabilities, ClientCapability};
 use plexus_wire::Raw;
+use tokio_util::sync::CancellationToken;
 
 /// On whose behalf a call is made, from verified credentials only: never from what a client says
 /// of itself, its address or its connection.
@@ -28,6 +29,42 @@ impl Principal {
     }
 }
 
+/// That a caller stays there between its calls. It ends once, for good.
+///
+/// What a caller sets up for later lasts as long as its presence. Clones are the same presence.
+#[derive(Debug, Clone, Default)]
+pub struct Presence(Arc<CancellationToken>);
+
+impl Presence {
+    /// Of a caller that has just come.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The caller is gone.
+    pub fn end(&self) {
+        self.0.cancel();
+    }
+
+    /// Whether the caller is gone.
+    pub fn is_over(&self) -> bool {
+        self.0.is_cancelled()
+    }
+
+    /// Waits until the caller is gone.
+    pub async fn over(&self) {
+        self.0.cancelled().await;
+    }
+}
+
+impl PartialEq for Presence {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Presence {}
+
 /// The other end of a call: what it is and what it can do.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -40,6 +77,8 @@ pub struct Peer {
     pub principal: Principal,
     /// The revision it speaks. Services have no use for it; it is here for logs and for relays.
     pub revision: Revision,
+    /// That it is still there; `None` if nothing joins its calls, as each stands alone.
+    pub presence: Option<Presence>,
 }
 
 impl Peer {
@@ -55,7 +94,15 @@ impl Peer {
             capabilities,
             principal,
             revision,
+            presence: None,
         }
+    }
+
+    /// The same, which stays there between its calls.
+    #[must_use]
+    pub fn present(mut self, presence: Presence) -> Self {
+        self.presence = Some(presence);
+        self
     }
 
     /// Whether the peer declared `capability`.

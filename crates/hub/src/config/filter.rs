@@ -1,9 +1,10 @@
-//! Which tools of a server are offered.
+//! Which tools are offered: of a server to everybody, or to a client of all.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// Which tools of a server are offered: those that `allow` matches, or all if it is empty, without
-/// those that `deny` matches. Both are globs over the server's own tool names.
+/// Which tools are offered: those that `allow` matches, or all if it is empty, without those that
+/// `deny` matches. Both are globs: in a server's filter over its own names for its tools, in a
+/// client's over the names that rules of the policy are about.
 #[derive(Debug, Clone, Default)]
 pub struct ToolFilter {
     allow: Patterns,
@@ -21,8 +22,14 @@ impl ToolFilter {
 
     /// Whether the tool is offered.
     pub fn admits(&self, tool: &str) -> bool {
-        let allowed = self.allow.globs.is_empty() || self.allow.compiled.is_match(tool);
-        allowed && !self.deny.compiled.is_match(tool)
+        self.admits_any(&[tool])
+    }
+
+    /// Whether a tool is offered that goes by all these names.
+    pub fn admits_any(&self, names: &[impl AsRef<str>]) -> bool {
+        let matched = |globs: &GlobSet| names.iter().any(|name| globs.is_match(name.as_ref()));
+        let allowed = self.allow.globs.is_empty() || matched(&self.allow.compiled);
+        allowed && !matched(&self.deny.compiled)
     }
 
     /// The globs of tools that are offered; none means all.

@@ -2,6 +2,7 @@
 
 mod merge;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,7 @@ use serde::Deserialize;
 
 use super::disk;
 use super::entry::Source;
+use super::filter::ToolFilter;
 use super::problem::{ConfigProblem, Position};
 
 /// Plexus's own settings. Everything has a default.
@@ -22,6 +24,9 @@ pub struct Settings {
     pub serve: Serve,
     /// How servers are run.
     pub hub: Hub,
+    /// Which tools are shown to which clients, by the names that they give themselves; `*` is
+    /// everybody who is not named.
+    pub clients: BTreeMap<String, ToolFilter>,
 }
 
 /// What tools may do.
@@ -158,6 +163,7 @@ struct SettingsFile {
     policy: PolicyTable,
     serve: Option<Serve>,
     hub: HubTable,
+    clients: BTreeMap<String, ClientTable>,
 }
 
 #[derive(Deserialize, Default)]
@@ -179,6 +185,25 @@ struct RuleTable {
 #[serde(default, deny_unknown_fields)]
 struct HubTable {
     start: Option<Start>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClientTable {
+    tools: FilterTable,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
+struct FilterTable {
+    allow: Vec<String>,
+    deny: Vec<String>,
+}
+
+impl FilterTable {
+    fn compiled(&self) -> Result<ToolFilter, globset::Error> {
+        ToolFilter::new(self.allow.clone(), self.deny.clone())
+    }
 }
 
 impl SettingsFile {
@@ -208,6 +233,11 @@ impl SettingsFile {
                         .key(format!("policy.rules[{index}].{key}"))
                 })?;
             }
+        }
+        for (name, client) in &parsed.clients {
+            client.tools.compiled().map_err(|error| {
+                ConfigProblem::new(file, error.to_string()).key(format!("clients.{name}.tools"))
+            })?;
         }
         Ok(parsed)
     }

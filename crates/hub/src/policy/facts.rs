@@ -8,6 +8,7 @@ pub struct ToolFacts<'a> {
     server: &'a str,
     names: [String; 4],
     trusted: bool,
+    ours: bool,
     annotations: ToolAnnotations,
 }
 
@@ -24,6 +25,7 @@ impl<'a> ToolFacts<'a> {
                 format!("mcp__{shown}"),
             ],
             trusted: false,
+            ours: false,
             annotations: ToolAnnotations::default(),
         }
     }
@@ -34,6 +36,19 @@ impl<'a> ToolFacts<'a> {
         self.annotations = annotations;
         self.trusted = trusted;
         self
+    }
+
+    /// Makes it one of the tools that manage servers: no server has it, and only a rule that names
+    /// it as it is shown is about it (S001-58).
+    #[must_use]
+    pub(crate) fn ours(mut self) -> Self {
+        self.ours = true;
+        self
+    }
+
+    /// Whether it is one of the tools that manage servers.
+    pub(super) fn is_ours(&self) -> bool {
+        self.ours
     }
 
     /// The server that has the tool.
@@ -48,8 +63,11 @@ impl<'a> ToolFacts<'a> {
     }
 
     /// Everything a rule may call it.
-    pub(super) fn names(&self) -> &[String] {
-        &self.names
+    pub(crate) fn names(&self) -> &[String] {
+        match &self.names {
+            [shown, ..] if self.ours => std::slice::from_ref(shown),
+            names => names,
+        }
     }
 
     /// Whether it changes nothing, according to a server that is believed.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use plexus_service::EventSender;
+use plexus_service::{EventSender, Principal};
 use plexus_wire::Raw;
 use sha2::{Digest, Sha256};
 
@@ -24,6 +24,31 @@ pub(crate) struct ToolIdentity<'a> {
     pub(crate) server: &'a [u8; 32],
     /// The tool's.
     pub(crate) definition: &'a Raw,
+}
+
+/// Permission for calls that are made again and again without asking, given when the first was
+/// made (C27).
+#[derive(Debug, Default)]
+pub(crate) struct Permit {
+    /// What the human said yes to, if anybody was asked.
+    consent: Option<Consent>,
+}
+
+impl Permit {
+    /// Permission for a call that has just been let through.
+    pub(crate) fn of(
+        policy: &Policy,
+        tool: &ToolFacts<'_>,
+        identity: &ToolIdentity<'_>,
+        arguments: &Raw,
+        principal: &Principal,
+    ) -> Self {
+        let consent = match policy.decide(tool, arguments) {
+            Decision::Ask(reason) => Some(consent(principal.as_str(), tool, identity, reason)),
+            Decision::Allow | Decision::Deny(_) => None,
+        };
+        Self { consent }
+    }
 }
 
 impl Default for Gate {
@@ -95,6 +120,31 @@ impl Gate {
             Err(error) => error.to_string(),
         };
         Some(not_asked(tool, reason, &unanswered))
+    }
+
+    /// Why a call that was permitted must not be made once more; `None` if it may. Nobody is asked.
+    pub(crate) fn revoked(
+        &self,
+        permit: &Permit,
+        policy: &Policy,
+        tool: &ToolFacts<'_>,
+        identity: &ToolIdentity<'_>,
+        arguments: &Raw,
+        principal: &Principal,
+    ) -> Option<String> {
+        let reason = match policy.decide(tool, arguments) {
+            Decision::Allow => return None,
+            Decision::Deny(reason) => return Some(denied(tool, reason)),
+            Decision::Ask(reason) => reason,
+        };
+        let needed = consent(principal.as_str(), tool, identity, reason);
+        if permit.consent == Some(needed) || self.always.has(&needed) {
+            return None;
+        }
+        Some(format!(
+            "{} was not called: the user must be asked again because of {reason}",
+            tool.shown()
+        ))
     }
 }
 

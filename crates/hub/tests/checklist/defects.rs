@@ -19,7 +19,7 @@ async fn reconnecting_turns_nothing_on() {
     let server = StdioServer::new(echoing(&["a"])).await;
     let hub = hub_of(vec![member("s", &server)]).await;
     hub.toggle("s", false).unwrap();
-    within("the reconnection", hub.reconnect("s"))
+    within("the reconnection", Box::pin(hub.reconnect("s")))
         .await
         .unwrap();
     assert_eq!(state(&hub, "s"), State::Connected);
@@ -114,7 +114,7 @@ async fn calls_after_a_reconnection_use_the_new_connection() {
     let first = server.process().await;
     first.perform(Step::Exit(1)).await;
     first.ended().await;
-    within("the reconnection", hub.reconnect("s"))
+    within("the reconnection", Box::pin(hub.reconnect("s")))
         .await
         .unwrap();
     tools_become(&hub, &["s__a"]).await;

@@ -78,7 +78,7 @@ async fn reconnecting_shows_tools_again() {
     let server = StdioServer::new(echoing(&["a"])).await;
     let hub = hub_of(vec![member("s", &server)]).await;
     let first = server.process().await;
-    within("the reconnection", hub.reconnect("s"))
+    within("the reconnection", Box::pin(hub.reconnect("s")))
         .await
         .unwrap();
     first.ended().await;

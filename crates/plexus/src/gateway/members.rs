@@ -4,20 +4,31 @@ use std::sync::Arc;
 
 use plexus_activations::Aliased;
 use plexus_client::{Definition, State};
-use plexus_hub::config::{Kind, ServerEntry};
-use plexus_hub::{MemberKind, MemberSpec, secrets};
+use plexus_hub::config::{ConfigProblem, Kind, Loaded, ServerEntry};
+use plexus_hub::{MemberKind, MemberSpec, manage, secrets};
 
 use crate::auth;
+use crate::session::BUILTIN;
 use crate::trust::NOT_TRUSTED;
 
 /// The built-in tools, under the names that they always had.
 pub(super) fn builtin(service: &Arc<Aliased>) -> MemberSpec {
     let kind = MemberKind::Local(Arc::clone(service) as _);
-    let mut builtin = MemberSpec::new("plexus", kind, [0; 32]);
+    let mut builtin = MemberSpec::new(BUILTIN, kind, [0; 32]);
     builtin.plain_names = true;
     let service = Arc::clone(service);
     builtin.resolve_tool = Some(Arc::new(move |name| service.tool(name).map(str::to_owned)));
     builtin
+}
+
+/// Takes servers out that have names of ours.
+pub(super) fn refuse_reserved(loaded: &mut Loaded) {
+    let is_reserved = |entry: &mut ServerEntry| [BUILTIN, manage::NAME].contains(&&*entry.name);
+    for entry in loaded.servers.extract_if(.., is_reserved) {
+        let what = "this name is taken by Plexus itself; give the server another";
+        let problem = ConfigProblem::new(entry.source.file, what);
+        loaded.problems.push(problem.server(entry.name));
+    }
 }
 
 /// A server of a file; `None` if it is part of the built-in ones. Nothing of it is started before

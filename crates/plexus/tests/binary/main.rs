@@ -1,6 +1,7 @@
 //! The program itself, as clients and people start it.
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod asking;
 #[cfg(test)]
 mod auth;
@@ -10,9 +11,11 @@ mod bash;
 mod call;
 #[cfg(test)]
 mod cone;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod doctor;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod gateway;
 #[cfg(test)]
 mod home;
@@ -21,6 +24,8 @@ mod http;
 #[cfg(test)]
 mod import;
 #[cfg(test)]
+mod manage;
+#[cfg(test)]
 mod mcp;
 #[cfg(test)]
 mod memory;
@@ -28,21 +33,25 @@ mod memory;
 mod probe;
 #[cfg(test)]
 mod process;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod reload;
 #[cfg(test)]
 mod resources;
 #[cfg(test)]
 mod servers;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod status;
 #[cfg(test)]
 mod stdio;
 #[cfg(test)]
 mod task;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod terminal;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod trust;
 #[cfg(test)]
 mod usage;

@@ -109,9 +109,11 @@ impl Endpoint {
         match (route, message) {
             (Route::Ignore, _) => respond::empty(StatusCode::ACCEPTED),
             (Route::Stateless, Message::Request(request)) => {
-                let principal = anonymous();
-                let exchange =
-                    stateless::begin(&self.edge, request, meta, Some(headers), &principal);
+                let caller = stateless::Caller {
+                    principal: anonymous(),
+                    presence: None,
+                };
+                let exchange = stateless::begin(&self.edge, request, meta, Some(headers), caller);
                 self.answer_stateless(headers, exchange).await
             }
             (Route::Handshake, Message::Request(request)) => match self.session(headers) {

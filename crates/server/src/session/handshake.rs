@@ -34,7 +34,10 @@ impl Session {
         };
         let revision = self.negotiate(requested)?;
         let capabilities = capabilities.within(revision.features());
-        let catalogue = self.edge.catalogue();
+        let client_info = params.get("clientInfo").cloned();
+        let peer = Peer::new(revision, capabilities, client_info, anonymous());
+        let peer = Arc::new(peer.present(self.presence.clone()));
+        let catalogue = self.edge.catalogue_for(&peer);
         let voice = self.edge.voice(revision);
         let result = InitializeResult {
             protocol_version: revision.as_str().to_owned(),
@@ -42,12 +45,11 @@ impl Session {
             server_info: voice.server_info.clone(),
             instructions: catalogue.instructions.clone(),
         };
-        let client_info = params.get("clientInfo").cloned();
-        let peer = Arc::new(Peer::new(revision, capabilities, client_info, anonymous()));
 
         let mut state = self.state();
         state.lifecycle.initialize()?;
         state.agreed = Some(Agreed { peer, voice });
+        state.known = Some(catalogue);
         drop(state);
         Ok(Exchange::Answered(complete(&request.id, &result.to_raw())))
     }

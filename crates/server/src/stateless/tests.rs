@@ -7,7 +7,7 @@ use plexus_service::{
 use plexus_wire::{Limits, Raw, Request};
 use serde_json::{Value, json};
 
-use super::begin;
+use super::{Caller, begin};
 use crate::exchange::Output;
 use crate::{Edge, Options};
 
@@ -47,7 +47,11 @@ async fn call(edge: &Arc<Edge>, who: &str, more: &Value) -> Value {
         method: "tools/call".into(),
         params: Some(params),
     };
-    let mut exchange = begin(edge, request, meta, None, &Principal::new(who));
+    let caller = Caller {
+        principal: Principal::new(who),
+        presence: None,
+    };
+    let mut exchange = begin(edge, request, meta, None, caller);
     loop {
         if let Output::Answer(answer) = exchange.next().await {
             return serde_json::from_slice(&answer.message).unwrap();

@@ -52,6 +52,19 @@ impl SettingsFile {
             Some(serve) => settings.serve = serve,
             None => {}
         }
+        if of_project && !self.clients.is_empty() {
+            refused(
+                "clients",
+                "a project does not decide what clients are shown",
+            );
+        } else {
+            for (name, client) in self.clients {
+                // Its globs were checked when the file was read.
+                if let Ok(filter) = client.tools.compiled() {
+                    settings.clients.insert(name, filter);
+                }
+            }
+        }
         if let Some(start) = self.hub.start {
             settings.hub.start = start;
         }

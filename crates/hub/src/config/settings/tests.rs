@@ -43,6 +43,9 @@ allow_origins = ["https://app.example"]
 
 [hub]
 start = "lazy"
+
+[clients."claude-code"]
+tools = { allow = ["github__*"], deny = ["*__delete_*"] }
 "#;
 
 #[test]
@@ -76,6 +79,9 @@ fn a_user_may_set_everything() {
     assert!(settings.serve.sse);
     assert_eq!(settings.serve.path.as_deref(), Some("/plexus"));
     assert_eq!(settings.hub.start, Start::Lazy);
+    let filter = &settings.clients["claude-code"];
+    assert_eq!(filter.allow(), ["github__*"]);
+    assert_eq!(filter.deny(), ["*__delete_*"]);
 }
 
 /// A project came from somebody else.
@@ -99,11 +105,13 @@ fn a_project_may_only_be_stricter() {
         "project.toml: policy.rules: a project cannot allow \"mcp__github__*\" by itself; put it into your own plexus.toml",
         "project.toml: policy.mode: a project cannot skip permissions by itself; put it into your own plexus.toml",
         "project.toml: serve: a project does not decide how Plexus can be reached; put it into your own plexus.toml",
+        "project.toml: clients: a project does not decide what clients are shown; put it into your own plexus.toml",
     ];
     assert_eq!(problems, expected);
     assert_eq!(settings.policy.mode, Mode::Default);
     assert_eq!(settings.policy.rules.len(), 1);
     assert_eq!(settings.serve, Serve::default());
+    assert!(settings.clients.is_empty());
 }
 
 /// A file that is not understood may have forbidden anything.
@@ -129,6 +137,17 @@ fn a_broken_file_allows_nothing() {
             "user.toml: policy.rules[0].tool: ",
             "[",
         ),
+        (
+            "[clients.x]\ntools = { allow = [\"{\"] }",
+            "user.toml: clients.x.tools: ",
+            "{",
+        ),
+        (
+            "[clients.x]\nresources = 1",
+            "user.toml:2:1: ",
+            "`resources`",
+        ),
+        ("[clients.x]", "user.toml:1:1: ", "`tools`"),
         (
             "serve.http = \"nowhere\"",
             "user.toml:1:14: serve.http: ",

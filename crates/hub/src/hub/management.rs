@@ -1,0 +1,93 @@
+//! What the tools that manage servers need of the hub.
+
+use std::sync::{Arc, Weak};
+
+use plexus_service::{Call, Fault, Outcome, Peer};
+
+use super::{Hub, Inner};
+use crate::manage::Desk;
+use crate::member::Member;
+use crate::routes::Owner;
+
+/// A hub that may be gone.
+pub(crate) struct WeakHub(Weak<Inner>);
+
+impl WeakHub {
+    pub(crate) fn upgrade(&self) -> Option<Hub> {
+        self.0.upgrade().map(|inner| Hub { inner })
+    }
+}
+
+impl Hub {
+    /// Where subscriptions are kept.
+    pub(crate) fn desk(&self) -> &Arc<Desk> {
+        let new = || Arc::new(Desk::new(WeakHub(Arc::downgrade(&self.inner))));
+        self.inner.desk.get_or_init(new)
+    }
+
+    /// Has `member` carry out a call that is addressed to it already.
+    pub(crate) async fn hand_over(&self, member: &Member, call: Call) -> Outcome {
+        let changed =
+            || Fault::Internal(format!("the server {:?} is being changed", &*member.name));
+        let entered = member.enter().ok_or_else(changed)?;
+        super::hand_over(member, call, entered).await
+    }
+
+    /// The members that are turned on.
+    pub(crate) fn servers(&self) -> Vec<Arc<Member>> {
+        let mut servers = self.members();
+        servers.retain(|member| member.is_enabled());
+        servers
+    }
+
+    /// The member of this name, or in words for the caller why there is none.
+    pub(crate) fn server(&self, name: &str) -> Result<Arc<Member>, String> {
+        if let Ok(member) = self.member(name) {
+            return if member.is_enabled() {
+                Ok(member)
+            } else {
+                Err(format!("the server {name:?} is turned off"))
+            };
+        }
+        let known: Vec<_> = self
+            .servers()
+            .iter()
+            .map(|member| format!("{:?}", &*member.name))
+            .collect();
+        Err(format!(
+            "there is no server {name:?}; there are {}",
+            known.join(", ")
+        ))
+    }
+
+    /// The URI by which `server` knows a resource, which may be named as clients see it.
+    pub(crate) fn own_uri(&self, server: &str, uri: &str) -> String {
+        match self.routes().resource(uri) {
+            Some(owner) if &*owner.member == server => owner.key.to_string(),
+            _ => uri.to_owned(),
+        }
+    }
+
+    /// The name by which `server` knows a tool, which may be named as clients see it, if `peer` is
+    /// shown it.
+    pub(crate) fn own_tool(&self, peer: &Peer, server: &Arc<str>, tool: &str) -> Option<String> {
+        let routes = self.routes();
+        let by_own_name = routes.shown_tool(server, tool).map(|_shown| Owner {
+            member: Arc::clone(server),
+            key: tool.into(),
+        });
+        let owner = by_own_name.or_else(|| {
+            let named = routes.tool(tool).cloned();
+            named.filter(|owner| owner.member == *server)
+        })?;
+        let shows = self.inner.clients.shows(peer, &routes, &owner);
+        shows.then(|| owner.key.to_string())
+    }
+
+    pub(crate) fn spawn(
+        &self,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) -> tokio::task::JoinHandle<()> {
+        self.inner.tasks.spawn(work)
+    }
+}

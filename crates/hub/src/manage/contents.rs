@@ -1,0 +1,170 @@
+//! What resources there are, and what is in them.
+
+use std::sync::Arc;
+
+use plexus_client::State;
+use plexus_mcp::method;
+use plexus_service::{
+    Call, CallToolResult, ContentBlock, Context, Fault, IntoToolResult, Section, ToolError,
+    ToolResult,
+};
+use plexus_wire::{Object, Raw};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::arguments::{ListArguments, ReadArguments};
+use super::desk::Desk;
+use crate::hub::Hub;
+use crate::member::Member;
+
+/// One resource of a list (S001-17).
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    #[serde(flatten)]
+    resource: Described,
+    server: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Described {
+    uri: String,
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mime_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+}
+
+/// What was read (S001-18).
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(super) struct Contents {
+    contents: Vec<Content>,
+}
+
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Content {
+    uri: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mime_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// What is no text, in Base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blob: Option<String>,
+}
+
+/// The resources of all servers, or of one.
+pub(super) async fn list(desk: Arc<Desk>, arguments: ListArguments) -> ToolResult<String> {
+    let hub = desk.hub()?;
+    let members = match &arguments.server {
+        None => hub.servers(),
+        Some(name) => {
+            let member = hub.server(name)?;
+            member.ready().await.map_err(ToolError::failed)?;
+            nothing_because(&hub, &member).map_or(Ok(()), Err)?;
+            vec![member]
+        }
+    };
+    let listed: Vec<Listed> = members.iter().flat_map(|member| listed(member)).collect();
+    serde_json::to_string(&listed).map_err(ToolError::failed)
+}
+
+/// What is in a resource.
+pub(super) async fn read(
+    desk: Arc<Desk>,
+    ReadArguments { server, uri }: ReadArguments,
+    context: Context,
+) -> ToolResult<Contents> {
+    let hub = desk.hub()?;
+    let member = hub.server(&server)?;
+    let own = hub.own_uri(&server, &uri);
+    let events = context.events().naming(&member.name);
+    let cancel = context.cancellation().child_token();
+    let call = Call::new(
+        method::RESOURCES_READ,
+        Some(uri_params(&own)),
+        events,
+        cancel,
+    );
+    let read = hub.hand_over(&member, call).await;
+    let failed = |why: &dyn std::fmt::Display| {
+        ToolError::Failed(format!(
+            "{uri:?} of the server {server:?} cannot be read: {why}"
+        ))
+    };
+    match read {
+        Ok(result) => result.decode().map_err(|error| failed(&error)),
+        Err(Fault::Cancelled) => Err(Fault::Cancelled.into()),
+        Err(fault) => Err(failed(&fault)),
+    }
+}
+
+/// The parameters of a request that is about a resource.
+pub(super) fn uri_params(uri: &str) -> Raw {
+    let mut params = Object::new();
+    if let Ok(uri) = Raw::encode(uri) {
+        params.set("uri", uri);
+    }
+    params.into_raw()
+}
+
+impl IntoToolResult for Contents {
+    /// The model cannot read what is no text, and is only told that it is there (C55).
+    fn into_tool_result(self) -> ToolResult {
+        let structured = Raw::encode(&self).map_err(ToolError::failed)?;
+        let readable: Vec<_> = self.contents.iter().map(Content::readable).collect();
+        let text = Raw::encode(&Self { contents: readable }).map_err(ToolError::failed)?;
+        let mut result = CallToolResult::new(vec![ContentBlock::text(text.as_str())]);
+        result.structured_content = Some(structured);
+        Ok(result)
+    }
+
+    fn output_schema() -> Option<schemars::Schema> {
+        Some(schemars::schema_for!(Self))
+    }
+}
+
+impl Content {
+    fn readable(&self) -> Self {
+        let mut readable = self.clone();
+        if let Some(blob) = &mut readable.blob {
+            let kind = self.mime_type.as_deref().unwrap_or("binary");
+            // Four characters of Base64 stand for three bytes, and what fills them up for none.
+            let bytes = blob.trim_end_matches('=').len() * 3 / 4;
+            *blob = format!("[{kind}, {bytes} bytes]");
+        }
+        readable
+    }
+}
+
+fn listed(member: &Member) -> Vec<Listed> {
+    let catalogue = member.catalogue();
+    let resources = catalogue.list(Section::Resources).entries().iter();
+    let described = resources.filter_map(|entry| entry.definition.decode().ok());
+    described
+        .map(|resource| Listed {
+            resource,
+            server: member.name.to_string(),
+        })
+        .collect()
+}
+
+/// Why a server's list is empty, if it is because the server cannot be reached.
+fn nothing_because(hub: &Hub, member: &Member) -> Option<String> {
+    if !listed(member).is_empty() {
+        return None;
+    }
+    let mut members = hub.status().into_iter();
+    let status = members.find(|status| status.name == member.name)?.status?;
+    if status.state == State::Connected {
+        return None;
+    }
+    let why = status.reason.unwrap_or_else(|| status.state.to_string());
+    Some(format!(
+        "the server {:?} cannot be asked for its resources: {why}",
+        &*member.name
+    ))
+}

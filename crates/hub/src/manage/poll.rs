@@ -1,0 +1,269 @@
+//! What is looked at again and again.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use plexus_mcp::messages::ClientCapabilities;
+use plexus_mcp::method;
+use plexus_service::{Call, Context, EventSender, Fault, Json, Peer, ToolError, ToolResult};
+use plexus_wire::{Object, Raw};
+use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
+
+use super::NAME;
+use super::arguments::{PollArguments, PollKind, Subscribed};
+use super::contents::uri_params;
+use super::desk::Desk;
+use super::subscription::{Subscription, Target, Thing};
+use crate::hub::Hub;
+use crate::policy::Permit;
+
+/// How often in a row a look may fail.
+const MAX_FAILURES: u32 = 5;
+/// How much of what a server says of a failure is told, in bytes.
+const MAX_WORDS: usize = 500;
+
+pub(super) async fn subscribe(
+    desk: Arc<Desk>,
+    arguments: PollArguments,
+    context: Context,
+) -> ToolResult<Json<Subscribed>> {
+    let hub = desk.hub()?;
+    let events = context.events();
+    let peer = Arc::clone(events.peer());
+    let interval = arguments.interval_ms;
+    let reason = arguments.reason.clone();
+    let target = target(&hub, &peer, arguments)?;
+    let id = if let Some(id) = desk.existing(&peer, &target) {
+        id
+    } else {
+        desk.has_room(&peer)?;
+        let cancel = context.cancellation().child_token();
+        let permit = permit(&hub, &target, events, cancel.clone()).await?;
+        let first = look(&hub, &target, &permit, events.clone(), cancel).await;
+        let mut caller = Peer::clone(&peer);
+        caller.capabilities = ClientCapabilities::none();
+        let polling = Polling {
+            desk: Arc::downgrade(&desk),
+            caller: Arc::new(caller),
+            permit,
+            known: digest(&first.map_err(ToolError::from)?),
+        };
+        let interval = Duration::from_millis(interval);
+        desk.keep(&peer, target, reason, |subscription| {
+            polling.run(subscription, interval)
+        })?
+    };
+    Ok(Json(Subscribed {
+        subscribed: true,
+        subscription_id: id,
+    }))
+}
+
+/// What the arguments mean, by the server's own names.
+fn target(hub: &Hub, peer: &Peer, arguments: PollArguments) -> Result<Target, ToolError> {
+    let server = &arguments.server;
+    if server == NAME {
+        return Err(format!("the tools of {NAME:?} itself are not polled").into());
+    }
+    let member = hub.server(server)?;
+    let thing = match (arguments.kind, arguments.tool_name, arguments.uri) {
+        (PollKind::Tool, Some(tool), None) => {
+            let own = hub.own_tool(peer, &member.name, &tool);
+            let unknown =
+                || format!("the server {server:?} has no tool {tool:?} that you can call");
+            Thing::Tool {
+                tool_name: own.ok_or_else(unknown)?,
+                arguments: arguments.arguments.unwrap_or_else(Raw::empty_object),
+            }
+        }
+        (PollKind::Resource, None, Some(uri)) if arguments.arguments.is_none() => Thing::Resource {
+            uri: hub.own_uri(server, &uri),
+        },
+        (PollKind::Tool, ..) => {
+            return Err("to poll a tool, give its toolName, and no uri".into());
+        }
+        (PollKind::Resource, ..) => {
+            return Err("to poll a resource, give its uri, and no toolName or arguments".into());
+        }
+    };
+    Ok(Target {
+        server: member.name.to_string(),
+        thing,
+        interval_ms: Some(arguments.interval_ms),
+    })
+}
+
+/// Permission to call the tool that is polled, which the human may be asked for (C27).
+async fn permit(
+    hub: &Hub,
+    target: &Target,
+    events: &EventSender,
+    cancel: CancellationToken,
+) -> Result<Permit, ToolError> {
+    if matches!(target.thing, Thing::Resource { .. }) {
+        return Ok(Permit::default());
+    }
+    let member = hub.server(&target.server)?;
+    let call = request(target, events.clone(), cancel);
+    hub.permit(&call, &member).await?.map_err(ToolError::Failed)
+}
+
+/// Why a look came to nothing.
+enum Failure {
+    /// It must not be made any more.
+    Forbidden(String),
+    /// It failed this time.
+    Failed(String),
+}
+
+impl Failure {
+    fn failed(mut why: String) -> Self {
+        if why.len() > MAX_WORDS {
+            why.truncate(why.floor_char_boundary(MAX_WORDS));
+            why.push('…');
+        }
+        Self::Failed(why)
+    }
+}
+
+impl From<Failure> for ToolError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Forbidden(why) | Failure::Failed(why) => Self::Failed(why),
+        }
+    }
+}
+
+/// What is there now, without what says nothing of it.
+async fn look(
+    hub: &Hub,
+    target: &Target,
+    permit: &Permit,
+    events: EventSender,
+    cancel: CancellationToken,
+) -> Result<Raw, Failure> {
+    let failed = |fault: Fault| Failure::failed(fault.to_string());
+    let member = hub.server(&target.server).map_err(Failure::failed)?;
+    let call = request(target, events.naming(&member.name), cancel);
+    if let Thing::Tool { tool_name, .. } = &target.thing {
+        if hub.own_tool(call.peer(), &member.name, tool_name).is_none() {
+            let gone = format!("the server {:?} has no such tool", target.server);
+            return Err(Failure::failed(gone));
+        }
+        let revoked = hub.revoked(permit, &call, &member).map_err(failed)?;
+        if let Some(why) = revoked {
+            return Err(Failure::Forbidden(why));
+        }
+    }
+    let result = hub.hand_over(&member, call).await.map_err(failed)?;
+    let malformed = |error| Failure::failed(format!("its answer is malformed: {error}"));
+    let mut answer = Object::parse(&result).map_err(malformed)?;
+    answer.remove("_meta");
+    let is_error = answer.get("isError").map(Raw::as_str) == Some("true");
+    let answer = answer.into_raw();
+    if is_error {
+        return Err(Failure::failed(text_of(&answer)));
+    }
+    Ok(answer)
+}
+
+/// The texts of a tool's result.
+fn text_of(answer: &Raw) -> String {
+    #[derive(serde::Deserialize)]
+    struct Answer {
+        content: Vec<Block>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Block {
+        text: Option<String>,
+    }
+    let Ok(Answer { content }) = answer.decode() else {
+        return "it failed without a word".to_owned();
+    };
+    let texts: Vec<_> = content.into_iter().filter_map(|block| block.text).collect();
+    texts.join(" ")
+}
+
+fn request(target: &Target, events: EventSender, cancel: CancellationToken) -> Call {
+    match &target.thing {
+        Thing::Resource { uri } => Call::new(
+            method::RESOURCES_READ,
+            Some(uri_params(uri)),
+            events,
+            cancel,
+        ),
+        Thing::Tool {
+            tool_name,
+            arguments,
+        } => {
+            let mut params = Object::new();
+            if let Ok(name) = Raw::encode(tool_name) {
+                params.set("name", name);
+            }
+            params.set("arguments", arguments.clone());
+            Call::new(method::TOOLS_CALL, Some(params.into_raw()), events, cancel)
+        }
+    }
+}
+
+fn digest(answer: &Raw) -> [u8; 32] {
+    Sha256::digest(answer.as_bytes()).into()
+}
+
+struct Polling {
+    desk: Weak<Desk>,
+    /// The caller, who cannot be asked anything between its calls.
+    caller: Arc<Peer>,
+    permit: Permit,
+    /// The digest of what was there at the last look.
+    known: [u8; 32],
+}
+
+impl Polling {
+    /// Looks again and again, and takes note of changes; says why it stops.
+    async fn run(mut self, subscription: Arc<Subscription>, interval: Duration) -> String {
+        let mut failures = 0;
+        loop {
+            tokio::time::sleep(interval).await;
+            let hub = self.desk.upgrade().and_then(|desk| desk.hub().ok());
+            let Some(hub) = hub else {
+                return "the hub is gone".to_owned();
+            };
+            let (events, _nobody_listens) =
+                EventSender::channel(Arc::clone(&self.caller), false, None);
+            let cancel = CancellationToken::new();
+            let looked = look(&hub, &subscription.target, &self.permit, events, cancel);
+            match looked.await {
+                Ok(answer) => {
+                    failures = 0;
+                    let found = digest(&answer);
+                    if std::mem::replace(&mut self.known, found) != found {
+                        subscription.changed(Some(answer));
+                    }
+                }
+                Err(Failure::Forbidden(why)) => return why,
+                Err(Failure::Failed(why)) => {
+                    failures += 1;
+                    if failures == MAX_FAILURES {
+                        return format!("{failures} looks in a row failed, the last with: {why}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server may say much, and in any language; what is told of it is short.
+    #[test]
+    fn words_of_failures_are_few() {
+        let Failure::Failed(why) = Failure::failed("ä".repeat(10_000)) else {
+            panic!("it failed");
+        };
+        assert_eq!(why, format!("{}…", "ä".repeat(MAX_WORDS / 2)));
+    }
+}

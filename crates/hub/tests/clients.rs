@@ -1,0 +1,157 @@
+//! Clients that are not all shown the same.
+
+#![expect(clippy::unwrap_used, reason = "a failing test panics")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use plexus_hub::config::ToolFilter;
+use plexus_hub::{Hub, MemberKind, MemberSpec};
+use plexus_mcp::Revision;
+use plexus_mcp::messages::ClientCapabilities;
+use plexus_service::{
+    Call, Catalogue, Context, EventSender, Fault, Implementation, LocalService, NoArguments, Peer,
+    Principal, Raw, Section, Service, Tool,
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+fn service(tools: &[&str]) -> LocalService {
+    let mut builder = LocalService::builder("test", "1.0.0");
+    for tool in tools {
+        let tool = Tool::new(*tool);
+        builder = builder.tool(tool, async |_: NoArguments, _: Context| "done");
+    }
+    builder.build().unwrap()
+}
+
+async fn hub() -> (Hub, LocalService) {
+    let hub = Hub::new(Implementation::new("hub", "1.0.0"));
+    let git = service(&["status", "push", "delete.branch"]);
+    let local = |name: &str, service: LocalService| {
+        MemberSpec::new(name, MemberKind::Local(Arc::new(service)), [1; 32])
+    };
+    let members = vec![local("git", git.clone()), local("mail", service(&["send"]))];
+    hub.set_members(members).await;
+    (hub, git)
+}
+
+fn filters<'a>(
+    filters: impl IntoIterator<Item = (&'a str, &'a [&'a str], &'a [&'a str])>,
+) -> BTreeMap<String, ToolFilter> {
+    let owned = |globs: &[&str]| globs.iter().map(|glob| (*glob).to_owned()).collect();
+    let filters = filters.into_iter().map(|(name, allow, deny)| {
+        let filter = ToolFilter::new(owned(allow), owned(deny)).unwrap();
+        (name.to_owned(), filter)
+    });
+    filters.collect()
+}
+
+fn client(name: &str) -> Arc<Peer> {
+    let info = Raw::encode(&json!({"name": name, "version": "1.0.0"})).unwrap();
+    let (revision, none) = (Revision::NEWEST_STATELESS, ClientCapabilities::none());
+    Arc::new(Peer::new(
+        revision,
+        none,
+        Some(info),
+        Principal::anonymous(),
+    ))
+}
+
+fn anonymous() -> Arc<Peer> {
+    let (revision, none) = (Revision::NEWEST_STATELESS, ClientCapabilities::none());
+    Arc::new(Peer::new(revision, none, None, Principal::anonymous()))
+}
+
+fn names(catalogue: &Catalogue) -> Vec<String> {
+    let entries = catalogue.list(Section::Tools).entries().iter();
+    entries.map(|entry| entry.key.to_string()).collect()
+}
+
+fn shown(hub: &Hub, peer: &Peer) -> Vec<String> {
+    let catalogue = hub.catalogue_for(peer).unwrap_or_else(|| hub.catalogue());
+    names(&catalogue.borrow())
+}
+
+async fn call(hub: &Hub, peer: &Arc<Peer>, tool: &str) -> Result<(), Fault> {
+    let params = Raw::encode(&json!({"name": tool, "arguments": {}})).unwrap();
+    let (events, _queue) = EventSender::channel(Arc::clone(peer), false, None);
+    let call = Call::new("tools/call", Some(params), events, CancellationToken::new());
+    hub.call(call).await.map(|_result| ())
+}
+
+const ALL: [&str; 4] = [
+    "git__status",
+    "git__push",
+    "git__delete_branch",
+    "mail__send",
+];
+
+/// A client sees what its filter lets through, in the same order, and can call nothing else by any
+/// name; filters are written with whichever name.
+#[tokio::test]
+async fn a_client_sees_and_calls_what_its_filter_lets_through() {
+    let (hub, _git) = hub().await;
+    hub.set_clients(filters([
+        (
+            "reader",
+            &["git__*"][..],
+            &["mcp__git__push", "git.delete.*"][..],
+        ),
+        ("writer", &[], &["mail__*"]),
+    ]));
+    let (reader, writer, other) = (client("reader"), client("writer"), client("other"));
+    assert_eq!(shown(&hub, &reader), ["git__status"]);
+    assert_eq!(shown(&hub, &writer), ALL[..3]);
+    assert_eq!(shown(&hub, &other), ALL);
+    assert_eq!(shown(&hub, &anonymous()), ALL);
+
+    call(&hub, &reader, "git__status").await.unwrap();
+    call(&hub, &writer, "git__push").await.unwrap();
+    for hidden in ["git__push", "git.push", "mcp__git__push", "mail__send"] {
+        let refused = call(&hub, &reader, hidden).await;
+        assert_eq!(refused, Err(Fault::UnknownTool(hidden.to_owned())));
+        call(&hub, &other, hidden).await.unwrap();
+    }
+}
+
+/// Who has no filter of its own has that of all others, if there is one.
+#[tokio::test]
+async fn others_have_a_filter_of_their_own() {
+    let (hub, _git) = hub().await;
+    hub.set_clients(filters([
+        ("*", &["git__status"][..], &[][..]),
+        ("trusted", &[], &[]),
+    ]));
+    assert_eq!(shown(&hub, &client("stranger")), ["git__status"]);
+    assert_eq!(shown(&hub, &anonymous()), ["git__status"]);
+    assert_eq!(shown(&hub, &client("trusted")), ALL);
+}
+
+/// A change of a server or of the filters reaches those whose lists it changes.
+#[tokio::test]
+async fn what_clients_are_shown_follows_servers_and_filters() {
+    let (hub, git) = hub().await;
+    hub.set_clients(filters([("reader", &["git__*"][..], &["git__push"][..])]));
+    let reader = client("reader");
+    let mut list = hub.catalogue_for(&reader).unwrap();
+    let mut whole = hub.catalogue();
+    list.mark_unchanged();
+    whole.mark_unchanged();
+    git.edit(|builder| builder.remove_tool("push")).unwrap();
+    whole.changed().await.unwrap();
+    assert!(!list.has_changed().unwrap(), "it was not shown anyway");
+
+    git.edit(|builder| builder.remove_tool("status")).unwrap();
+    whole.changed().await.unwrap();
+    list.changed().await.unwrap();
+    assert_eq!(names(&list.borrow()), ["git__delete_branch"]);
+
+    hub.set_clients(filters([("reader", &["mail__*"][..], &[][..])]));
+    list.changed().await.unwrap();
+    assert_eq!(names(&list.borrow()), ["mail__send"]);
+    assert!(whole.has_changed().unwrap(), "sessions are made to compare");
+    hub.set_clients(BTreeMap::new());
+    assert!(list.changed().await.is_err(), "it is filtered no longer");
+    assert_eq!(shown(&hub, &reader), ["git__delete_branch", "mail__send"]);
+}
