@@ -20,6 +20,7 @@ use broker::{Settings, options, vault};
 pub(crate) use broker::{authorize, authorize_entry};
 use browser::Browser;
 
+use crate::control;
 use crate::named::is_address;
 use crate::output::print;
 use crate::serve::on_runtime;
@@ -107,7 +108,7 @@ struct Server {
 
 /// Does it, and says what was done.
 pub(crate) fn run(arguments: &AuthArgs) -> anyhow::Result<ExitCode> {
-    on_runtime(async {
+    let ended = on_runtime(async {
         let mut signals = Signals::take().context("cannot wait for signals")?;
         let work = async {
             let said = match &arguments.command {
@@ -128,7 +129,13 @@ pub(crate) fn run(arguments: &AuthArgs) -> anyhow::Result<ExitCode> {
             ended = work => ended,
             signal = signals.next() => Ok(signal.exit_code()),
         }
-    })
+    })?;
+    if let AuthCommand::Login(login) = &arguments.command
+        && ended == ExitCode::SUCCESS
+    {
+        control::connect_signed_in(&login.account.server);
+    }
+    Ok(ended)
 }
 
 async fn sign_in(arguments: &LoginArgs) -> anyhow::Result<String> {

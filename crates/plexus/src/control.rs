@@ -79,6 +79,26 @@ pub(crate) fn reload_all() {
     }
 }
 
+/// Has every running gateway connect this server that waits for a user to sign in to it. Who does
+/// not answer is left alone.
+pub(crate) fn connect_signed_in(name: &str) {
+    #[cfg(unix)]
+    for gateway in running() {
+        let waits = gateway.status().is_ok_and(|report| {
+            let mut servers = report.servers.iter();
+            servers.any(|server| server.name == name && server.state == "needs-auth")
+        });
+        if waits && let Err(error) = gateway.reconnect(name) {
+            crate::announce::problem(&format!(
+                "the gateway with process number {} did not connect it: {error:#}",
+                gateway.pid()
+            ));
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = name;
+}
+
 /// The folder of the sockets.
 #[cfg(unix)]
 fn directory() -> anyhow::Result<PathBuf> {

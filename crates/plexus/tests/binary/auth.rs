@@ -174,6 +174,32 @@ fn there_may_be_several_accounts() {
     );
 }
 
+/// A gateway that waits for the sign-in connects the server at once.
+#[cfg(unix)]
+#[test]
+fn a_running_gateway_takes_note() {
+    let world = World::with(Behaviour::default());
+    let file = world.home.path().join("project/.mcp.json");
+    let serve = ["serve", "--stdio", "--mcp-config", file.to_str().unwrap()];
+    let mut gateway = world.start(&serve);
+    gateway.initialize("2025-11-25");
+    gateway.wait_for_stderr("plexus auth login example");
+    world.sign_in(&["auth", "login", "example", "--no-browser"]);
+    while gateway.receive()["method"] != "notifications/tools/list_changed" {}
+    gateway.send(
+        r#"{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"example__work"}}"#,
+    );
+    let answer = loop {
+        let message = gateway.receive();
+        if message["id"] == "call" {
+            break message;
+        }
+    };
+    // The server knows no such call, and says so itself: it was let through to it.
+    assert!(!answer.to_string().contains("sign in"), "{answer}");
+    assert_eq!(world.issuer.counts().sign_ins, 1);
+}
+
 /// Far from a browser, the address that the page led to is pasted.
 #[test]
 fn an_address_can_be_pasted() {
