@@ -38,28 +38,14 @@ fn call(plexus: &mut Plexus, tool: &str, arguments: &Value) -> Value {
     }
 }
 
-/// The tools on the first page, as soon as those of the inner server are there.
+/// The tools, as soon as those of the inner server are there.
 fn tools(plexus: &mut Plexus) -> Vec<String> {
     loop {
-        plexus.send(r#"{"jsonrpc":"2.0","id":"list","method":"tools/list"}"#);
-        let mut changed = false;
-        let list = loop {
-            let message = plexus.receive();
-            if message["id"] == "list" {
-                break message;
-            }
-            changed = true;
-        };
-        let tools = list["result"]["tools"].as_array().unwrap().iter();
-        let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
-        let names: Vec<_> = tools.map(name).collect();
+        let names = plexus.tools();
         if names.iter().any(|name| name.starts_with("inner__")) {
             return names;
         }
-        if !changed {
-            // The next message says that the list changed.
-            plexus.receive();
-        }
+        while plexus.receive()["method"] != "notifications/tools/list_changed" {}
     }
 }
 
@@ -146,12 +132,7 @@ fn without_servers_there_is_nothing_to_manage() {
     let file = home.path("servers.json");
     let mut plexus = Plexus::start(&["serve", "--stdio", "--mcp-config", file.to_str().unwrap()]);
     plexus.initialize("2025-06-18");
-    let list = plexus.ask(r#"{"jsonrpc":"2.0","id":"list","method":"tools/list"}"#);
-    let tools = list["result"]["tools"].as_array().unwrap();
-    let tools: Vec<_> = tools
-        .iter()
-        .filter_map(|tool| tool["name"].as_str())
-        .collect();
+    let tools = plexus.tools();
     assert!(
         !tools
             .iter()
