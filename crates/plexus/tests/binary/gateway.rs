@@ -244,7 +244,7 @@ async fn lists_come_from_the_last_time() {
         true
     );
     let status = control::status(&home, &second);
-    assert_eq!(status["servers"][1]["state"], "pending", "{status}");
+    assert_eq!(status["servers"][2]["state"], "pending", "{status}");
     second.send(&call("a__work", 5));
     std::fs::remove_file(home.path("hang")).unwrap();
     assert_eq!(
@@ -426,7 +426,7 @@ pub(crate) mod control {
             (&builtin["name"], &builtin["transport"]),
             (&json!("plexus"), &json!("builtin"))
         );
-        let a = &status["servers"][1];
+        let a = &status["servers"][2];
         let seen = json!({
             "name": a["name"], "enabled": a["enabled"], "state": a["state"], "pid": a["pid"],
             "era": a["era"], "revision": a["revision"], "transport": a["transport"],

@@ -64,6 +64,8 @@ struct Repeated {
     text: bool,
     tools: bool,
     errors: bool,
+    /// No block of its own: whoever runs a program puts it where it sees fit.
+    stderr: bool,
 }
 
 impl Teller {
@@ -87,7 +89,10 @@ impl Teller {
                 self.told.text = true;
                 Some(self.told(&Told::Stdout { data }))
             }
-            Event::Stderr(data) => Some(self.told(&Told::Stderr { data })),
+            Event::Stderr(data) => {
+                self.told.stderr = true;
+                Some(self.told(&Told::Stderr { data }))
+            }
             Event::ToolUse(ToolUse { name, input }) => {
                 self.told.tools = true;
                 Some(self.told(&Told::ToolUse {
@@ -161,6 +166,7 @@ impl Teller {
             text: streamed,
             tools,
             errors,
+            stderr: _,
         } = self.told;
         let repeated = [streamed, tools, errors].into_iter().filter(|told| *told);
         let rest = content.iter().skip(repeated.count());
@@ -195,7 +201,7 @@ impl Teller {
         let Some(mut structured) = structured else {
             return complete.into_raw();
         };
-        if self.told.text {
+        if self.told.text || self.told.stderr {
             structured.remove("stdout");
             structured.remove("stderr");
         }
