@@ -56,6 +56,8 @@ pub(super) struct Teller {
     subscription: u64,
     /// What was told before the end, and the result has once more.
     told: Repeated,
+    /// Something of standard error was told. It is no block of its own.
+    warned: bool,
 }
 
 /// Each of these is a block of the result, in this order (C16).
@@ -64,8 +66,6 @@ struct Repeated {
     text: bool,
     tools: bool,
     errors: bool,
-    /// No block of its own: whoever runs a program puts it where it sees fit.
-    stderr: bool,
 }
 
 impl Teller {
@@ -75,6 +75,7 @@ impl Teller {
             method,
             subscription,
             told: Repeated::default(),
+            warned: false,
         }
     }
 
@@ -90,7 +91,7 @@ impl Teller {
                 Some(self.told(&Told::Stdout { data }))
             }
             Event::Stderr(data) => {
-                self.told.stderr = true;
+                self.warned = true;
                 Some(self.told(&Told::Stderr { data }))
             }
             Event::ToolUse(ToolUse { name, input }) => {
@@ -166,7 +167,6 @@ impl Teller {
             text: streamed,
             tools,
             errors,
-            stderr: _,
         } = self.told;
         let repeated = [streamed, tools, errors].into_iter().filter(|told| *told);
         let rest = content.iter().skip(repeated.count());
@@ -201,7 +201,7 @@ impl Teller {
         let Some(mut structured) = structured else {
             return complete.into_raw();
         };
-        if self.told.text || self.told.stderr {
+        if self.told.text || self.warned {
             structured.remove("stdout");
             structured.remove("stderr");
         }
