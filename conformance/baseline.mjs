@@ -2,7 +2,7 @@
 
 /**
  * Checks what was read from the baseline file: for each side a list of `{ expect, reason }`,
- * where `expect` is `scenario` or `scenario:check`.
+ * where `expect` is `scenario` or `scenario:check`, after `run: ` if it is about one run only.
  */
 export function validateBaseline(baseline, sides) {
   if (Object.keys(baseline ?? {}).toSorted().join() !== sides.toSorted().join()) {
@@ -21,7 +21,8 @@ export function judge(findings, baseline) {
   const explained = [];
   const unexplained = [];
   for (const finding of findings) {
-    const names = [finding.scenario, `${finding.scenario}:${finding.check}`];
+    const own = [finding.scenario, `${finding.scenario}:${finding.check}`];
+    const names = [...own, ...own.map((name) => `${finding.run}: ${name}`)];
     const lines = baseline.filter((line) => names.includes(line.expect));
     lines.forEach((line) => used.add(line));
     (lines.length > 0 ? explained : unexplained).push(finding);

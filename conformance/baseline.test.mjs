@@ -11,10 +11,15 @@ test("a finding without a line in the baseline is unexplained", () => {
 });
 
 test("a line explains a whole scenario or one check of it", () => {
-  for (const expect of ["tools-list", "tools-list:tools-name-format"]) {
+  for (const expect of ["tools-list", "tools-list:tools-name-format", "2025-11-25: tools-list"]) {
     const line = { expect, reason: "known" };
     assert.deepEqual(judge([failure], [line]), { explained: [failure], unexplained: [], stale: [] });
   }
+});
+
+test("a line for one run explains no other", () => {
+  const line = { expect: "0.1.16: tools-list", reason: "known" };
+  assert.deepEqual(judge([failure], [line]).unexplained, [failure]);
 });
 
 test("a line that explains nothing is stale", () => {

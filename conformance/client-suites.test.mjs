@@ -8,13 +8,22 @@ const good = { exit: 0, stdout: "finished: 1 tool calls\n", checks: [{ id: "call
 test("both packages and every revision with scenarios for clients are run", () => {
   assert.deepEqual(
     runs.map((run) => run.name),
-    ["0.1.16", "2025-06-18", "2025-11-25", "2026-07-28"],
+    ["0.1.16", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28", "extensions"],
   );
 });
 
-test("scenarios of authorization are listed, but not run yet", () => {
-  const listed = "Client scenarios (test against a client):\n  - tools_call [2025-11-25]\n  - auth/dpop [extension]\n";
-  assert.deepEqual(scenariosToRun(listed), ["tools_call"]);
+const listed = `Client scenarios (test against a client):
+  - tools_call [2025-11-25]
+  - auth/dpop [extension]
+  - sep-2640-client-no-prefetch [extension]
+`;
+
+test("scenarios of skills are listed, but not run yet", () => {
+  assert.deepEqual(scenariosToRun(listed), ["tools_call", "auth/dpop"]);
+});
+
+test("extensions are run by themselves", () => {
+  assert.deepEqual(scenariosToRun(listed, "extension"), ["auth/dpop"]);
 });
 
 test("a client that got to its end needs no further check", () => {

@@ -24,12 +24,29 @@ export function marked(mark) {
 }
 
 /** Waits until no process carries the mark; gives those that still do after `limit` milliseconds. */
-export async function leftBehind(mark, limit) {
+async function leftBehind(mark, limit) {
   const end = performance.now() + limit;
   for (;;) {
     const left = marked(mark);
     if (left.length === 0 || performance.now() > end) return left;
     await pause(LOOK_EVERY);
+  }
+}
+
+/** Like `leftBehind`; what is left is killed and told as faults. */
+export async function clear(mark, limit) {
+  if (!visible) return [];
+  const left = await leftBehind(mark, limit);
+  left.forEach(({ id }) => kill(id));
+  return left.map(({ id, command }) => `left behind: ${id} ${command}`);
+}
+
+function kill(id) {
+  try {
+    process.kill(id, "SIGKILL");
+  } catch (error) {
+    // It may have ended meanwhile.
+    if (error.code !== "ESRCH") throw error;
   }
 }
 

@@ -2,7 +2,6 @@
 // prints one table.
 
 import { existsSync } from "node:fs";
-import { createServer } from "node:http";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
@@ -10,15 +9,13 @@ import { target } from "../../conformance/fixture.mjs";
 import { table } from "../../conformance/table.mjs";
 import { visible } from "./processes.mjs";
 import { servers } from "./servers.mjs";
+import { eachOf, servePage } from "./surroundings.mjs";
 import { endings, visit } from "./visit.mjs";
 
 const USAGE = `usage: peers/servers/run [--visitor PROGRAM] [--only TEXT]
 
   --visitor PROGRAM   use this visit-server instead of the one in target/quick
   --only TEXT         visit only the servers whose name contains TEXT, such as "python-2.3"`;
-
-// Most of a visit is waiting for a server to start or to go.
-const AT_ONCE = 4;
 
 async function main() {
   const { values: options } = parseArgs({
@@ -81,25 +78,6 @@ function report(chosen, visits) {
     faults.forEach((fault) => console.log(`${name} (${ending}): ${fault}`));
   }
   return visits.every(({ faults }) => faults.length === 0);
-}
-
-/** Does `work` for every item, a few at a time. */
-async function eachOf(items, work) {
-  const rest = items.values();
-  await Promise.all(
-    Array.from({ length: AT_ONCE }, async () => {
-      for (const item of rest) await work(item);
-    }),
-  );
-}
-
-/** Serves the page that one of the servers is told to fetch. */
-async function servePage() {
-  const server = createServer((_, response) => {
-    response.setHeader("content-type", "text/plain").end("a page to fetch");
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return { url: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
 }
 
 try {

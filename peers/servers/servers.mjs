@@ -112,7 +112,7 @@ export const servers = ({ folder, port, page }) => [
     stdio: { command: npm("mcp-server-sequential-thinking") },
     finds: legacy({ tools: 1 }),
     call: ["sequentialthinking", { thought: "One.", thoughtNumber: 1, totalThoughts: 1, nextThoughtNeeded: false }],
-    answer: { text: /"thoughtHistoryLength": 1/ },
+    answer: { text: /"thoughtHistoryLength": \d/ },
   },
   {
     // Without a database it still speaks: only what needs the database fails.

@@ -1,20 +1,14 @@
 // One visit: the visitor is started, says what it found, and is ended in one of three ways, after
 // which nothing that it started may be left.
 
-import { spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, realpathSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
-import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
 import { createInterface } from "node:readline";
 
 import { ended, start, within } from "../../conformance/children.mjs";
-import { root } from "../../conformance/fixture.mjs";
-import { leftBehind, marked, marking, visible } from "./processes.mjs";
+import { clear, marked, marking, visible } from "./processes.mjs";
 import { servers } from "./servers.mjs";
+import { inPlace, serve } from "./surroundings.mjs";
 
-const START_LIMIT = 30_000;
 const VISIT_LIMIT = 60_000;
 const END_LIMIT = 15_000;
 // A visitor that ends in good order leaves nothing; what is killed with it needs a moment to go.
@@ -33,16 +27,10 @@ export const endings = {
 
 /** Visits the server called `name`, and gives what was found, and a list of what is wrong. */
 export async function visit(visitor, name, ending, page) {
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), "plexus-visit-")));
-  try {
-    spawnSync("git", ["init", "--quiet", folder]);
-    const port = String(await freePort());
-    const server = servers({ folder, port, page }).find((server) => server.name === name);
-    const env = { ...process.env, HOME: folder, PATH: join(root, ".tools", "bin") + delimiter + process.env.PATH };
-    return await new Visit(server, endings[ending], { visitor, folder, port, env }).run();
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  return inPlace(async (place) => {
+    const server = servers({ ...place, page }).find((server) => server.name === name);
+    return new Visit(server, endings[ending], { visitor, ...place }).run();
+  });
 }
 
 class Visit {
@@ -62,29 +50,13 @@ class Visit {
     const { stdio, http, sse } = this.#server;
     if (stdio) return this.#visit({ stdio });
 
-    const child = await this.#serve(http ?? sse);
+    const child = await serve(this.#server, this.#place);
     const address = { url: `http://127.0.0.1:${this.#place.port}${(http ?? sse).path}` };
     const outcome = await this.#visit(http ? { http: address } : { sse: address });
     if (child.exitCode !== null) this.#faults.push("the server did not survive the visit");
     child.kill("SIGKILL");
     await ended(child);
     return outcome;
-  }
-
-  /** Starts a server that listens, and waits until it does. It is not the visitor's to end. */
-  async #serve({ command, args, env }) {
-    const options = { cwd: this.#place.folder, env: { ...this.#place.env, ...env } };
-    const child = start(command, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
-    const listening = new Promise((resolve) => {
-      for (const output of [child.stdout, child.stderr]) {
-        createInterface({ input: output }).on("line", (line) => /(listening|running) on/i.test(line) && resolve(true));
-      }
-    });
-    if ((await within(START_LIMIT, Promise.race([listening, ended(child)]))) !== true) {
-      child.kill("SIGKILL");
-      throw new Error(`${this.#server.name} did not start listening`);
-    }
-    return child;
   }
 
   async #visit(target) {
@@ -156,32 +128,10 @@ class Visit {
   }
 
   async #cleanUp(limit) {
-    if (!visible) return;
-    for (const { id, command } of await leftBehind(this.#mark, limit)) {
-      this.#faults.push(`left behind: ${id} ${command}`);
-      kill(id);
-    }
+    this.#faults.push(...(await clear(this.#mark, limit)));
   }
 
   #expect(holds, fault) {
     if (!holds) this.#faults.push(fault);
   }
-}
-
-function kill(id) {
-  try {
-    process.kill(id, "SIGKILL");
-  } catch (error) {
-    // It may have ended meanwhile.
-    if (error.code !== "ESRCH") throw error;
-  }
-}
-
-/** A port that nobody listens on, for servers that cannot say which one they were given. */
-async function freePort() {
-  const server = createServer();
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

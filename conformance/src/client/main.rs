@@ -4,12 +4,14 @@
 //! scenario it is and which revision its server speaks.
 
 mod answers;
+mod auth;
 mod caller;
 mod example;
 mod visit;
 
 use std::process::ExitCode;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -22,6 +24,7 @@ use plexus_service::Raw;
 use serde::Deserialize;
 use tracing_subscriber::EnvFilter;
 
+use auth::Credentials;
 use caller::Caller;
 use visit::Visited;
 
@@ -59,6 +62,9 @@ struct ScenarioContext {
     /// The calls to make.
     #[serde(default)]
     tool_calls: Vec<CallToolParams>,
+    /// What to sign in with.
+    #[serde(flatten)]
+    credentials: Credentials,
 }
 
 impl FromStr for ScenarioContext {
@@ -76,12 +82,22 @@ impl FromStr for ScenarioContext {
     reason = "a suite takes a crash for a success, so the client says that it got to its end, or why not"
 )]
 async fn main() -> ExitCode {
-    match Box::pin(run(&Arguments::parse())).await {
-        Ok(visited) => {
+    let arguments = Arguments::parse();
+    let refusal = auth::refusal(&arguments.scenario);
+    match (Box::pin(run(&arguments)).await, refusal) {
+        (Ok(visited), None) => {
             println!("finished: {visited}");
             ExitCode::SUCCESS
         }
-        Err(error) => {
+        (Ok(visited), Some(_)) => {
+            eprintln!("failed: the server should have been refused: {visited}");
+            ExitCode::FAILURE
+        }
+        (Err(error), Some(refusal)) if format!("{error:#}").contains(refusal) => {
+            println!("finished: refused, as it must be: {error:#}");
+            ExitCode::SUCCESS
+        }
+        (Err(error), _) => {
             eprintln!("failed: {error:#}");
             ExitCode::FAILURE
         }
@@ -103,8 +119,13 @@ async fn run(arguments: &Arguments) -> anyhow::Result<Visited> {
 
 async fn play(arguments: &Arguments) -> anyhow::Result<Visited> {
     let capabilities = capabilities()?;
-    let target = Target::Http(HttpTarget::new(arguments.url.clone()));
-    let mut definition = Definition::new(target);
+    let mut target = HttpTarget::new(arguments.url.clone());
+    if arguments.scenario.starts_with("auth/") {
+        let credentials = &arguments.context.credentials;
+        let authorizer = auth::authorizer(&arguments.scenario, credentials, &arguments.url)?;
+        target.authorizer = Some(Arc::new(authorizer));
+    }
+    let mut definition = Definition::new(Target::Http(target));
     definition.era = Some(arguments.revision.era());
     definition.capabilities = capabilities.clone();
 

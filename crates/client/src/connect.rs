@@ -112,9 +112,10 @@ pub(crate) async fn connect(
     tasks: &TaskTracker,
 ) -> Result<Connected, ConnectError> {
     let connecting = Connecting { definition, tasks };
+    // Boxed, as they are large, and part of whatever waits for a server.
     match &definition.target {
-        Target::Stdio(program) => connecting.stdio(program).await,
-        Target::Http(target) => connecting.http(target).await,
+        Target::Stdio(program) => Box::pin(connecting.stdio(program)).await,
+        Target::Http(target) => Box::pin(connecting.http(target)).await,
         Target::Sse(target) => connecting.sse(&http_client(definition)?, target).await,
     }
 }

@@ -1,5 +1,6 @@
 //! What is to be connected to, and how.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, Uri};
@@ -7,6 +8,7 @@ use plexus_mcp::Era;
 use plexus_mcp::messages::{ClientCapabilities, Implementation};
 use plexus_wire::Limits;
 
+use crate::auth::Authorizer;
 use crate::child::Program;
 
 /// One MCP server, as somebody configured it.
@@ -124,6 +126,8 @@ pub struct HttpTarget {
     pub url: Uri,
     /// Sent with every request; may hold credentials.
     pub headers: HeaderMap,
+    /// Has or gets what a server wants to see that asks for authorization.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
 }
 
 impl HttpTarget {
@@ -132,6 +136,7 @@ impl HttpTarget {
         Self {
             url,
             headers: HeaderMap::new(),
+            authorizer: None,
         }
     }
 }
@@ -143,6 +148,7 @@ impl std::fmt::Debug for HttpTarget {
         f.debug_struct("HttpTarget")
             .field("url", &self.url)
             .field("headers", &names)
+            .field("authorizer", &self.authorizer.is_some())
             .finish()
     }
 }

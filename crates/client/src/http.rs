@@ -9,6 +9,7 @@ mod error;
 mod options;
 mod origin;
 mod proxy;
+mod resolve;
 mod response;
 mod tls;
 

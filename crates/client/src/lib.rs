@@ -22,6 +22,7 @@
 //! Dropping the future of a call cancels the call at the server. Dropping an [`Upstream`] ends its
 //! connection.
 
+pub mod auth;
 mod chain;
 pub mod child;
 mod connect;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use plexus_wire::{DecodeError, Limits, Message};
 use tokio::sync::{mpsc, oneshot};
 
-pub(crate) use http::{HttpLink, Style};
+pub(crate) use http::{HttpLink, Style, failed};
 pub(crate) use sse::SseLink;
 pub(crate) use stdio::StdioLink;
 
@@ -82,12 +82,14 @@ pub enum LinkError {
     #[error("{0}")]
     Closed(String),
     /// The server wants credentials, or better ones.
-    #[error("the server wants authorization (HTTP {status})")]
+    #[error("the server wants authorization (HTTP {status}){}", .reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     NeedsAuth {
         /// 401 or 403.
         status: u16,
         /// The `WWW-Authenticate` header, which says how.
         challenge: Option<String>,
+        /// Why we have none that would do, if there was an attempt to get them.
+        reason: Option<String>,
     },
     /// The server does not know our session any more; what was sent was not carried out.
     #[error("the server has forgotten the session")]

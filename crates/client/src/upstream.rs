@@ -112,14 +112,15 @@ impl Upstream {
                 return Err(error);
             }
         };
-        let live = Live::settle(
+        let settling = Live::settle(
             Arc::clone(&self.inner.definition),
             connected,
             self.inner.catalogue.clone(),
             Arc::clone(&self.inner.watched),
             self.inner.tasks.clone(),
-        )
-        .await;
+        );
+        // Boxed, as it is large, and part of whatever waits for a server.
+        let live = Box::pin(settling).await;
         *lock(&self.inner.live) = Some(Arc::clone(&live));
         // C37: a server whose lists fail is connected, and says so.
         let oddities: Vec<_> = live.oddities().iter().map(ToString::to_string).collect();

@@ -26,6 +26,20 @@ pub(crate) fn waiting_for_messages() {
     ));
 }
 
+/// Says on which page to sign in.
+pub(crate) fn sign_in(url: &str, is_open: bool) {
+    if is_open {
+        say(&format!(
+            "a browser shows the page to sign in; if not, open: {url}"
+        ));
+    } else {
+        say(&format!(
+            "to sign in, open this page; if it leads to an address that cannot be shown, paste that \
+             address here:\n{url}"
+        ));
+    }
+}
+
 /// Says what is wrong with something that is done without.
 pub(crate) fn problem(problem: &dyn std::fmt::Display) {
     say(&format!("warning: {problem}"));

@@ -16,6 +16,7 @@ use plexus_server::net::{Host, Origin};
 pub(crate) use values::{Compat, Era, LogLevel, Profile, ServerEra, parse_header};
 use values::{parse_address, parse_path};
 
+use crate::auth::{self, AuthArgs};
 use crate::backup::{self, BackupArgs};
 use crate::call::{self, CallArgs};
 use crate::doctor::{self, DoctorArgs};
@@ -164,6 +165,9 @@ pub(crate) enum Command {
     /// The commands and the files are those of `claude mcp`.
     #[command(after_help = mcp::EXAMPLES)]
     Mcp(McpArgs),
+    /// Sign in to servers on the web, and out again.
+    #[command(after_help = auth::EXAMPLES)]
+    Auth(AuthArgs),
     /// Take over the MCP servers that other clients know.
     ///
     /// What is found is shown, and added to ~/.mcp.json if that is wanted.

@@ -3,6 +3,7 @@
 mod announce;
 mod arguments;
 mod asking;
+mod auth;
 mod backup;
 mod bridge;
 mod call;
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
         Ok(Command::Doctor(arguments)) => doctor::run(&arguments),
         Ok(Command::Probe(arguments)) => probe::run(&arguments),
         Ok(Command::Mcp(arguments)) => mcp::run(&arguments),
+        Ok(Command::Auth(arguments)) => auth::run(&arguments),
         Ok(Command::Import(arguments)) => import::run(&arguments),
         Ok(Command::Trust(arguments)) => trust::run(&arguments),
         Ok(Command::Task(arguments)) => task::run(arguments),

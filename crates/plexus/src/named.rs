@@ -4,6 +4,8 @@ use anyhow::{Context, bail};
 use http::{HeaderName, HeaderValue};
 use plexus_client::{Definition, Era, HttpTarget, Program, Target};
 
+use crate::auth;
+
 /// Whether `word` is an address, and no program.
 pub(crate) fn is_address(word: &str) -> bool {
     word.starts_with("http://") || word.starts_with("https://")
@@ -28,5 +30,6 @@ pub(crate) fn definition(
     };
     let mut definition = Definition::new(target);
     definition.era = era;
+    auth::authorize(&mut definition);
     Ok(definition.for_clients())
 }

@@ -16,6 +16,7 @@
     reason = "a helper of tests fails by panicking, and a JSON value gives null for what it lacks"
 )]
 
+pub mod authorization_server;
 mod child;
 mod client;
 mod http;

@@ -24,6 +24,7 @@ use super::error::Cause;
 use super::options::HttpClientOptions;
 use super::origin::Origin;
 use super::proxy::ProxyRules;
+use super::resolve::Resolver;
 
 /// When the system begins to ask whether the peer of a silent connection is still there. An event
 /// stream may be silent for hours.
@@ -51,15 +52,23 @@ pub(super) enum ConnectFailure {
 
 impl Connector {
     pub(super) fn new(options: &HttpClientOptions, tls: Arc<ClientConfig>) -> Self {
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_keepalive(Some(KEEPALIVE));
-        // The addresses of a name share this, so that a dead one does not use up the time of all.
-        tcp.set_connect_timeout(Some(options.connect_timeout));
-        let proxies = options.proxies.clone();
+        let tcp = |reach| {
+            let mut tcp = HttpConnector::new_with_resolver(Resolver { reach });
+            tcp.enforce_http(false);
+            tcp.set_nodelay(true);
+            tcp.set_keepalive(Some(KEEPALIVE));
+            // The addresses of a name share this, so that a dead one does not use up the time of
+            // all.
+            tcp.set_connect_timeout(Some(options.connect_timeout));
+            tcp
+        };
         Self {
-            dialer: Dialer { tcp, tls, proxies },
+            dialer: Dialer {
+                tcp: tcp(options.reach),
+                proxy_tcp: tcp(None),
+                tls,
+                proxies: options.proxies.clone(),
+            },
             timeout: options.connect_timeout,
         }
     }
@@ -98,7 +107,9 @@ fn dialer_or_tls(error: Box<dyn Error + Send + Sync>) -> ConnectFailure {
 /// Opens a stream of bytes to a target or, where the rules say so, to its proxy.
 #[derive(Debug, Clone)]
 struct Dialer {
-    tcp: HttpConnector,
+    tcp: HttpConnector<Resolver>,
+    /// The user named the proxies, wherever they are.
+    proxy_tcp: HttpConnector<Resolver>,
     tls: Arc<ClientConfig>,
     proxies: ProxyRules,
 }
@@ -126,7 +137,7 @@ impl Dialer {
     async fn dial_through(self, proxy: &Intercept, target: Uri) -> Result<Link, ConnectFailure> {
         let origin = Origin::of(proxy.uri())
             .map_err(|_not_http| ConnectFailure::Dial(Arc::new(UnsupportedProxy)))?;
-        let mut to_proxy = HttpsConnector::from((self.tcp, self.tls));
+        let mut to_proxy = HttpsConnector::from((self.proxy_tcp, self.tls));
         let is_proxied = target.scheme() == Some(&Scheme::HTTP);
         let stream = if is_proxied {
             let connected = to_proxy.call(proxy.uri().clone()).await;

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use plexus_oauth::Reach;
 
 use super::proxy::ProxyRules;
 
@@ -21,6 +22,8 @@ pub struct HttpClientOptions {
     pub max_event: usize,
     /// Which requests go through a proxy.
     pub proxies: ProxyRules,
+    /// How far a name may lead that is resolved here, and not by a proxy; none for anywhere.
+    pub reach: Option<Reach>,
     /// Certificates in PEM to trust besides those of the platform and of `SSL_CERT_FILE`.
     pub extra_roots: Option<Bytes>,
 }
@@ -34,6 +37,7 @@ impl Default for HttpClientOptions {
             max_body: 16 * MEBIBYTE,
             max_event: 16 * MEBIBYTE,
             proxies: ProxyRules::from_environment(),
+            reach: None,
             extra_roots: None,
         }
     }

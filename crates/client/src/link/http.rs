@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::{Inbox, Incoming, Junk, LinkError, Number, Outgoing, decoded};
+use crate::auth;
 use crate::chain::chain;
 use crate::definition::HttpTarget;
 use crate::http::{EventSource, HttpClient, HttpError, HttpResponse};
@@ -193,7 +194,8 @@ impl HttpLink {
             let request = self
                 .shared
                 .request(Method::DELETE, Bytes::new(), HeaderMap::new());
-            let ended = tokio::time::timeout(FAREWELL, self.shared.client.send(request)).await;
+            let ending = auth::send(&self.shared.client, &self.shared.target, request);
+            let ended = tokio::time::timeout(FAREWELL, ending).await;
             if !matches!(ended, Ok(Ok(_))) {
                 tracing::debug!("the session could not be ended properly");
             }
@@ -209,11 +211,8 @@ impl Shared {
         message: Bytes,
         headers: HeaderMap,
     ) -> Result<(), LinkError> {
-        let response = self
-            .client
-            .send(self.request(Method::POST, message, headers))
-            .await;
-        let response = response.map_err(|error| failed(&error))?;
+        let request = self.request(Method::POST, message, headers);
+        let response = auth::send(&self.client, &self.target, request).await?;
         if let Some(session) = response.headers.get(SESSION)
             && self.style == Style::Handshake
         {
@@ -296,11 +295,7 @@ impl Shared {
             headers.insert(LAST_EVENT, last_event);
         }
         let request = self.request(Method::GET, Bytes::new(), headers);
-        let response = self
-            .client
-            .send(request)
-            .await
-            .map_err(|error| failed(&error))?;
+        let response = auth::send(&self.client, &self.target, request).await?;
         if response.status == StatusCode::OK && response.is_event_stream() {
             return Ok(response.events());
         }
@@ -360,7 +355,7 @@ impl Shared {
                 headers.insert(LAST_EVENT, last);
             }
             let request = self.request(Method::GET, Bytes::new(), headers);
-            let response = self.client.send(request).await;
+            let response = auth::send(&self.client, &self.target, request).await;
             drop(opened.take());
             match response {
                 Ok(response) if response.status == StatusCode::OK && response.is_event_stream() => {
@@ -376,11 +371,8 @@ impl Shared {
     }
 
     async fn post_plain(&self, message: Bytes, headers: HeaderMap) -> Result<(), LinkError> {
-        let response = self
-            .client
-            .send(self.request(Method::POST, message, headers))
-            .await;
-        let response = response.map_err(|error| failed(&error))?;
+        let request = self.request(Method::POST, message, headers);
+        let response = auth::send(&self.client, &self.target, request).await?;
         if response.status.is_success() {
             return Ok(());
         }
@@ -416,6 +408,7 @@ impl Shared {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => LinkError::NeedsAuth {
                 status: status.as_u16(),
                 challenge: challenge.and_then(|value| value.to_str().ok().map(str::to_owned)),
+                reason: None,
             },
             StatusCode::NOT_FOUND if self.has_session() => LinkError::SessionLost,
             StatusCode::BAD_REQUEST if self.has_session() && speaks_of_session(body) => {
@@ -521,7 +514,7 @@ impl Place {
 }
 
 /// What an HTTP failure means for the request that met it, with all its causes.
-pub(super) fn failed(error: &HttpError) -> LinkError {
+pub(crate) fn failed(error: &HttpError) -> LinkError {
     let text = chain(error);
     if error.is_connect() {
         LinkError::Unreachable(text)

@@ -10,6 +10,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::http::failed;
 use super::{Inbox, Incoming, LinkError, Outgoing, decoded};
+use crate::auth;
 use crate::definition::HttpTarget;
 use crate::http::{EventSource, HttpClient, HttpResponse};
 
@@ -39,7 +40,7 @@ impl SseLink {
     ) -> Result<Self, LinkError> {
         let request = get(&target);
         let opening = async {
-            let response = client.send(request).await.map_err(|error| failed(&error))?;
+            let response = auth::send(&client, &target, request).await?;
             if !response.status.is_success() || !response.is_event_stream() {
                 return Err(refusal(&response));
             }
@@ -105,11 +106,7 @@ impl Shared {
             HeaderValue::from_static("application/json"),
         );
         headers.extend(self.target.headers.clone());
-        let response = self
-            .client
-            .send(request)
-            .await
-            .map_err(|error| failed(&error))?;
+        let response = auth::send(&self.client, &self.target, request).await?;
         if response.status.is_success() {
             return Ok(());
         }
@@ -148,7 +145,11 @@ fn refusal(response: &HttpResponse) -> LinkError {
         401 | 403 => {
             let challenge = response.headers.get(header::WWW_AUTHENTICATE);
             let challenge = challenge.and_then(|value| value.to_str().ok().map(str::to_owned));
-            LinkError::NeedsAuth { status, challenge }
+            LinkError::NeedsAuth {
+                status,
+                challenge,
+                reason: None,
+            }
         }
         _ => LinkError::Http { status, text: None },
     }

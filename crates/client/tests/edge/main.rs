@@ -5,6 +5,12 @@ mod asking;
 #[cfg(test)]
 mod asking_stateless;
 #[cfg(test)]
+mod auth;
+#[cfg(test)]
+mod auth_fixture;
+#[cfg(test)]
+mod auth_rotation;
+#[cfg(test)]
 mod bad_input;
 #[cfg(test)]
 mod cancelling;

@@ -114,7 +114,10 @@ async fn a_server_that_wants_credentials_needs_auth() {
                 definition.era = era;
                 let (upstream, error) = refused(definition).await;
                 assert_eq!(status(&upstream).state, State::NeedsAuth, "{code} {body}");
-                let ConnectError::Link(LinkError::NeedsAuth { status, challenge }) = error else {
+                let ConnectError::Link(LinkError::NeedsAuth {
+                    status, challenge, ..
+                }) = error
+                else {
                     panic!("{error}");
                 };
                 assert_eq!(status, code);

@@ -7,6 +7,7 @@ use plexus_client::{Definition, State};
 use plexus_hub::config::{ConfigProblem, Kind, Loaded, ServerEntry};
 use plexus_hub::{MemberKind, MemberSpec, manage, secrets};
 
+use crate::auth;
 use crate::session::BUILTIN;
 use crate::trust::NOT_TRUSTED;
 
@@ -66,5 +67,6 @@ async fn definition(entry: &ServerEntry) -> anyhow::Result<Definition> {
     let secrets = secrets::fetch(entry).await?;
     let mut definition = entry.definition(&secrets)?;
     definition = definition.for_clients();
+    auth::authorize_entry(&mut definition, entry);
     Ok(definition)
 }

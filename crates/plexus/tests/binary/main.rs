@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod asking;
 #[cfg(test)]
+mod auth;
+#[cfg(test)]
 mod bash;
 #[cfg(test)]
 mod call;

@@ -1,0 +1,100 @@
+//! Signing in to servers: who gets tokens, where they are kept, and what requests carry.
+//!
+//! A [`Definition`](crate::Definition) of an HTTP server may have an [`Authorizer`]. [`OAuth`] is the
+//! one that follows the rules of MCP; it keeps what it gets in a [`Vault`], and has a [`UserAgent`]
+//! show pages to the user, if there is one.
+
+mod carry;
+mod file_vault;
+mod oauth;
+mod send;
+mod vault;
+
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use plexus_oauth::OAuthError;
+use plexus_service::Boxed;
+
+pub(crate) use send::send;
+
+pub use file_vault::{FileVault, VaultKey};
+pub use oauth::{Means, OAuth, OAuthOptions};
+pub use plexus_oauth as rules;
+pub use vault::{Drawer, Holding, MemoryVault, Vault, VaultError};
+
+/// Has what a server wants to see, or can get it.
+pub trait Authorizer: std::fmt::Debug + Send + Sync {
+    /// What a request must carry; nothing as long as nothing was asked for.
+    ///
+    /// Dropping the future loses nothing: what was begun goes on.
+    fn headers(&self, method: &Method, url: &Uri) -> Boxed<Result<HeaderMap, AuthError>>;
+
+    /// Does something about a refusal. The answer is whether to try again; false means that it is
+    /// not about authorization.
+    ///
+    /// Dropping the future loses nothing: what was begun goes on.
+    fn refused(&self, refusal: Refusal) -> Boxed<Result<bool, AuthError>>;
+
+    /// Takes notice of what came with an answer, whatever it is.
+    fn noted(&self, headers: &HeaderMap);
+}
+
+/// A request that was refused.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// 401 or 403.
+    pub status: StatusCode,
+    /// The headers of the answer.
+    pub headers: HeaderMap,
+    /// The credentials that were not good enough, if there were any.
+    pub sent: Option<HeaderValue>,
+    /// How often this request was tried before.
+    pub attempt: u32,
+}
+
+/// Shows a page to the user, and learns how they came back from it.
+pub trait UserAgent: std::fmt::Debug + Send + Sync {
+    /// Makes ready for one visit.
+    fn begin(&self) -> Boxed<Result<Box<dyn Visit>, AuthError>>;
+}
+
+/// One visit of a page.
+pub trait Visit: Send {
+    /// Where the user is to be sent back to.
+    fn redirect_uri(&self) -> &str;
+
+    /// Shows the page, and gives the query with which the user came back.
+    fn show(self: Box<Self>, url: String) -> Boxed<Result<String, AuthError>>;
+}
+
+/// Why there are no credentials.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuthError {
+    /// The rules forbid it, or somebody refused.
+    #[error(transparent)]
+    Rules(#[from] OAuthError),
+    /// An authorization server could not be reached.
+    #[error("{0}")]
+    Http(String),
+    /// What is kept cannot be read or written.
+    #[error(transparent)]
+    Vault(#[from] Arc<VaultError>),
+    /// Only a user can help, and there is none here.
+    #[error("{0}")]
+    SignIn(String),
+    /// The server wants more than was granted, although that was asked for.
+    #[error("the server wants the scopes {0:?}, and refuses the token that was issued for them")]
+    StillRefused(String),
+    /// The page could not be shown, or nobody came back.
+    #[error("{0}")]
+    Page(String),
+}
+
+impl From<VaultError> for AuthError {
+    fn from(error: VaultError) -> Self {
+        Self::Vault(Arc::new(error))
+    }
+}

@@ -1,0 +1,118 @@
+//! A server that wants tokens, its authorization server, and a user who agrees to everything.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Request;
+use http::header::LOCATION;
+use plexus_client::auth::{AuthError, Means, OAuth, OAuthOptions, UserAgent, Visit};
+use plexus_client::http::{HttpClient, HttpClientOptions};
+use plexus_client::{Definition, Target};
+use plexus_oauth::Client;
+use plexus_service::Boxed;
+use plexus_testkit::authorization_server::{AuthorizationServer, Behaviour, Demands};
+use plexus_testkit::server::{HttpServer, Offer, Received, Reply, tool};
+use serde_json::json;
+
+use crate::support::{STATELESS, target};
+
+pub(crate) const BACK: &str = "http://127.0.0.1:9/callback";
+
+/// A server, and who issues tokens for it.
+pub(crate) struct Protected {
+    pub(crate) issuer: Arc<AuthorizationServer>,
+    pub(crate) server: HttpServer,
+}
+
+impl Protected {
+    pub(crate) async fn start(behaviour: Behaviour, demands: Demands) -> Self {
+        Self::answering(behaviour, demands, |request| request.plainly(&offer())).await
+    }
+
+    pub(crate) async fn answering(
+        behaviour: Behaviour,
+        demands: Demands,
+        answer: impl Fn(&Received) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let issuer = Arc::new(AuthorizationServer::start(behaviour).await);
+        let own = Arc::clone(&issuer);
+        let server = HttpServer::start(move |request| {
+            own.guard(demands, request)
+                .unwrap_or_else(|| answer(request))
+        })
+        .await;
+        Self { issuer, server }
+    }
+
+    pub(crate) fn options(&self) -> OAuthOptions {
+        OAuthOptions::new(self.server.url().parse().unwrap())
+    }
+
+    pub(crate) fn definition(&self, oauth: &OAuth) -> Definition {
+        let mut target = target(&self.server.url());
+        target.authorizer = Some(Arc::new(oauth.clone()));
+        let mut definition = Definition::new(Target::Http(target));
+        definition.era = Some(STATELESS.era());
+        definition
+    }
+}
+
+pub(crate) fn offer() -> Offer {
+    let mut offer = Offer::new(STATELESS).declaring("tools", json!({}));
+    offer.tools.push(tool("work"));
+    offer
+}
+
+pub(crate) fn by_a_user(mut options: OAuthOptions) -> OAuth {
+    options.means = Means::Page {
+        agent: Some(Arc::new(Agreeable)),
+        client_name: "Plexus tests".to_owned(),
+        metadata_url: None,
+    };
+    OAuth::new(options)
+}
+
+pub(crate) fn client(id: &str, secret: Option<&str>) -> Client {
+    Client {
+        client_id: id.to_owned(),
+        client_secret: secret.map(plexus_oauth::Secret::new),
+        key: None,
+        method: None,
+        issuer: None,
+    }
+}
+
+/// A user who agrees at once.
+#[derive(Debug)]
+pub(crate) struct Agreeable;
+
+impl UserAgent for Agreeable {
+    fn begin(&self) -> Boxed<Result<Box<dyn Visit>, AuthError>> {
+        Box::pin(std::future::ready(
+            Ok(Box::new(Agreeable) as Box<dyn Visit>),
+        ))
+    }
+}
+
+impl Visit for Agreeable {
+    fn redirect_uri(&self) -> &str {
+        BACK
+    }
+
+    fn show(self: Box<Self>, url: String) -> Boxed<Result<String, AuthError>> {
+        Box::pin(async move {
+            let client = HttpClient::new(&HttpClientOptions::default()).unwrap();
+            let request = Request::get(url).body(Bytes::new()).unwrap();
+            let page = client.send(request).await.unwrap();
+            let location = page
+                .headers
+                .get(LOCATION)
+                .map(|value| value.to_str().unwrap());
+            let (place, query) = location
+                .and_then(|location| location.split_once('?'))
+                .unwrap();
+            assert_eq!(place, BACK);
+            Ok(query.to_owned())
+        })
+    }
+}

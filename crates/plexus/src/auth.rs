@@ -1,0 +1,230 @@
+//! `plexus auth`: signing in to servers.
+
+mod broker;
+mod browser;
+mod callback;
+mod key;
+mod show;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use http::Uri;
+use plexus_client::auth::rules::{Client, Secret};
+use plexus_client::auth::{Means, OAuth};
+use plexus_hub::config::{self, Kind, ServerEntry};
+
+use broker::{Settings, options, vault};
+pub(crate) use broker::{authorize, authorize_entry};
+use browser::Browser;
+
+use crate::named::is_address;
+use crate::output::print;
+use crate::serve::on_runtime;
+use crate::signals::Signals;
+use crate::surroundings::{environment, locations};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  Sign in to a server that is configured, and to one that is not:
+    plexus auth login github
+    plexus auth login https://example.com/mcp
+
+  Sign in with a second account, which a server uses whose definition has \"account\": \"work\":
+    plexus auth login github --account work
+
+  Where there is no browser: open the page elsewhere, and paste the address it leads back to:
+    plexus auth login github --no-browser
+
+  Call an API with the token, in a script:
+    curl -H \"Authorization: Bearer $(plexus auth token github)\" https://example.com/api
+
+Tokens are kept encrypted in the folder that PLEXUS_DATA_DIR names, or where the system has its place
+for data. Whatever is renewed is renewed once for all that runs on this machine.";
+
+/// What to do about signing in.
+#[derive(Debug, Args)]
+pub(crate) struct AuthArgs {
+    #[command(subcommand)]
+    command: AuthCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum AuthCommand {
+    /// Sign in to a server.
+    Login(LoginArgs),
+    /// Give back what was got from a server, and forget it.
+    Logout(Account),
+    /// Show where you are signed in. None of it is secret.
+    Status {
+        /// Print one JSON object instead of text.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a token that can be used now.
+    Token(Account),
+}
+
+/// Whose token it is.
+#[derive(Debug, Args)]
+struct Account {
+    /// The server: its name in the configuration, or its address.
+    #[arg(value_name = "NAME | URL")]
+    server: String,
+    /// The account, if there are several.
+    #[arg(long, value_name = "ACCOUNT")]
+    account: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct LoginArgs {
+    #[command(flatten)]
+    account: Account,
+    /// Open no browser; print the page's address, and take back the one that it leads to.
+    #[arg(long)]
+    no_browser: bool,
+    /// Come back to this port, where the authorization server insists on one.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    /// Sign in as this client, which somebody registered at the authorization server.
+    #[arg(long, value_name = "ID")]
+    client_id: Option<String>,
+    /// The environment variable that holds the client's secret, if it has one.
+    #[arg(long, value_name = "VARIABLE", requires = "client_id")]
+    client_secret_env: Option<String>,
+}
+
+/// A server to sign in to.
+struct Server {
+    url: Uri,
+    account: String,
+    settings: Settings,
+    /// What the user called it.
+    called: String,
+}
+
+/// Does it, and says what was done.
+pub(crate) fn run(arguments: &AuthArgs) -> anyhow::Result<ExitCode> {
+    on_runtime(async {
+        let mut signals = Signals::take().context("cannot wait for signals")?;
+        let work = async {
+            let said = match &arguments.command {
+                AuthCommand::Login(login) => sign_in(login).await?,
+                AuthCommand::Logout(account) => sign_out(account).await?,
+                AuthCommand::Status { json } => {
+                    let mut kept = vault()?.list().await?;
+                    kept.retain(|holding| holding.session.is_some());
+                    kept.sort_by(|a, b| (&a.server, &a.name).cmp(&(&b.server, &b.name)));
+                    show::accounts(&kept, *json)?
+                }
+                AuthCommand::Token(account) => token(account).await?,
+            };
+            print(&said)?;
+            Ok(ExitCode::SUCCESS)
+        };
+        tokio::select! {
+            ended = work => ended,
+            signal = signals.next() => Ok(signal.exit_code()),
+        }
+    })
+}
+
+async fn sign_in(arguments: &LoginArgs) -> anyhow::Result<String> {
+    let server = named(&arguments.account)?;
+    let mut options = options(&server.url, &server.account, &server.called)?;
+    options.client = client(arguments, &server.settings)?;
+    let port = arguments.port.or(server.settings.callback_port);
+    options.means = Means::Page {
+        agent: Some(Arc::new(Browser {
+            port,
+            opens: !arguments.no_browser,
+        })),
+        client_name: "Plexus".to_owned(),
+        metadata_url: None,
+    };
+    let oauth = OAuth::new(options);
+    let challenge = oauth.challenge().await;
+    let challenge = challenge.with_context(|| format!("{} cannot be asked", server.called))?;
+    let Some(challenge) = challenge else {
+        bail!("{} wants nobody to sign in", server.called);
+    };
+    let session = oauth.sign_in(challenge).await;
+    let session = session.with_context(|| format!("not signed in to {}", server.called))?;
+    Ok(show::signed_in(&server.called, &server.account, &session))
+}
+
+async fn sign_out(account: &Account) -> anyhow::Result<String> {
+    let server = named(account)?;
+    let oauth = OAuth::new(options(&server.url, &server.account, &server.called)?);
+    let called = &server.called;
+    Ok(if oauth.sign_out().await? {
+        format!("signed out of {called}\n")
+    } else {
+        format!("you were not signed in to {called}\n")
+    })
+}
+
+async fn token(account: &Account) -> anyhow::Result<String> {
+    let server = named(account)?;
+    let options = options(&server.url, &server.account, &server.called)?;
+    let advice = options.advice.clone();
+    let session = OAuth::new(options).session().await?;
+    let session = session.with_context(|| format!("you are not signed in; {advice}"))?;
+    Ok(format!("{}\n", session.access_token.expose()))
+}
+
+fn client(arguments: &LoginArgs, settings: &Settings) -> anyhow::Result<Option<Client>> {
+    let Some(client_id) = arguments.client_id.clone().or(settings.client_id.clone()) else {
+        return Ok(None);
+    };
+    let secret = match &arguments.client_secret_env {
+        Some(name) => {
+            let value = environment(name);
+            Some(value.with_context(|| format!("the environment variable {name} is not set"))?)
+        }
+        None => None,
+    };
+    Ok(Some(Client {
+        client_id,
+        client_secret: secret.map(Secret::new),
+        key: None,
+        method: None,
+        issuer: None,
+    }))
+}
+
+/// The server that somebody named.
+fn named(account: &Account) -> anyhow::Result<Server> {
+    let called = account.server.clone();
+    let (address, settings) = if is_address(&called) {
+        (called.clone(), Settings::default())
+    } else {
+        let loaded = config::load(&locations()?, &environment);
+        let entry = loaded.servers.iter().find(|entry| entry.name == called);
+        let entry = entry.with_context(|| {
+            format!("there is no server {called:?}; for those there are: plexus mcp list")
+        })?;
+        (address_of(entry)?, Settings::of(entry))
+    };
+    let url = address.parse();
+    let url: Uri = url.with_context(|| format!("{called} is no address"))?;
+    let own = account.account.clone().or(settings.account.clone());
+    Ok(Server {
+        url,
+        account: own.unwrap_or_else(|| broker::DEFAULT_ACCOUNT.to_owned()),
+        settings,
+        called,
+    })
+}
+
+fn address_of(entry: &ServerEntry) -> anyhow::Result<String> {
+    match &entry.kind {
+        Kind::Http { url, .. } | Kind::Sse { url, .. } => Ok(url.expanded().to_owned()),
+        _ => bail!(
+            "{} is no server on the web; a program takes its credentials from its environment",
+            entry.name
+        ),
+    }
+}

@@ -1,0 +1,157 @@
+//! The key of the vault: in the keyring of the desktop where there is one, else in a file that only
+//! its owner can read.
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::time::Duration;
+
+use plexus_client::Program;
+use plexus_client::auth::{VaultError, VaultKey};
+use plexus_client::child::{Child, ExitReport, Grace};
+use plexus_hub::config::SecretSource;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+const FILE: &str = "key";
+/// What the file says if the key is elsewhere.
+const IN_KEYRING: &str = "keyring";
+const SERVICE: &str = "plexus";
+const ACCOUNT: &str = "vault";
+/// How long the keyring may take to be asked: the user may have to unlock it.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// How long it may take to say that it is there at all.
+const FIRST: Duration = Duration::from_secs(10);
+
+/// The key, if there is one.
+pub(super) async fn find(folder: &Path) -> Result<Option<VaultKey>, VaultError> {
+    let path = folder.join(FILE);
+    let text = match fs::read_to_string(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        text => text.map_err(|error| failed(&path, error))?,
+    };
+    let text = text.trim();
+    let found = if text == IN_KEYRING {
+        ask(&lookup(), None, PATIENCE).await
+    } else {
+        Some(text.to_owned())
+    };
+    let key = found.and_then(|text| parse(&text));
+    let place = || {
+        if text == IN_KEYRING {
+            "the keyring".to_owned()
+        } else {
+            path.display().to_string()
+        }
+    };
+    let key = key.ok_or_else(|| VaultError::NoKey { place: place() });
+    key.map(Some)
+}
+
+/// The key; a new one if there is none.
+pub(super) async fn find_or_make(folder: &Path) -> Result<VaultKey, VaultError> {
+    if let Some(key) = find(folder).await? {
+        return Ok(key);
+    }
+    let path = folder.join(FILE);
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| failed(&path, io::Error::other(error)))?;
+    let text: String = bytes
+        .iter()
+        .map(|byte| HexByte(*byte).to_string())
+        .collect();
+    // What the keyring took, it must also give back.
+    let in_keyring = ask(&store(), Some(&stored(&text)), FIRST).await.is_some()
+        && ask(&lookup(), None, FIRST).await.as_deref() == Some(&text);
+    let contents = if in_keyring { IN_KEYRING } else { &text };
+    let written = write_new(folder, &path, contents);
+    match written {
+        // Somebody else was faster, and theirs is the key.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        written => written.map_err(|error| failed(&path, error))?,
+    }
+    find(folder).await?.ok_or_else(|| VaultError::NoKey {
+        place: path.display().to_string(),
+    })
+}
+
+fn write_new(folder: &Path, path: &Path, contents: &str) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)?;
+    // Such a file is readable by its owner alone.
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    writeln!(file, "{contents}")?;
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path)?;
+    Ok(())
+}
+
+fn lookup() -> Program {
+    let source = SecretSource::Keyring {
+        service: SERVICE.to_owned(),
+        account: ACCOUNT.to_owned(),
+    };
+    source.program()
+}
+
+/// The system's own tool, which reads the secret from its input: arguments can be seen by all.
+fn store() -> Program {
+    if cfg!(target_os = "macos") {
+        return Program::new("security").arg("-i");
+    }
+    let place = ["service", SERVICE, "username", ACCOUNT];
+    Program::new("secret-tool")
+        .args(["store", "--label=Plexus tokens"])
+        .args(place)
+}
+
+fn stored(text: &str) -> String {
+    if cfg!(target_os = "macos") {
+        return format!("add-generic-password -U -s {SERVICE} -a {ACCOUNT} -w {text}\n");
+    }
+    text.to_owned()
+}
+
+/// Runs a tool of the keyring; what it says, if it succeeds in time.
+async fn ask(program: &Program, input: Option<&str>, patience: Duration) -> Option<String> {
+    let (mut child, mut stdin, mut stdout) = Child::start(program).ok()?;
+    let work = async {
+        if let Some(input) = input {
+            stdin.write_all(input.as_bytes()).await.ok()?;
+        }
+        drop(stdin);
+        let mut said = String::new();
+        stdout.read_to_string(&mut said).await.ok()?;
+        let report = child.exited().await;
+        (report == ExitReport::Code(0)).then(|| said.trim().to_owned())
+    };
+    let said = tokio::time::timeout(patience, work).await;
+    child.stop(Grace::default()).await;
+    said.ok().flatten()
+}
+
+fn parse(text: &str) -> Option<VaultKey> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 {
+        return None;
+    }
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * index..2 * index + 2)?, 16).ok()?;
+    }
+    Some(VaultKey::new(bytes))
+}
+
+fn failed(path: &Path, source: io::Error) -> VaultError {
+    let place = path.display().to_string();
+    VaultError::System { place, source }
+}
+
+struct HexByte(u8);
+
+impl std::fmt::Display for HexByte {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:02x}", self.0)
+    }
+}

@@ -1,0 +1,340 @@
+//! What is answered where.
+
+use std::collections::HashMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, LOCATION};
+use http::{HeaderValue, Method, Response, StatusCode};
+use http_body_util::Full;
+use jsonwebtoken::Header;
+use plexus_oauth::code_challenge;
+use plexus_oauth::dpop::{self, Proven};
+use plexus_oauth::jwt::{Audience, Claims, Confirmation};
+use serde_json::{Value, json};
+use url::form_urlencoded;
+
+use super::state::{Code, Grant, now, unguessable};
+use super::{Asked, Shared, bearer, register};
+
+/// What proofs must hold, where one is wanted.
+pub(super) const NONCE: &str = "a-nonce";
+const USER: &str = "alice";
+
+type Fields = HashMap<String, String>;
+type Answer = Response<Full<Bytes>>;
+
+/// An answer that is no success.
+pub(super) type Refused = Box<Answer>;
+
+pub(super) async fn answer(shared: &Shared, asked: &Asked) -> Answer {
+    let done = match (&asked.method, asked.path.as_str()) {
+        (&Method::GET, "/.well-known/oauth-authorization-server") => Ok(metadata(shared)),
+        (&Method::GET, "/jwks") => Ok(json!(bearer::keys(shared))),
+        (&Method::GET, "/authorize") => return authorize(shared, &fields(&asked.query)).await,
+        (&Method::POST, "/register") if shared.behaviour.registers => {
+            let registered = register::register(shared, asked);
+            return registered
+                .map_or_else(|refused| *refused, |body| reply(StatusCode::CREATED, &body));
+        }
+        (&Method::POST, "/token") => token(shared, asked).await,
+        (&Method::POST, "/introspect") => introspect(shared, asked).await,
+        (&Method::POST, "/revoke") => revoke(shared, asked).await,
+        _ => return plain(StatusCode::NOT_FOUND),
+    };
+    done.map_or_else(|refused| *refused, |body| reply(StatusCode::OK, &body))
+}
+
+/// An error as OAuth has it.
+pub(super) fn oauth_error(status: StatusCode, code: &str, why: &str) -> Refused {
+    let body = json!({ "error": code, "error_description": why });
+    Box::new(reply(status, &body))
+}
+
+fn metadata(shared: &Shared) -> Value {
+    let at = |path: &str| format!("{}{path}", shared.issuer);
+    let registration = shared.behaviour.registers.then(|| at("/register"));
+    json!({
+        "issuer": shared.issuer,
+        "authorization_endpoint": at("/authorize"),
+        "token_endpoint": at("/token"),
+        "registration_endpoint": registration,
+        "introspection_endpoint": at("/introspect"),
+        "revocation_endpoint": at("/revoke"),
+        "jwks_uri": at("/jwks"),
+        "scopes_supported": shared.behaviour.scopes,
+        "response_types_supported": ["code"],
+        "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
+        "token_endpoint_auth_methods_supported": ["none", "client_secret_basic", "client_secret_post"],
+        "code_challenge_methods_supported": ["S256"],
+        "client_id_metadata_document_supported": shared.behaviour.fetches_documents,
+        "authorization_response_iss_parameter_supported": true,
+        "dpop_signing_alg_values_supported": ["ES256"],
+    })
+}
+
+/// The sign-in page. Its one user decides at once.
+async fn authorize(shared: &Shared, fields: &Fields) -> Answer {
+    let field = |name: &str| fields.get(name).cloned().unwrap_or_default();
+    let redirect_uri = field("redirect_uri");
+    let client = register::client(shared, &field("client_id")).await;
+    // Nobody is sent to an address that was not registered.
+    let known = client.is_ok_and(|client| {
+        let registered = client.redirect_uris;
+        registered.is_none_or(|registered| registered.contains(&redirect_uri))
+    });
+    if !known {
+        return plain(StatusCode::BAD_REQUEST);
+    }
+    let is_proper = field("response_type") == "code"
+        && field("code_challenge_method") == "S256"
+        && !field("code_challenge").is_empty();
+    let outcome = match (is_proper, shared.behaviour.agrees) {
+        (false, _) => ("error", "invalid_request".to_owned()),
+        (true, false) => ("error", "access_denied".to_owned()),
+        (true, true) => {
+            let code = unguessable();
+            let issued = Code {
+                client_id: field("client_id"),
+                redirect_uri: redirect_uri.clone(),
+                challenge: field("code_challenge"),
+                resource: fields.get("resource").cloned(),
+                scope: field("scope"),
+            };
+            shared.state().codes.insert(code.clone(), issued);
+            shared.count(|counts| counts.sign_ins += 1);
+            ("code", code)
+        }
+    };
+    let query = form_urlencoded::Serializer::new(String::new())
+        .append_pair(outcome.0, &outcome.1)
+        .append_pair("state", &field("state"))
+        .append_pair("iss", &shared.issuer)
+        .finish();
+    let mut answer = plain(StatusCode::FOUND);
+    if let Ok(location) = HeaderValue::try_from(format!("{redirect_uri}?{query}")) {
+        answer.headers_mut().insert(LOCATION, location);
+    }
+    answer
+}
+
+async fn token(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
+    let form = form(asked);
+    let field = |name: &str| form.get(name).cloned().unwrap_or_default();
+    let client_id = authenticated(shared, asked, &form).await?;
+    let jkt = proof(shared, asked)?;
+    let invalid = |why: &str| oauth_error(StatusCode::BAD_REQUEST, "invalid_grant", why);
+    match field("grant_type").as_str() {
+        "authorization_code" => {
+            let code = shared.state().codes.remove(&field("code"));
+            let code = code.ok_or_else(|| invalid("unknown code"))?;
+            let fits = code.client_id == client_id
+                && code.redirect_uri == field("redirect_uri")
+                && code.challenge == code_challenge(&field("code_verifier"))
+                && code.resource == form.get("resource").cloned();
+            if !fits {
+                return Err(invalid("the code is not for this"));
+            }
+            let number = next_number(shared);
+            let grant = Grant {
+                number,
+                client_id,
+                subject: USER.to_owned(),
+                resource: code.resource,
+                scope: code.scope,
+                jkt,
+            };
+            Ok(issue(shared, grant, true))
+        }
+        "refresh_token" => {
+            let refresh = field("refresh_token");
+            let mut state = shared.state();
+            let Some(grant) = state.grants.remove(&refresh) else {
+                if let Some(number) = state.used.get(&refresh).copied() {
+                    state.end(number);
+                    shared.count(|counts| counts.replays += 1);
+                }
+                return Err(invalid("unknown refresh token"));
+            };
+            // The old tokens are worth nothing from now on.
+            state.used.insert(refresh, grant.number);
+            state.live.retain(|_, of| *of != grant.number);
+            drop(state);
+            if grant.client_id != client_id || grant.jkt != jkt {
+                return Err(invalid("the refresh token is another's"));
+            }
+            shared.count(|counts| counts.renewals += 1);
+            Ok(issue(shared, grant, true))
+        }
+        "client_credentials" => {
+            let grant = Grant {
+                number: next_number(shared),
+                subject: client_id.clone(),
+                client_id,
+                resource: form.get("resource").cloned(),
+                scope: field("scope"),
+                jkt,
+            };
+            Ok(issue(shared, grant, false))
+        }
+        other => Err(oauth_error(
+            StatusCode::BAD_REQUEST,
+            "unsupported_grant_type",
+            other,
+        )),
+    }
+}
+
+fn next_number(shared: &Shared) -> u64 {
+    let mut state = shared.state();
+    state.next_grant += 1;
+    state.next_grant
+}
+
+/// New tokens for a grant.
+fn issue(shared: &Shared, grant: Grant, with_refresh: bool) -> Value {
+    let life = shared.behaviour.token_life;
+    let id = unguessable();
+    let mut claims = Claims::default();
+    claims.iss.clone_from(&shared.issuer);
+    claims.sub = Some(grant.subject.clone());
+    claims.aud = grant
+        .resource
+        .clone()
+        .map_or_else(Audience::default, Audience::One);
+    claims.iat = Some(now());
+    claims.exp = Some(now() + life);
+    claims.jti = Some(id.clone());
+    claims.client_id = Some(grant.client_id.clone());
+    claims.scope = Some(plexus_oauth::Scopes::parse(&grant.scope));
+    claims.cnf = grant.jkt.clone().map(|jkt| Confirmation { jkt });
+    let header = Header {
+        typ: Some("at+jwt".to_owned()),
+        kid: Some("k1".to_owned()),
+        ..Header::default()
+    };
+    let mut state = shared.state();
+    let token = state.key.sign(header, &claims);
+    let token = token.unwrap_or_else(|error| panic!("the server can sign: {error}"));
+    state.live.insert(id, grant.number);
+    let mut answer = json!({
+        "access_token": token,
+        "token_type": if grant.jkt.is_some() { "DPoP" } else { "Bearer" },
+        "expires_in": life,
+        "scope": grant.scope,
+    });
+    if with_refresh {
+        let refresh = unguessable();
+        answer["refresh_token"] = json!(refresh);
+        state.grants.insert(refresh, grant);
+    }
+    answer
+}
+
+async fn introspect(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
+    let form = form(asked);
+    authenticated(shared, asked, &form).await?;
+    let token = form.get("token").map(String::as_str).unwrap_or_default();
+    let resource = form.get("resource").map(String::as_str).unwrap_or_default();
+    let claims = bearer::claims(shared, token, resource);
+    Ok(claims.map_or_else(
+        || json!({ "active": false }),
+        |claims| {
+            let mut answer = json!(claims);
+            answer["active"] = json!(true);
+            answer
+        },
+    ))
+}
+
+async fn revoke(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
+    let form = form(asked);
+    authenticated(shared, asked, &form).await?;
+    let token = form.get("token").map(String::as_str).unwrap_or_default();
+    let mut state = shared.state();
+    if let Some(grant) = state.grants.get(token).map(|grant| grant.number) {
+        state.end(grant);
+        shared.count(|counts| counts.revocations += 1);
+    }
+    Ok(json!({}))
+}
+
+/// Who asks, if that is proven.
+async fn authenticated(shared: &Shared, asked: &Asked, form: &Fields) -> Result<String, Refused> {
+    let invalid = |why: &str| oauth_error(StatusCode::UNAUTHORIZED, "invalid_client", why);
+    let basic = asked.headers.get(AUTHORIZATION);
+    let basic = basic.and_then(|value| value.to_str().ok()?.strip_prefix("Basic "));
+    let (client_id, secret) = if let Some(basic) = basic {
+        let decoded = STANDARD.decode(basic).unwrap_or_default();
+        let text = String::from_utf8(decoded).unwrap_or_default();
+        let (id, secret) = text.split_once(':').unwrap_or_default();
+        let plain = |text: &str| {
+            let mut pairs = form_urlencoded::parse(text.as_bytes());
+            pairs.next().map(|(text, _)| text.into_owned())
+        };
+        (plain(id).unwrap_or_default(), plain(secret))
+    } else {
+        let id = form.get("client_id").cloned().unwrap_or_default();
+        (id, form.get("client_secret").cloned())
+    };
+    let client = register::client(shared, &client_id).await;
+    let client = client.map_err(|why| invalid(&why))?;
+    if client.secret != secret {
+        return Err(invalid("wrong secret"));
+    }
+    Ok(client_id)
+}
+
+/// The key that a token is to be bound to, if a proof came along.
+fn proof(shared: &Shared, asked: &Asked) -> Result<Option<String>, Refused> {
+    let Some(Ok(proof)) = asked.headers.get("dpop").map(HeaderValue::to_str) else {
+        return Ok(None);
+    };
+    let url = format!("{}/token", shared.issuer);
+    let proven = |nonce| Proven {
+        method: "POST",
+        url: &url,
+        token: None,
+        nonce,
+    };
+    let wanted = shared.behaviour.wants_nonce.then_some(NONCE);
+    let shown = dpop::check(proof, proven(wanted), now());
+    let is_otherwise_good = || dpop::check(proof, proven(None), now()).is_ok();
+    let bad = |code| oauth_error(StatusCode::BAD_REQUEST, code, "the proof");
+    match shown {
+        Ok(shown) if shared.state().proofs.insert(shown.jti.clone()) => Ok(Some(shown.jkt)),
+        Err(_) if wanted.is_some() && is_otherwise_good() => {
+            let mut refused = bad("use_dpop_nonce");
+            let nonce = HeaderValue::from_static(NONCE);
+            refused.headers_mut().insert("dpop-nonce", nonce);
+            Err(refused)
+        }
+        _ => Err(bad("invalid_dpop_proof")),
+    }
+}
+
+fn form(asked: &Asked) -> Fields {
+    fields(&String::from_utf8_lossy(&asked.body))
+}
+
+fn fields(text: &str) -> Fields {
+    form_urlencoded::parse(text.as_bytes())
+        .into_owned()
+        .collect()
+}
+
+fn reply(status: StatusCode, body: &Value) -> Answer {
+    let mut answer = Response::new(Full::from(body.to_string()));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
+fn plain(status: StatusCode) -> Answer {
+    let mut answer = Response::new(Full::default());
+    *answer.status_mut() = status;
+    answer
+}

@@ -1,0 +1,87 @@
+// A language model that follows a plan instead of thinking: step by step it calls the tools that the
+// plan names, then it says what the last of them answered.
+//
+// It speaks Anthropic's Messages and OpenAI's Responses, streamed, as far as agents need them.
+
+import { createServer } from "node:http";
+import { json } from "node:stream/consumers";
+
+/** Starts it. A plan is a list of `{ tool, args }`, the tool a pattern for its name. */
+export async function startModel(plan) {
+  const server = createServer(async (request, response) => {
+    const path = request.url.split("?")[0];
+    const dialect = request.method === "POST" && dialects[path];
+    if (!dialect) {
+      request.resume();
+      response.writeHead(404).end();
+      return;
+    }
+    const body = await json(request);
+    const events = dialect(body, decide(plan, dialect.offered(body), dialect.answers(body)));
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.end(events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(""));
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${server.address().port}`,
+    close: () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+/** The next step: as many are done as there are answers. */
+function decide(plan, offered, answers) {
+  const step = plan[answers.length];
+  if (!step) return { say: `the last answer: ${answers.at(-1)}` };
+  const tool = offered.find(({ name, namespace = "" }) => step.tool.test(namespace + name));
+  if (tool) return { call: tool, args: JSON.stringify(step.args) };
+  return { say: `there is no ${step.tool} among ${offered.map(({ name }) => name).join(", ")}` };
+}
+
+const dialects = { "/v1/messages": messages, "/v1/responses": responses };
+
+function messages({ model }, { say, call, args }) {
+  const block = call ? { type: "tool_use", id: `toolu_${Date.now()}`, name: call.name, input: {} } : { type: "text", text: "" };
+  const delta = call ? { type: "input_json_delta", partial_json: args } : { type: "text_delta", text: say };
+  const usage = { input_tokens: 1, output_tokens: 1 };
+  const message = { id: "msg_1", type: "message", role: "assistant", model, content: [], stop_reason: null, usage };
+  return [
+    { type: "message_start", message },
+    { type: "content_block_start", index: 0, content_block: block },
+    { type: "content_block_delta", index: 0, delta },
+    { type: "content_block_stop", index: 0 },
+    { type: "message_delta", delta: { stop_reason: call ? "tool_use" : "end_turn" }, usage },
+    { type: "message_stop" },
+  ];
+}
+messages.offered = ({ tools = [] }) => tools;
+messages.answers = ({ messages }) =>
+  messages
+    .flatMap(({ content }) => (Array.isArray(content) ? content : []))
+    .filter(({ type }) => type === "tool_result")
+    .map(({ content }) => JSON.stringify(content));
+
+function responses({ model }, { say, call, args }) {
+  const id = `item_${Date.now()}`;
+  const content = [{ type: "output_text", text: say, annotations: [] }];
+  const item = call
+    ? { type: "function_call", id, call_id: `call_${id}`, ...call, arguments: args, status: "completed" }
+    : { type: "message", id, role: "assistant", content, status: "completed" };
+  const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2 };
+  const response = { id: "resp_1", object: "response", model, status: "in_progress", output: [] };
+  return [
+    { type: "response.created", response },
+    { type: "response.output_item.added", output_index: 0, item },
+    { type: "response.output_item.done", output_index: 0, item },
+    { type: "response.completed", response: { ...response, status: "completed", output: [item], usage } },
+  ];
+}
+// Tools of one server may stand together, under its name.
+responses.offered = ({ tools = [] }) =>
+  tools.flatMap(({ type, name, tools: members }) =>
+    type === "namespace" ? members.map((member) => ({ name: member.name, namespace: name })) : { name: name ?? type },
+  );
+responses.answers = ({ input }) =>
+  input.filter(({ type }) => type === "function_call_output").map(({ output }) => JSON.stringify(output));

@@ -1,0 +1,118 @@
+//! Visits an MCP server over HTTP as a client of exactly one revision: opens, lists, calls one tool,
+//! closes, and says on one line of JSON what came of it.
+//!
+//! Every message is checked against the official schema of the revision; one that breaks it ends
+//! the visit.
+//!
+//! `visit-gateway PLAN`, where the plan is JSON: see [`Plan`].
+
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a member that is missing from JSON is null"
+)]
+
+mod calling;
+
+use std::io::{self, Write};
+
+use anyhow::Context as _;
+use plexus_mcp::{Era, Revision};
+use plexus_testkit::Client;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use calling::Called;
+
+/// One visit.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Plan {
+    /// The endpoint: of Streamable HTTP in the stateless era, of HTTP+SSE before.
+    url: String,
+    revision: String,
+    /// What the server is told that it may ask for.
+    #[serde(default)]
+    capabilities: Option<Value>,
+    /// The params of the call to make.
+    call: Option<Value>,
+}
+
+/// What a visit found.
+#[derive(Debug, Serialize)]
+struct Findings {
+    revision: Value,
+    tools: usize,
+    resources: usize,
+    templates: usize,
+    prompts: usize,
+    called: Option<Called>,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let plan = std::env::args()
+        .nth(1)
+        .context("usage: visit-gateway PLAN")?;
+    let plan: Plan = serde_json::from_str(&plan).context("the plan cannot be read")?;
+
+    let mut client = plan.client().await?;
+    let greeting = client.open().await;
+    let offered = &greeting["capabilities"];
+    let revision = if client.is_stateless() {
+        greeting["supportedVersions"].clone()
+    } else {
+        greeting["protocolVersion"].clone()
+    };
+    let findings = Findings {
+        revision,
+        tools: count(&mut client, offered, "tools/list", "tools").await,
+        resources: count(&mut client, offered, "resources/list", "resources").await,
+        templates: count(
+            &mut client,
+            offered,
+            "resources/templates/list",
+            "resourceTemplates",
+        )
+        .await,
+        prompts: count(&mut client, offered, "prompts/list", "prompts").await,
+        called: match plan.call {
+            Some(params) => Some(calling::call(&mut client, params).await),
+            None => None,
+        },
+    };
+    client.close().await;
+
+    let mut line = serde_json::to_vec(&findings)?;
+    line.push(b'\n');
+    io::stdout().write_all(&line)?;
+    Ok(())
+}
+
+impl Plan {
+    async fn client(&self) -> anyhow::Result<Client> {
+        let revision: Revision = self.revision.parse().context("the plan's revision")?;
+        let capabilities = self.capabilities.clone().unwrap_or_else(|| json!({}));
+        Ok(match revision.era() {
+            Era::Stateless => Client::http(&self.url, revision, capabilities),
+            Era::Handshake => Client::sse(&self.url, revision, capabilities).await,
+        })
+    }
+}
+
+/// How many entries all pages of a list have; none if the server does not offer it.
+async fn count(client: &mut Client, offered: &Value, method: &str, member: &str) -> usize {
+    let capability = method.split('/').next().unwrap_or_default();
+    if offered.get(capability).is_none() {
+        return 0;
+    }
+    let mut entries = 0;
+    let mut params = json!({});
+    loop {
+        let page = client.result(method, params).await;
+        entries += page[member].as_array().map_or(0, Vec::len);
+        match &page["nextCursor"] {
+            Value::Null => return entries,
+            cursor => params = json!({ "cursor": cursor }),
+        }
+    }
+}
