@@ -261,11 +261,10 @@ mod tests {
             metadata: None,
         };
         let node = theirs.trees.add(node).await.unwrap();
-        // The head is the root still, which has a child now.
+        // The head moves with what is added to it.
+        assert_eq!(theirs.trees.head(&*first.id).await.unwrap().id, node.id);
         assert!(soon(&mut of_first).await && soon(&mut of_head).await);
         assert!(!soon(&mut of_other).await);
-        theirs.trees.set_head(&*first.id, &*node.id).await.unwrap();
-        assert!(soon(&mut of_head).await);
 
         let third = theirs.trees.create("them", None).await.unwrap();
         assert!(!soon(&mut of_other).await);
