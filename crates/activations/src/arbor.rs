@@ -30,5 +30,6 @@ pub use tables::MIGRATIONS;
 pub use tools::{METHODS, arbor};
 pub use trees::{Clock, GRACE, MAX_CONTENT, NewNode, Payload, Resolver, Trees};
 
+pub(crate) use resources::state;
 pub(crate) use tables::{tree as summary_in, written};
 pub(crate) use trees::{Change, path_nodes};

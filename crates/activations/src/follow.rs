@@ -2,12 +2,17 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::error::Error;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use plexus_service::LocalService;
+use plexus_service::{LocalService, Raw};
 use plexus_store::Store;
+use serde::Serialize;
 
 use crate::aliased::Aliased;
+use crate::arbor::{self, Trees};
+use crate::cone::Cones;
 use crate::context::Graph;
 use crate::data::Data;
 use crate::task::{self, Tasks};
@@ -21,33 +26,85 @@ impl Aliased {
     /// The databases are asked only while somebody watches. Dropping the future ends it.
     pub fn follow(&self, data: &Data) -> impl Future<Output = Infallible> + Send + use<> {
         let (tasks, context) = (data.tasks.clone(), data.context.clone());
+        let (trees, cones) = (data.trees.clone(), data.cones.clone());
         let service = self.service.clone();
         async move {
             tokio::select! {
-                never = follow_tasks(&service, &tasks) => never,
+                never = follow(&service, Kept::Tasks(&tasks)) => never,
+                never = follow(&service, Kept::Trees(&trees, &cones)) => never,
                 never = follow_context(&service, &context) => never,
             }
         }
     }
 }
 
-async fn follow_tasks(service: &LocalService, tasks: &Tasks) -> ! {
+/// A number that is another one if what would be shown is.
+pub(crate) fn hashed<T: Serialize>(value: &T) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let json = Raw::encode(value).unwrap_or_else(|_never| Raw::null());
+    json.as_bytes().hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What is looked at again whenever something was written.
+#[derive(Clone, Copy)]
+enum Kept<'a> {
+    Tasks(&'a Tasks),
+    Trees(&'a Trees, &'a Cones),
+}
+
+impl<'a> Kept<'a> {
+    fn scheme(self) -> &'static str {
+        match self {
+            Self::Tasks(_) => "task://",
+            Self::Trees(..) => "arbor://",
+        }
+    }
+
+    fn store(self) -> &'a Store {
+        match self {
+            Self::Tasks(tasks) => tasks.database(),
+            Self::Trees(trees, _) => trees.store(),
+        }
+    }
+
+    /// A number that is another one if what the resource says is; `None` if there is no such
+    /// resource.
+    async fn state(self, uri: &str) -> Result<Option<u64>, Box<dyn Error + Send + Sync>> {
+        match self {
+            Self::Tasks(tasks) => Ok(task::state(tasks, uri).await?),
+            Self::Trees(trees, _) => Ok(arbor::state(trees, uri).await?),
+        }
+    }
+
+    /// Brings the lists up to date that show what is kept.
+    async fn list(self, service: &LocalService) {
+        if let Self::Trees(_, cones) = self {
+            cones.offer(service).await;
+        }
+    }
+}
+
+async fn follow(service: &LocalService, kept: Kept<'_>) -> ! {
     loop {
-        service.someone_watches("task://").await;
-        let mut elsewhere = Elsewhere::of(tasks.database()).await;
+        service.someone_watches(kept.scheme()).await;
+        let mut elsewhere = Elsewhere::of(kept.store()).await;
         let mut known = HashMap::new();
         loop {
-            let watched = service.watched("task://");
+            let watched = service.watched(kept.scheme());
             if watched.is_empty() {
                 break;
             }
             known.retain(|uri, _| watched.contains(uri));
             let changed = elsewhere.changed().await;
+            if changed {
+                kept.list(service).await;
+            }
             for uri in watched {
                 if !changed && known.contains_key(&uri) {
                     continue;
                 }
-                match task::state(tasks, &uri).await {
+                match kept.state(&uri).await {
                     Ok(state) if known.get(&uri) == Some(&state) => {}
                     Ok(state) => {
                         if changed {
@@ -118,7 +175,7 @@ mod tests {
 
     use plexus_mcp::Revision;
     use plexus_mcp::messages::ClientCapabilities;
-    use plexus_service::{Peer, Principal, Service, Updates};
+    use plexus_service::{Peer, Principal, Section, Service, Updates};
     use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
     use super::*;
@@ -177,6 +234,43 @@ mod tests {
         theirs.tasks.delete(&*second.id, false).await.unwrap();
         assert!(soon(&mut list).await && soon(&mut of_second).await);
         assert!(!soon(&mut of_first).await);
+    }
+
+    /// C46, C44: the same for trees, and what came is listed.
+    #[tokio::test(start_paused = true)]
+    async fn what_others_grow_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let places = Places::in_directory(folder.path());
+        let (ours, theirs) = (Data::open(&places).unwrap(), Data::open(&places).unwrap());
+        let service = service(Names::Dotted, "1.2.3", &ours).unwrap();
+        let following = service.follow(&ours);
+        let following = TaskTracker::new().spawn(async move { match following.await {} });
+        let _following = AbortOnDropHandle::new(following);
+
+        let first = theirs.trees.create("them", None).await.unwrap();
+        let other = theirs.trees.create("them", None).await.unwrap();
+        let mut of_first = watch(&service, &format!("arbor://tree/{}", first.id)).await;
+        let mut of_head = watch(&service, &format!("arbor://tree/{}/head", first.id)).await;
+        let mut of_other = watch(&service, &format!("arbor://tree/{}", other.id)).await;
+        assert!(!soon(&mut of_first).await && !soon(&mut of_head).await);
+
+        let node = arbor::NewNode {
+            tree_id: first.id.clone(),
+            parent: None,
+            payload: arbor::Payload::Text("leaf".to_owned()),
+            metadata: None,
+        };
+        let node = theirs.trees.add(node).await.unwrap();
+        // The head moves with what is added to it.
+        assert_eq!(theirs.trees.head(&*first.id).await.unwrap().id, node.id);
+        assert!(soon(&mut of_first).await && soon(&mut of_head).await);
+        assert!(!soon(&mut of_other).await);
+
+        let third = theirs.trees.create("them", None).await.unwrap();
+        assert!(!soon(&mut of_other).await);
+        let listed = format!("arbor://tree/{}", third.id);
+        let catalogue = Arc::clone(&service.catalogue().borrow());
+        assert!(catalogue.list(Section::Resources).get(&listed).is_some());
     }
 
     /// The same for memories.

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use jiff::Timestamp;
 use plexus_mcp::Revision;
 use plexus_service::{Builder, Context, Json, ToolAnnotations};
+use plexus_store::Store;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -57,36 +58,57 @@ impl fmt::Debug for Servers {
 }
 
 /// Adds the tool `health.check`. The uptime it reports is counted from here; the activations it
-/// names are these.
+/// names are these, and what they remember is in `databases`.
 pub fn health(
     builder: Builder,
     names: Names,
     activations: Vec<&'static str>,
     servers: &Servers,
+    databases: &[Store],
 ) -> Builder {
     let started = Instant::now();
     let servers = servers.clone();
+    let databases = databases.to_vec();
     let tool = names
         .tool("health", "check")
         .title("Check health")
         .description(
-            "Reports that the server is healthy, since when it runs, its time, the revisions of \
-             MCP that it speaks, what is built in, and how the servers behind it are doing",
+            "Reports whether the server is healthy, since when it runs, its time, the revisions of \
+             MCP that it speaks, what is built in, how the servers behind it are doing, and what \
+             is wrong with its databases",
         )
         .annotations(ToolAnnotations::new().read_only(true).open_world(false));
     builder.tool(tool, move |NoArguments {}, _: Context| {
         let (activations, servers) = (activations.clone(), servers.report());
+        let databases = databases.clone();
         async move {
+            let problems = problems(&databases).await;
             Json(Health {
-                status: Status::Healthy,
+                status: if problems.is_empty() {
+                    Status::Healthy
+                } else {
+                    Status::Degraded
+                },
                 uptime_seconds: started.elapsed().as_secs(),
                 timestamp: format!("{:.3}", Timestamp::now()),
                 revisions: Revision::ALL.map(Revision::as_str).to_vec(),
                 activations,
                 servers,
+                problems,
             })
         }
     })
+}
+
+/// What is wrong with the databases. Their tools cannot do their work then, all others can.
+async fn problems(databases: &[Store]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for database in databases {
+        if let Err(error) = database.check().await {
+            problems.push(error.to_string());
+        }
+    }
+    problems
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -96,7 +118,7 @@ struct NoArguments {}
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct Health {
-    /// Whether the server works.
+    /// Whether everything works, or not all of it.
     status: Status,
     /// For how many whole seconds it has been running.
     uptime_seconds: u64,
@@ -109,6 +131,8 @@ struct Health {
     activations: Vec<&'static str>,
     /// The servers behind it.
     servers: Vec<ServerHealth>,
+    /// What is wrong with its databases, and what to do.
+    problems: Vec<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -116,6 +140,7 @@ struct Health {
 #[schemars(inline)]
 enum Status {
     Healthy,
+    Degraded,
 }
 
 #[cfg(test)]
@@ -144,7 +169,8 @@ mod tests {
         assert_eq!(health["revisions"][4], "2026-07-28");
         assert_eq!(health["activations"][0], "health");
         assert_eq!(health["servers"], serde_json::json!([]));
-        assert_eq!(health.as_object().unwrap().len(), 6);
+        assert_eq!(health["problems"], serde_json::json!([]));
+        assert_eq!(health.as_object().unwrap().len(), 7);
     }
 
     /// Whoever has the servers may come later.

@@ -70,7 +70,7 @@ pub fn service_with(
     if extras.claudecode.is_some() {
         activations.extend(["loopback", "claudecode"]);
     }
-    let builder = health(builder, names, activations, &extras.servers);
+    let builder = health(builder, names, activations, &extras.servers, data.stores());
     let builder = echo(builder, names);
     let builder = task(builder, names, &data.tasks);
     let builder = context(builder, names, &data.context);
@@ -196,7 +196,7 @@ mod tests {
         let output = &health["outputSchema"];
         assert_eq!(
             output["properties"]["status"]["enum"],
-            strings(&["healthy"])
+            strings(&["healthy", "degraded"])
         );
         assert_eq!(
             output["required"],
@@ -206,7 +206,8 @@ mod tests {
                 "timestamp",
                 "revisions",
                 "activations",
-                "servers"
+                "servers",
+                "problems"
             ])
         );
     }

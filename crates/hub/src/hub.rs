@@ -184,7 +184,13 @@ impl Hub {
             if !member.plain_names {
                 call.events = call.events.naming(&member.name);
             }
-            return hand_over(&member, call, entered).await;
+            let before = member.catalogue();
+            let outcome = hand_over(&member, call, entered).await;
+            // Whoever has changed a list sees it changed.
+            if !Arc::ptr_eq(&before, &member.catalogue()) {
+                self.inner.merge();
+            }
+            return outcome;
         }
         Err(Fault::Internal(
             "the servers are being changed all the time; try again".to_owned(),

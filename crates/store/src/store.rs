@@ -134,6 +134,15 @@ impl Store {
         blocking(move || write(&mut db, work)).await
     }
 
+    /// Finds out whether the database can be used now.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub async fn check(&self) -> Result<(), StoreError> {
+        self.read(|db| Ok(db.pragma_query_value(None, "schema_version", |_| Ok(()))?))
+            .await
+    }
+
     /// A number that is another one whenever something was written, be it in another process or
     /// by another store of this one. What this store itself writes does not count.
     ///

@@ -15,6 +15,7 @@ use super::error::ArborError;
 use super::model::{State, TreeSummary};
 use super::tables;
 use super::trees::Trees;
+use crate::follow::hashed;
 
 /// The resource that has all active trees.
 pub(super) const LIST: &str = "arbor://trees";
@@ -124,6 +125,27 @@ impl Trees {
         if let Err(error) = edited {
             tracing::error!(%error, "the trees cannot be listed");
         }
+    }
+}
+
+/// A number that is another one if what the resource says is; `None` if there is no such resource.
+pub(crate) async fn state(trees: &Trees, uri: &str) -> Result<Option<u64>, ArborError> {
+    if uri == LIST {
+        return Ok(Some(hashed(&trees.list(State::Active).await?)));
+    }
+    let path = uri.strip_prefix(PREFIX).unwrap_or_default();
+    let parts: Vec<_> = path.split('/').collect();
+    let found = match parts[..] {
+        [tree] => trees.skeleton(tree).await.map(|tree| hashed(&tree)),
+        [tree, "head"] => trees.head(tree).await.map(|node| hashed(&node)),
+        [tree, "node", "root"] => trees.root(tree).await.map(|node| hashed(&node)),
+        [tree, "node", node] => trees.node(tree, node).await.map(|node| hashed(&node)),
+        _ => return Ok(None),
+    };
+    match found {
+        Ok(state) => Ok(Some(state)),
+        Err(ArborError::TreeNotFound(_) | ArborError::NodeNotFound { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

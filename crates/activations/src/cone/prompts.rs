@@ -31,7 +31,7 @@ pub(super) fn prompts(builder: Builder, cones: &Cones) -> Builder {
 
 impl Cones {
     /// Offers those cones as prompts of `service` that are there now, and lists their trees.
-    pub(super) async fn offer(&self, service: &LocalService) {
+    pub(crate) async fn offer(&self, service: &LocalService) {
         self.trees.offer(service).await;
         let _turn = self.listing.lock().await;
         let known = match self.list().await {

@@ -1,13 +1,12 @@
 //! Tasks as resources.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use plexus_service::{Builder, Context, Fault, Raw, Resource, ResourceContents, ResourceTemplate};
 use serde::{Deserialize, Serialize};
 
 use super::error::TaskError;
 use super::tasks::{Filter, Tasks};
 use super::tools::{List, MAX_LISTED};
+use crate::follow::hashed;
 
 /// The resource that has all tasks.
 pub(super) const LIST: &str = "task://list";
@@ -61,13 +60,6 @@ pub(crate) async fn state(tasks: &Tasks, uri: &str) -> Result<Option<u64>, TaskE
         Err(TaskError::NotFound(_)) => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-fn hashed<T: Serialize>(value: &T) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    let json = Raw::encode(value).unwrap_or_else(|_never| Raw::null());
-    json.as_bytes().hash(&mut hasher);
-    hasher.finish()
 }
 
 fn everything() -> Filter {

@@ -3,10 +3,10 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use crate::home::Home;
-use crate::process::{PATIENCE, Plexus, plexus};
+use serde_json::Value;
 
-const LIST: &str = r#"{"jsonrpc":"2.0","id":"list","method":"tools/list"}"#;
+use crate::home::Home;
+use crate::process::{PATIENCE, Plexus, message, plexus};
 
 fn call(command: &str) -> String {
     let command = serde_json::to_string(command).unwrap();
@@ -51,13 +51,29 @@ fn cancelling_ends_a_command() {
 
 /// What is known of the tools over HTTP, when the program is started with these arguments.
 fn listed_over_http(arguments: &[&str]) -> String {
+    const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
     let arguments = [&["serve", "--http", "127.0.0.1:0"], arguments].concat();
     let plexus = Plexus::start(&arguments);
     let url = plexus.wait_for_stderr("listening on http://");
     let (address, _) = url.split_once('/').unwrap();
+    let mut listed = String::new();
+    let mut params = format!("{{{META}}}");
+    loop {
+        let page = page_over_http(address, &params);
+        listed.push_str(&page["result"]["tools"].to_string());
+        let Some(cursor) = page["result"].get("nextCursor") else {
+            break;
+        };
+        params = format!(r#"{{"cursor":{cursor},{META}}}"#);
+    }
+    assert!(listed.contains("echo_once"), "{listed}");
+    listed
+}
+
+fn page_over_http(address: &str, params: &str) -> Value {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{params}}}"#);
     write!(
         stream,
         "POST /mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
@@ -69,8 +85,8 @@ fn listed_over_http(arguments: &[&str]) -> String {
     .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.contains("echo_once"), "{answer}");
-    answer
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    message(body)
 }
 
 /// Whoever reaches a port must not be able to run commands, unless that was asked for.
@@ -111,8 +127,7 @@ fn rules_apply_to_commands() {
         .env_remove("XDG_CONFIG_HOME");
     let mut plexus = Plexus::spawn(&mut command);
     plexus.initialize("2025-11-25");
-    let list = plexus.ask(LIST).to_string();
-    assert!(list.contains("bash_execute"), "{list}");
+    assert!(plexus.tools().contains(&"bash_execute".to_owned()));
     let refused = plexus.ask(&call("rm -r .")).to_string();
     assert!(
         refused.contains("bash_execute was not called: denied by"),

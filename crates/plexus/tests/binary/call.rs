@@ -124,10 +124,8 @@ fn results_of_every_kind_are_shown() {
         assert!(ended.stdout[0].contains(r#""structuredContent":{"temperature":22.5"#));
 
         let ended = call("test_tool_with_logging", &[]);
-        assert_eq!(
-            ended.stderr[0], "[info] Tool execution started",
-            "{ended:?}"
-        );
+        let started = format!("[info] {server}: Tool execution started");
+        assert_eq!(ended.stderr[0], started, "{ended:?}");
         let ended = call("test_tool_with_logging", &["--log-level", "error"]);
         assert!(ended.stderr.is_empty(), "{ended:?}");
 

@@ -172,7 +172,7 @@ fn servers_are_tried() {
     assert!(!about("well") && !about("off"), "{found:#?}");
 
     let text = home.run(&["doctor"]).stdout;
-    assert_eq!(text.last().unwrap(), "6 servers: 2 errors, 2 warnings");
+    assert_eq!(text.last().unwrap(), "6 servers: 2 errors, 3 warnings");
     let position = text
         .iter()
         .position(|line| line.contains("dies: "))

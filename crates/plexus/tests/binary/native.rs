@@ -54,3 +54,32 @@ fn with_mcp_there_are_no_native_methods() {
     assert_eq!(mcp.ask(ping)["error"]["code"], -32601);
     assert!(mcp.ask(list)["result"]["tools"].is_array());
 }
+
+/// C14: what a command says is told by its outputs, and how it ended is told at the end.
+#[test]
+fn a_command_is_streamed_by_its_outputs() {
+    let mut plexus = Plexus::start(&["--stdio"]);
+    for (command, said, exit_code) in [
+        ("echo out; echo err >&2", "out\n", 0),
+        ("echo err >&2; exit 3", "", 3),
+    ] {
+        let request = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "bash.execute", "params": { "command": command },
+        });
+        let answer = plexus.ask(&request.to_string());
+        assert!(answer["result"].is_u64(), "{answer}");
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        let last = loop {
+            let event = plexus.receive()["params"]["result"].clone();
+            let text = event["data"].as_str().unwrap_or_default();
+            match event["type"].as_str() {
+                Some("start") => {}
+                Some("stdout") => stdout.push_str(text),
+                Some("stderr") => stderr.push_str(text),
+                _ => break event,
+            }
+        };
+        assert_eq!((&*stdout, &*stderr), (said, "err\n"));
+        assert_eq!(last, json!({ "type": "complete", "exit_code": exit_code }));
+    }
+}

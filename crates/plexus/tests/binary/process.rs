@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Far longer than anything here takes, even on a busy machine.
@@ -96,6 +96,38 @@ impl Plexus {
     pub(crate) fn ask(&mut self, line: &str) -> Value {
         self.send(line);
         self.receive()
+    }
+
+    /// The names of all tools, page by page, and anew if they change meanwhile. What else is said
+    /// is passed over.
+    pub(crate) fn tools(&mut self) -> Vec<String> {
+        let (mut names, mut cursor) = (Vec::new(), None);
+        loop {
+            let params = cursor.as_ref().map(|cursor| json!({ "cursor": cursor }));
+            let params = params.unwrap_or_else(|| json!({}));
+            let list =
+                json!({ "jsonrpc": "2.0", "id": "list", "method": "tools/list", "params": params });
+            self.send(&list.to_string());
+            let mut changed = false;
+            let page = loop {
+                let message = self.receive();
+                if message["id"] == "list" {
+                    break message;
+                }
+                changed |= message["method"] == "notifications/tools/list_changed";
+            };
+            if changed && cursor.is_some() {
+                (names, cursor) = (Vec::new(), None);
+                continue;
+            }
+            let tools = page["result"]["tools"].as_array().expect("a page of tools");
+            let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
+            names.extend(tools.iter().map(name));
+            cursor = page["result"].get("nextCursor").cloned();
+            if cursor.is_none() {
+                return names;
+            }
+        }
     }
 
     /// Shakes hands in this revision, and gives the answer.

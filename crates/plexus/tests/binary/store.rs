@@ -132,6 +132,15 @@ fn a_damaged_database_costs_only_its_tools() {
         );
         assert!(text.contains("put a backup in its place"), "{tool}: {text}");
     }
+    let health = |plexus: &mut Plexus| {
+        let (text, failed) = call(plexus, "health_check", &json!({}));
+        assert!(!failed, "{text}");
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
+    let ill = health(&mut plexus);
+    assert_eq!(ill["status"], "degraded", "{ill}");
+    let problem = ill["problems"][0].as_str().unwrap();
+    assert!(problem.contains("plexus.db is damaged"), "{problem}");
     let read = ask(
         &mut plexus,
         "resources/read",
@@ -146,6 +155,7 @@ fn a_damaged_database_costs_only_its_tools() {
         &json!({ "description": "kept" }),
     );
     assert!(!failed, "{text}");
+    assert_eq!(health(&mut plexus)["status"], "healthy");
     assert!(printed(data.path(), &["task", "list"]).contains("kept"));
 }
 

@@ -113,9 +113,14 @@ fn shown(terminal: OwnedFd) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut terminal = File::from(terminal);
-        let mut piece = [0; 4096];
+        let (mut piece, mut unread) = ([0; 4096], Vec::new());
         while let Ok(length @ 1..) = terminal.read(&mut piece) {
-            let text = String::from_utf8_lossy(&piece[..length]).into_owned();
+            unread.extend_from_slice(&piece[..length]);
+            // A piece may end within a character, whose other half comes with the next.
+            let Ok(text) = String::from_utf8(unread.clone()) else {
+                continue;
+            };
+            unread.clear();
             if sender.send(text).is_err() {
                 break;
             }

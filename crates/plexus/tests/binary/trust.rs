@@ -30,7 +30,7 @@ async fn a_projects_servers_wait_for_permission() {
     let mut plexus = home.start(&["serve", "--stdio"]);
     plexus.initialize("2025-06-18");
     until_tools(&mut plexus, "mine__", &["mine__work"]);
-    let server = control::status(&home, &plexus)["servers"][1].take();
+    let server = control::status(&home, &plexus)["servers"][2].take();
     assert_eq!(server["name"], "theirs");
     assert_eq!(server["state"], "pending");
     assert_eq!(server["reason"], "not trusted; run plexus trust");
@@ -88,7 +88,7 @@ async fn what_its_user_adds_is_allowed() {
     until_tools(&mut plexus, "mine__", &["mine__work"]);
     let status = control::status(&home, &plexus);
     assert_eq!(
-        status["servers"][1]["reason"],
+        status["servers"][2]["reason"],
         "not trusted; run plexus trust"
     );
     assert_eq!(plexus.end().code, Some(0));

@@ -56,6 +56,8 @@ pub(super) struct Teller {
     subscription: u64,
     /// What was told before the end, and the result has once more.
     told: Repeated,
+    /// Something of standard error was told. It is no block of its own.
+    warned: bool,
 }
 
 /// Each of these is a block of the result, in this order (C16).
@@ -73,6 +75,7 @@ impl Teller {
             method,
             subscription,
             told: Repeated::default(),
+            warned: false,
         }
     }
 
@@ -87,7 +90,10 @@ impl Teller {
                 self.told.text = true;
                 Some(self.told(&Told::Stdout { data }))
             }
-            Event::Stderr(data) => Some(self.told(&Told::Stderr { data })),
+            Event::Stderr(data) => {
+                self.warned = true;
+                Some(self.told(&Told::Stderr { data }))
+            }
             Event::ToolUse(ToolUse { name, input }) => {
                 self.told.tools = true;
                 Some(self.told(&Told::ToolUse {
@@ -195,7 +201,7 @@ impl Teller {
         let Some(mut structured) = structured else {
             return complete.into_raw();
         };
-        if self.told.text {
+        if self.told.text || self.warned {
             structured.remove("stdout");
             structured.remove("stderr");
         }
