@@ -35,12 +35,13 @@ export function plexusProgram(asked = process.env.PLEXUS_PROGRAM) {
 
 /**
  * Starts the fixture server, or whatever stands in front of it, and waits for its address.
- * Give it `--http 127.0.0.1:0` or the like; what it logs goes to the file `log`.
+ * Give it `--http 127.0.0.1:0` or the like; what it logs goes to the file `log`. `options` say where it
+ * is started, and with which environment.
  */
-export async function startFixture(program, args, log) {
+export async function startFixture(program, args, log, options = {}) {
   mkdirSync(dirname(log), { recursive: true });
   const logged = createWriteStream(log);
-  const child = start(program, args, { stdio: ["ignore", "ignore", "pipe"] });
+  const child = start(program, args, { ...options, stdio: ["ignore", "ignore", "pipe"] });
   child.stderr.pipe(logged);
 
   const listening = new Promise((found) => {

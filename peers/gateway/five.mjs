@@ -102,9 +102,10 @@ class Gateway {
     return time;
   }
 
+  /** Serves it over HTTP. */
   listen() {
-    Object.assign(process.env, { PLEXUS_DATA_DIR: this.env.PLEXUS_DATA_DIR, PLEXUS_VISIT: this.env.PLEXUS_VISIT });
-    return startFixture(this.program, [...this.args, "--http", "127.0.0.1:0"], join(target, "peers", "five.log"));
+    const log = join(target, "peers", "five.log");
+    return startFixture(this.program, [...this.args, "--http", "127.0.0.1:0"], log, { env: this.env, cwd: this.folder });
   }
 }
 

@@ -4,17 +4,19 @@ mod values;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use http::{HeaderName, HeaderValue};
 use plexus_activations::Extras;
+use plexus_server::Options;
 use plexus_server::http::{HttpOptions, SsePaths};
 use plexus_server::net::{Host, Origin};
 
 pub(crate) use values::{Compat, Era, LogLevel, Profile, ServerEra, parse_header};
-use values::{parse_address, parse_path};
+use values::{parse_address, parse_path, parse_seconds};
 
 use crate::auth::{self, AuthArgs};
 use crate::backup::{self, BackupArgs};
@@ -253,6 +255,12 @@ pub(crate) struct DownstreamArgs {
     #[arg(long, value_enum, value_name = "ERA", default_value_t)]
     pub(crate) era: Era,
 
+    /// Give a client so many seconds to answer a question; 300 if it is not said.
+    ///
+    /// A call that asked and got no answer in this time is cancelled.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    answer_time: Option<Duration>,
+
     /// Log this much.
     ///
     /// Logs go to standard error, never to standard output.
@@ -416,6 +424,15 @@ impl DownstreamArgs {
     /// Where HTTP is served, if it is.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.http.or((!self.stdio).then_some(DEFAULT_ADDRESS))
+    }
+
+    /// How every client is served; `options` says what is not up to these arguments.
+    pub(crate) fn options(&self, mut options: Options) -> Options {
+        options.served = self.era.into();
+        if let Some(answer_time) = self.answer_time {
+            options.answer_time = answer_time;
+        }
+        options
     }
 
     /// How HTTP is served.

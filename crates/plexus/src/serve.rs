@@ -82,12 +82,12 @@ pub(crate) fn on_runtime(
 /// The first signal lets work in flight finish, the second does not.
 pub(crate) async fn serve(
     service: Arc<dyn Service>,
-    mut options: Options,
+    options: Options,
     arguments: &DownstreamArgs,
     mut signals: Signals,
 ) -> anyhow::Result<ExitCode> {
-    options.served = arguments.era.into();
-    let edge = Edge::new(service, options).context("the system gives no random numbers")?;
+    let edge = Edge::new(service, arguments.options(options))
+        .context("the system gives no random numbers")?;
     let http = bind(&edge, arguments).await?;
     if arguments.stdio && io::stdin().is_terminal() {
         announce::waiting_for_messages();

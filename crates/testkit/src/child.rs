@@ -75,6 +75,12 @@ impl Listening {
         self.child.id()
     }
 
+    /// Waits until the server has said `text` so many times.
+    pub async fn said(&mut self, text: &str, times: usize) {
+        let what = format!("{text:?} to be in the log of the server {times} times");
+        within(&what, self.log.said(text, times)).await;
+    }
+
     /// Waits for the server to end, which somebody else has asked it to do.
     pub async fn exit(mut self) -> Exit {
         let status = within("the server to end", self.child.wait()).await;
@@ -135,6 +141,16 @@ impl Log {
     fn so_far(&self) -> String {
         let text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
         text.clone()
+    }
+
+    async fn said(&mut self, text: &str, times: usize) {
+        while self.so_far().matches(text).count() < times {
+            let grown = self.grown.changed().await;
+            assert!(
+                grown.is_ok() || self.so_far().matches(text).count() >= times,
+                "the server ended without saying {text:?} {times} times"
+            );
+        }
     }
 
     async fn line_with(&mut self, wanted: &str) -> String {

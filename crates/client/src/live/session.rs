@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use http::HeaderMap;
 use plexus_mcp::messages::LogLevel;
@@ -9,10 +10,14 @@ use plexus_mcp::{Era, Revision, method};
 use plexus_service::{Call, Question};
 use plexus_wire::{Object, Raw};
 use tokio::sync::{Mutex as AsyncMutex, Notify};
+use tokio::time::timeout;
 
 use crate::lock::lock;
 use crate::rpc::{Rpc, Traits};
 use crate::stamp;
+
+/// How long a call waits for the server to set its log level.
+const SET_LEVEL: Duration = Duration::from_millis(500);
 
 /// How many visits of a page are remembered until somebody waits for them.
 const MAX_VISITS: usize = 64;
@@ -66,9 +71,9 @@ impl Session {
             HeaderMap::new(),
             Traits::default(),
         );
-        // A server that cannot do so logs as it likes.
+        // A server that cannot do so, or does not say so, logs as it likes.
         let answer = async { request.await?.answer().await };
-        if let Err(failure) = answer.await {
+        if let Ok(Err(failure)) = timeout(SET_LEVEL, answer).await {
             tracing::debug!(%failure, "the server does not set its log level");
         }
         *level = Some(wanted);

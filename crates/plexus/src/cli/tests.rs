@@ -141,3 +141,20 @@ fn commands_are_offered_to_whom_they_may_be() {
         .claudecode;
     assert_eq!(settings.unwrap().program, "/opt/agent");
 }
+
+#[test]
+fn the_time_for_answers_can_be_set() {
+    let time = |line| {
+        serve(line)
+            .downstream
+            .options(Options::default())
+            .answer_time
+    };
+    assert_eq!(time("plexus serve"), Options::default().answer_time);
+    assert_eq!(time("plexus serve --answer-time 7"), Duration::from_secs(7));
+    for wrong in ["0", "-1", "1.5", "86401", "long"] {
+        let line = format!("plexus serve --answer-time={wrong}");
+        let error = read(&line).unwrap_err().to_string();
+        assert!(error.contains("from 1 to 86400"), "{line}: {error}");
+    }
+}

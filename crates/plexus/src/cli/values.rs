@@ -1,11 +1,15 @@
 //! The values that arguments take.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use http::{HeaderName, HeaderValue};
 use plexus_server::Served;
 use tracing::level_filters::LevelFilter;
+
+/// A day: whoever waits longer has gone.
+const MOST_SECONDS: u64 = 24 * 60 * 60;
 
 /// How much to log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -108,6 +112,15 @@ pub(crate) enum Compat {
 pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let example = "expected an address and a port, as in 127.0.0.1:4445 or [::1]:4445";
     text.parse().ok().ok_or_else(|| example.to_owned())
+}
+
+pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(seconds @ 1..=MOST_SECONDS) => Ok(Duration::from_secs(seconds)),
+        _ => Err(format!(
+            "expected a number of seconds from 1 to {MOST_SECONDS}"
+        )),
+    }
 }
 
 pub(super) fn parse_path(text: &str) -> Result<String, String> {
