@@ -77,12 +77,21 @@ impl Pair {
 
     /// What both have in common they have under one name.
     async fn alike(revision: Revision) -> Self {
-        Self::of(&offer(revision), &offer(revision)).await
+        let script = || {
+            let set = [Step::Result(json!({}))];
+            Script::from(&offer(revision)).on("logging/setLevel", set)
+        };
+        Self::of(script(), script()).await
     }
 
     /// The methods of the requests that the first got after it was connected.
     async fn one_got(&self) -> Vec<String> {
-        let greetings = ["initialize", "server/discover", "notifications/initialized"];
+        let greetings = [
+            "initialize",
+            "server/discover",
+            "notifications/initialized",
+            "logging/setLevel",
+        ];
         let mut methods = self.one.methods().await;
         methods.retain(|method| {
             !greetings.contains(&method.as_str())
