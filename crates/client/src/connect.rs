@@ -312,7 +312,7 @@ impl Connecting<'_> {
     async fn initialize(&self, rpc: &Rpc) -> Result<ServerFacts, ConnectError> {
         let params = InitializeParams {
             protocol_version: Revision::NEWEST_HANDSHAKE.as_str().to_owned(),
-            capabilities: self.definition.declared(),
+            capabilities: self.definition.capabilities.clone(),
             client_info: self.definition.client_info.clone(),
         };
         let traits = Traits {

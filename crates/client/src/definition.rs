@@ -74,14 +74,6 @@ impl Definition {
         self
     }
 
-    /// What the session declares that belongs to no caller.
-    pub(crate) fn declared(&self) -> ClientCapabilities {
-        match self.affinity {
-            Affinity::Shared => self.capabilities.clone(),
-            Affinity::Principal => ClientCapabilities::none(),
-        }
-    }
-
     /// The same for the session of callers who can do this.
     pub(crate) fn of_sharers(&self, capabilities: ClientCapabilities) -> Self {
         Self {

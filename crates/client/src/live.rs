@@ -172,7 +172,7 @@ impl Live {
             return Ok(Arc::clone(&self.own));
         }
         let (sharers, profile) = Sharers::of(peer);
-        let is_own = profile == self.definition.declared().profile();
+        let is_own = profile == self.definition.capabilities.profile();
         if is_own && peer.principal == Principal::anonymous() {
             return Ok(Arc::clone(&self.own));
         }
