@@ -17,7 +17,11 @@ pub(crate) fn run(arguments: &BridgeArgs) -> anyhow::Result<ExitCode> {
     serve::on_runtime(async {
         let mut signals = Signals::take().context("cannot wait for signals")?;
         let era = arguments.server_era.map(Into::into);
-        let definition = named::definition(&arguments.server, &arguments.header, era)?;
+        let mut definition = named::definition(&arguments.server, &arguments.header, era)?;
+        if let Some(affinity) = arguments.affinity {
+            definition.affinity = affinity.into();
+        }
+        definition.prime_roots = arguments.prime_roots;
         let upstream = Upstream::new(definition);
         tokio::select! {
             connected = upstream.connect() => connected.context("the server cannot be connected")?,

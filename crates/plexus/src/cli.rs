@@ -15,7 +15,7 @@ use plexus_server::Options;
 use plexus_server::http::{HttpOptions, SsePaths};
 use plexus_server::net::{Host, Origin};
 
-pub(crate) use values::{Compat, Era, LogLevel, Profile, ServerEra, parse_header};
+pub(crate) use values::{Compat, Era, LogLevel, Profile, ServerAffinity, ServerEra, parse_header};
 use values::{parse_address, parse_path, parse_seconds};
 
 use crate::auth::{self, AuthArgs};
@@ -361,6 +361,22 @@ pub(crate) struct BridgeArgs {
     /// The era that the server speaks; found out if it is not said.
     #[arg(long, value_enum, value_name = "ERA")]
     pub(crate) server_era: Option<ServerEra>,
+
+    /// Who shares a session with the server: all clients, or those of one principal that can do the
+    /// same.
+    ///
+    /// This matters to servers of the handshake era, which are told once what their client can do. A
+    /// program is shared unless this says otherwise; over HTTP, clients that differ have sessions of
+    /// their own.
+    #[arg(long, value_enum, value_name = "AFFINITY")]
+    pub(crate) affinity: Option<ServerAffinity>,
+
+    /// Ask each client for its roots before its first call.
+    ///
+    /// Some servers of the handshake era want to know them outside of any call, when nobody can be
+    /// asked.
+    #[arg(long)]
+    pub(crate) prime_roots: bool,
 
     /// The server: its address, or the program to start with its arguments.
     #[arg(

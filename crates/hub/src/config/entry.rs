@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
-use plexus_client::{Definition, HttpTarget, Program, Target};
+use plexus_client::{Affinity, Definition, HttpTarget, Program, Target};
 use plexus_mcp::Era;
 use plexus_wire::Object;
 
@@ -44,6 +44,10 @@ pub struct ServerEntry {
     pub auto_restart: bool,
     /// The era it speaks; `None` to find out.
     pub era: Option<Era>,
+    /// Who shares a session with whom; `None` for what suits the transport.
+    pub affinity: Option<Affinity>,
+    /// Its callers are asked for their roots before their first calls.
+    pub prime_roots: bool,
     /// Which of its tools are offered.
     pub tools: ToolFilter,
     /// The members of its definition that Plexus does not know.
@@ -152,6 +156,8 @@ impl ServerEntry {
             trusted: false,
             auto_restart: false,
             era: None,
+            affinity: None,
+            prime_roots: false,
             tools: ToolFilter::default(),
             other: Object::new(),
             approval: [0; 32],
@@ -222,6 +228,7 @@ impl ServerEntry {
         let mut definition = Definition::new(target);
         definition.era = self.era;
         definition.serialize = self.serialize;
+        definition.prime_roots = self.prime_roots;
         if let Some(timeout) = self.timeout {
             let timeouts = &mut definition.timeouts;
             timeouts.call = timeout;

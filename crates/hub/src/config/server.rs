@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
+use plexus_client::Affinity;
 use plexus_mcp::Era;
 use plexus_wire::{Kind as JsonKind, Object, ObjectError, Raw};
 
@@ -83,6 +84,8 @@ impl Reader<'_> {
         entry.auto_restart = self.flag("auto_restart")?;
         entry.timeout = self.timeout()?;
         entry.era = self.era()?;
+        entry.affinity = self.affinity()?;
+        entry.prime_roots = self.primes_roots()?;
         entry.tools = self.tools()?;
         entry.other = self.fields;
         Ok(entry.written(&written))
@@ -219,6 +222,29 @@ impl Reader<'_> {
             Some(other) => Err(self
                 .problem("era", format!("{other:?} is unknown"))
                 .advice("use legacy or modern, or remove it to find out")),
+        }
+    }
+
+    fn affinity(&mut self) -> Result<Option<Affinity>, ConfigProblem> {
+        let written: Option<String> = self.optional("affinity", "a string")?;
+        match written.as_deref() {
+            None => Ok(None),
+            Some("shared") => Ok(Some(Affinity::Shared)),
+            Some("principal") => Ok(Some(Affinity::Principal)),
+            Some(other) => Err(self
+                .problem("affinity", format!("{other:?} is unknown"))
+                .advice("use shared or principal, or remove it for what suits the transport")),
+        }
+    }
+
+    fn primes_roots(&mut self) -> Result<bool, ConfigProblem> {
+        let written: Option<String> = self.optional("roots", "a string")?;
+        match written.as_deref() {
+            None => Ok(false),
+            Some("prime") => Ok(true),
+            Some(other) => Err(self
+                .problem("roots", format!("{other:?} is unknown"))
+                .advice("use prime, or remove it to ask when the server does")),
         }
     }
 

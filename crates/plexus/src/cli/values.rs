@@ -150,6 +150,24 @@ impl From<ServerEra> for plexus_client::Era {
     }
 }
 
+/// Who shares a session with a server.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ServerAffinity {
+    /// All clients.
+    Shared,
+    /// Clients of one principal that can do the same.
+    Principal,
+}
+
+impl From<ServerAffinity> for plexus_client::Affinity {
+    fn from(affinity: ServerAffinity) -> Self {
+        match affinity {
+            ServerAffinity::Shared => Self::Shared,
+            ServerAffinity::Principal => Self::Principal,
+        }
+    }
+}
+
 /// A header, in which `${NAME}` stands for an environment variable.
 pub(crate) fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text

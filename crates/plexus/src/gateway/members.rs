@@ -67,6 +67,9 @@ async fn definition(entry: &ServerEntry) -> anyhow::Result<Definition> {
     let secrets = secrets::fetch(entry).await?;
     let mut definition = entry.definition(&secrets)?;
     definition = definition.for_clients();
+    if let Some(affinity) = entry.affinity {
+        definition.affinity = affinity;
+    }
     auth::authorize_entry(&mut definition, entry);
     Ok(definition)
 }

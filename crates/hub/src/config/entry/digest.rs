@@ -1,5 +1,6 @@
 //! What tells definitions apart.
 
+use plexus_client::Affinity;
 use plexus_mcp::Era;
 use sha2::{Digest as _, Sha256};
 
@@ -120,5 +121,11 @@ pub(super) fn of_connection(entry: &ServerEntry) -> Digest {
         Some(Era::Handshake) => "legacy",
         Some(Era::Stateless) => "modern",
     });
+    digest.text(match entry.affinity {
+        None => "any",
+        Some(Affinity::Shared) => "shared",
+        Some(Affinity::Principal) => "principal",
+    });
+    digest.count(usize::from(entry.prime_roots));
     digest
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use plexus_client::Affinity;
 use plexus_mcp::Era;
 use plexus_wire::{Object, Raw};
 use serde::Serialize;
@@ -31,6 +32,16 @@ impl ServerEntry {
         }
         if let Some(era) = self.era {
             set(&mut shown, "era", era_name(era));
+        }
+        if let Some(affinity) = self.affinity {
+            let name = match affinity {
+                Affinity::Shared => "shared",
+                Affinity::Principal => "principal",
+            };
+            set(&mut shown, "affinity", name);
+        }
+        if self.prime_roots {
+            set(&mut shown, "roots", "prime");
         }
         for (key, globs) in [("allow", self.tools.allow()), ("deny", self.tools.deny())] {
             if !globs.is_empty() {

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use plexus_client::Target;
+use plexus_client::{Affinity, Target};
 
 use super::*;
 use crate::config::entry::Scope;
@@ -98,7 +98,7 @@ fn the_kind_is_inferred_or_said() {
 #[test]
 fn options_are_read_and_unknown_keys_kept() {
     let entry = server(
-        r#"{"command":"x","disabled":true,"timeout_ms":1500,"serialize":true,"trusted":true,"auto_restart":true,"era":"legacy","allow":["get_*"],"deny":["*_all"],"future":{"a":1.50},"name":"kept"}"#,
+        r#"{"command":"x","disabled":true,"timeout_ms":1500,"serialize":true,"trusted":true,"auto_restart":true,"era":"legacy","affinity":"shared","roots":"prime","allow":["get_*"],"deny":["*_all"],"future":{"a":1.50},"name":"kept"}"#,
     );
     assert!(entry.disabled && entry.serialize && entry.trusted && entry.auto_restart);
     assert_eq!(entry.timeout, Some(Duration::from_millis(1500)));
@@ -114,6 +114,8 @@ fn options_are_read_and_unknown_keys_kept() {
     let definition = entry.definition(&FetchedSecrets::new()).unwrap();
     assert_eq!(definition.timeouts.call, Duration::from_millis(1500));
     assert_eq!(definition.era, Some(Era::Handshake));
+    assert!(definition.prime_roots);
+    assert_eq!(entry.affinity, Some(Affinity::Shared));
     assert!(definition.serialize);
 }
 
@@ -261,6 +263,14 @@ fn problems_name_the_key() {
             "disabled: true or false is expected, not a string",
         ),
         (r#"{"command":"x","era":"new"}"#, "era: \"new\" is unknown"),
+        (
+            r#"{"command":"x","affinity":"mine"}"#,
+            "affinity: \"mine\" is unknown",
+        ),
+        (
+            r#"{"command":"x","roots":"all"}"#,
+            "roots: \"all\" is unknown",
+        ),
         (r#"{"command":"x","allow":["["]}"#, "allow: "),
         (r#"{"command":"x","deny":["["]}"#, "deny: "),
         (
