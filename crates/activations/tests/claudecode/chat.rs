@@ -99,7 +99,8 @@ async fn lines_that_are_no_messages_are_skipped() {
     assert_eq!(result["structuredContent"]["skipped_lines"], 4);
 }
 
-/// C17, S003-22: a failure ends the chat, with what the agent said last.
+/// C17, S003-22, S001-D10: a failure ends the chat, with what the agent said last; so does the last of
+/// the turns that it was given.
 #[tokio::test]
 async fn an_agent_that_fails_says_why() {
     let server = Server::new();
@@ -136,7 +137,8 @@ async fn a_session_that_is_missing_is_named() {
     assert_eq!(failure(&result), "Session 'my-session' not found");
 }
 
-/// C13: the source's names are understood, and what a caller asks for reaches the agent.
+/// C13, S001-D10: the source's names are understood, and what a caller asks for reaches the agent, the
+/// number of turns included.
 #[tokio::test]
 async fn arguments_reach_the_agent() {
     let server = Server::new();

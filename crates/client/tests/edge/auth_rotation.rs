@@ -29,8 +29,8 @@ struct Round {
     over: bool,
 }
 
-/// Acceptance of the issue: 50 sessions in 4 processes, no session is logged out, and exactly one
-/// renewal for each expiry.
+/// 50 sessions in 4 processes: no session is logged out, and there is exactly one
+/// renewal for each expiry (TRAP-32).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_is_logged_out_when_tokens_rotate() {
     let round = Arc::new(Mutex::new(Round::default()));

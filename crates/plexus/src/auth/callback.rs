@@ -154,6 +154,7 @@ mod tests {
         assert!(welcome.starts_with("HTTP/1.1 200"), "{welcome}");
     }
 
+    /// TRAP-33
     #[tokio::test]
     async fn a_port_that_is_taken_is_told() {
         let first = Listener::bind(None).await.unwrap();
