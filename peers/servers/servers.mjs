@@ -32,6 +32,11 @@ const legacyPython = refusing(-32602);
 const echo = { call: ["echo", { text: "hello" }], answer: { text: /^echo: hello$/ } };
 const everything = { call: ["echo", { message: "hello" }], answer: { text: /^Echo: hello$/ } };
 const time = { call: ["get_current_time", { timezone: "Europe/Berlin" }], answer: { text: /Europe\/Berlin/ } };
+// It searches on the web; without a network that is what it says.
+const context7 = {
+  call: ["resolve-library-id", { query: "react", libraryName: "react" }],
+  answer: { text: /Error searching libraries|Context7/ },
+};
 const memory = { call: ["read_graph", {}], answer: { text: /"entities": \[\]/ } };
 
 /** Everything, given the folder that a visit may write to, a port for it, and the URL of a page. */
@@ -128,13 +133,14 @@ export const servers = ({ folder, port, page }) => [
     answer: { fault: /ECONNREFUSED/ },
   },
   {
-    // Its tools need the network.
     name: "context7",
+    ...context7,
     stdio: { command: npm("context7-mcp") },
     finds: { revision: STATELESS, tools: 2 },
   },
   {
     name: "context7 http",
+    ...context7,
     http: { command: npm("context7-mcp"), args: ["--transport", "http", "--port", port], path: "/mcp" },
     finds: { revision: STATELESS, tools: 2 },
   },
