@@ -18,6 +18,7 @@ use plexus_service::{
     Ask, Call, Event, EventReceiver, EventSender, LocalService, Outcome, Peer, Principal, Raw,
     Service,
 };
+use plexus_testkit::within;
 use plexus_wire::Limits;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -45,14 +46,16 @@ impl Calling {
 
     /// The question that the call puts to its caller.
     async fn question(&mut self) -> (Value, Ask) {
-        tokio::select! {
-            Some(Event::Ask(ask)) = self.events.recv() => {
-                let params = ask.question.params().unwrap().decode().unwrap();
-                (params, ask)
+        let asking = async {
+            tokio::select! {
+                Some(Event::Ask(ask)) = self.events.recv() => {
+                    let params = ask.question.params().unwrap().decode().unwrap();
+                    (params, ask)
+                }
+                outcome = &mut self.answer => panic!("{outcome:?}"),
             }
-            outcome = &mut self.answer => panic!("{outcome:?}"),
-            () = tokio::time::sleep(PATIENCE) => panic!("no question"),
-        }
+        };
+        within("a question", asking).await
     }
 }
 

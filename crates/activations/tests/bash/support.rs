@@ -12,6 +12,7 @@ use plexus_service::{
     Call, Event, EventReceiver, EventSender, LocalService, Outcome, Peer, Principal, Raw, Section,
     Service,
 };
+use plexus_testkit::within;
 use plexus_wire::Limits;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -29,19 +30,21 @@ pub(crate) struct Calling {
 impl Calling {
     /// Waits until the streamed text contains `text`; gives all of it.
     pub(crate) async fn until(&mut self, text: &str) -> String {
-        let mut streamed = String::new();
-        while !streamed.contains(text) {
-            tokio::select! {
-                biased;
-                event = self.events.recv() => match event {
-                    Some(Event::Content(piece)) => streamed.push_str(&piece),
-                    other => panic!("{other:?} after {streamed:?}"),
-                },
-                outcome = &mut self.answer => panic!("{outcome:?} after {streamed:?}"),
-                () = tokio::time::sleep(PATIENCE) => panic!("nothing after {streamed:?}"),
+        let streaming = async {
+            let mut streamed = String::new();
+            while !streamed.contains(text) {
+                tokio::select! {
+                    biased;
+                    event = self.events.recv() => match event {
+                        Some(Event::Content(piece)) => streamed.push_str(&piece),
+                        other => panic!("{other:?} after {streamed:?}"),
+                    },
+                    outcome = &mut self.answer => panic!("{outcome:?} after {streamed:?}"),
+                }
             }
-        }
-        streamed
+            streamed
+        };
+        within(text, streaming).await
     }
 }
 

@@ -13,6 +13,7 @@ use plexus_mcp::messages::ClientCapabilities;
 use plexus_service::{
     Ask, Call, Event, EventReceiver, EventSender, Fault, Outcome, Peer, Principal, Raw, Service,
 };
+use plexus_testkit::within;
 use plexus_wire::Limits;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -154,12 +155,14 @@ impl Calling {
     }
 
     async fn event(&mut self) -> Event {
-        tokio::select! {
-            biased;
-            Some(event) = self.events.recv() => event,
-            outcome = &mut self.answer => panic!("{outcome:?}"),
-            () = tokio::time::sleep(PATIENCE) => panic!("nothing happens"),
-        }
+        let happening = async {
+            tokio::select! {
+                biased;
+                Some(event) = self.events.recv() => event,
+                outcome = &mut self.answer => panic!("{outcome:?}"),
+            }
+        };
+        within("an event", happening).await
     }
 }
 
