@@ -3,17 +3,18 @@
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use plexus_mcp::messages::{Implementation, ServerCapabilities};
-use plexus_mcp::{Era, Fault};
+use plexus_mcp::messages::{CallToolResult, Implementation, ServerCapabilities};
+use plexus_mcp::{Era, Fault, method};
 use plexus_service::{Boxed, Call, Catalogue, Outcome, Peer, Service, Updates};
 use plexus_wire::Raw;
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use crate::auth::AuthError;
 use crate::chain::brief;
 use crate::connect::{self, ConnectError, Connected, Quirk};
-use crate::definition::Definition;
+use crate::definition::{Definition, Target};
 use crate::link::LinkError;
 use crate::listing::{Oddity, Quarantined};
 use crate::live::{CallFailure, Live, forgetful};
@@ -28,6 +29,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// A connection that lasted so long was a good one.
 const LASTING: Duration = Duration::from_secs(30);
+/// How often the caller of one call may be asked to sign in (AUTH26-18).
+const MAX_INVITATIONS: u32 = 2;
 
 /// One MCP server, of whatever revision and behind whatever transport, as a [`Service`]. Cheap to
 /// clone: all clones are one.
@@ -50,9 +53,6 @@ struct Inner {
     connecting: AsyncMutex<()>,
     tasks: TaskTracker,
 }
-
-/// The server has forgotten our session.
-struct SessionLost;
 
 /// What is known of a connected server.
 #[derive(Debug, Clone)]
@@ -162,11 +162,11 @@ impl Upstream {
         loop {
             let began = Instant::now();
             if self.connect().await.is_ok() {
-                let lost = |status: &Status| {
-                    matches!(
-                        status.state,
-                        State::Failed | State::NeedsAuth | State::Disabled
-                    )
+                // A call that was refused costs nobody else the connection.
+                let lost = |status: &Status| match status.state {
+                    State::Failed | State::Disabled => true,
+                    State::NeedsAuth => self.inner.live().is_none(),
+                    State::Pending | State::Connected => false,
                 };
                 if status.wait_for(lost).await.is_err() {
                     return;
@@ -222,22 +222,64 @@ impl Upstream {
         greeted
     }
 
-    async fn try_call(
-        &self,
-        live: &Arc<Live>,
-        call: &Call,
-    ) -> Result<Result<Raw, SessionLost>, Fault> {
+    /// Carries out a call, in another session if the server has forgotten the one it was made in.
+    async fn attempt(&self, call: &Call) -> Result<Raw, CallFailure> {
+        let live = self.live().await?;
         match live.call(call).await {
-            Ok(result) => {
-                self.admitted();
-                Ok(Ok(result))
+            // Nothing was carried out, so the call can be made once more.
+            Err(CallFailure::SessionLost) => {
+                self.renew(&live).await?;
+                match self.live().await?.call(call).await {
+                    Err(CallFailure::SessionLost) => Err(forgetful().into()),
+                    outcome => outcome,
+                }
             }
-            Err(CallFailure::SessionLost) => Ok(Err(SessionLost)),
-            Err(CallFailure::NeedsAuth(reason)) => {
-                self.set_status(State::NeedsAuth, Some(reason.clone()));
-                Err(Fault::Internal(reason))
+            outcome => outcome,
+        }
+    }
+
+    /// Has the caller sign in, if that can be offered to it. The answer is whether the call can be
+    /// made again.
+    async fn invited(&self, call: &Call) -> Result<bool, AuthError> {
+        let (Target::Http(target) | Target::Sse(target)) = &self.inner.definition.target else {
+            return Ok(false);
+        };
+        match &target.authorizer {
+            Some(authorizer) if method::may_ask(&call.method) => {
+                authorizer.invite(&call.events).await
             }
-            Err(CallFailure::Fault(fault)) => Err(fault),
+            _ => Ok(false),
+        }
+    }
+
+    async fn carry_out(&self, call: &Call) -> Outcome {
+        let mut invitations = 0;
+        loop {
+            let (reason, wants_user) = match self.attempt(call).await {
+                Ok(result) => {
+                    self.admitted();
+                    return Ok(result);
+                }
+                Err(CallFailure::NeedsAuth { reason, wants_user }) => (reason, wants_user),
+                Err(failure) => return Err(failure.into()),
+            };
+            let invited = if wants_user && invitations < MAX_INVITATIONS {
+                self.invited(call).await
+            } else {
+                Ok(false)
+            };
+            if matches!(invited, Ok(true)) {
+                invitations += 1;
+                continue;
+            }
+            self.set_status(State::NeedsAuth, Some(reason.clone()));
+            return match invited {
+                Err(error) if &*call.method == method::TOOLS_CALL => {
+                    Ok(CallToolResult::error(error.to_string()).to_raw())
+                }
+                Err(error) => Err(Fault::Internal(error.to_string())),
+                Ok(_) => Err(Fault::Internal(reason)),
+            };
         }
     }
 
@@ -249,13 +291,21 @@ impl Upstream {
         }
     }
 
-    /// The connection; if one is being made, it is waited for.
-    async fn live(&self) -> Result<Arc<Live>, Fault> {
+    /// The connection; if one is being made, it is waited for. A server that wanted credentials is
+    /// tried again, as there may be some by now.
+    async fn live(&self) -> Result<Arc<Live>, CallFailure> {
         if let Some(live) = self.inner.live() {
             return Ok(live);
         }
-        let _made = self.inner.connecting.lock().await;
-        self.inner.live().ok_or_else(|| self.not_connected())
+        let made = self.inner.connecting.lock().await;
+        let wants_credentials = self.inner.status.borrow().state == State::NeedsAuth;
+        let live = self.inner.live();
+        drop(made);
+        if live.is_none() && wants_credentials {
+            self.connect().await?;
+        }
+        let live = live.or_else(|| self.inner.live());
+        Ok(live.ok_or_else(|| self.not_connected())?)
     }
 
     /// Connects anew after `lost` was lost, unless somebody did already.
@@ -352,17 +402,7 @@ impl Service for Upstream {
 
     fn call(&self, call: Call) -> Boxed<Outcome> {
         let upstream = self.clone();
-        Box::pin(async move {
-            let live = upstream.live().await?;
-            if let Ok(result) = upstream.try_call(&live, &call).await? {
-                return Ok(result);
-            }
-            // Nothing was carried out, so the call can be made once more, in a new session.
-            let renewed = upstream.renew(&live).await;
-            renewed.map_err(|error| Fault::Internal(error.to_string()))?;
-            let again = upstream.try_call(&upstream.live().await?, &call).await?;
-            again.map_err(|SessionLost| forgetful())
-        })
+        Box::pin(async move { upstream.carry_out(&call).await })
     }
 
     fn subscribe(&self, _peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {

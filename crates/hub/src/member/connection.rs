@@ -168,10 +168,17 @@ impl Connection {
                 }
                 let lost =
                     |status: &Status| matches!(status.state, State::Failed | State::NeedsAuth);
-                match status.wait_for(lost).await {
-                    Ok(status) if status.state == State::Failed => {}
+                let is_failed = match status.wait_for(lost).await {
+                    Ok(status) => status.state == State::Failed,
+                    Err(_) => return,
+                };
+                if !is_failed {
                     // Without credentials, another attempt ends like this one.
-                    _ => return,
+                    let admitted = |status: &Status| status.state != State::NeedsAuth;
+                    if status.wait_for(admitted).await.is_err() {
+                        return;
+                    }
+                    continue;
                 }
                 if began.elapsed() >= LASTING {
                     pause = PAUSE;
