@@ -40,6 +40,11 @@ pub trait Authorizer: std::fmt::Debug + Send + Sync {
     /// Takes notice of what came with an answer, whatever it is.
     fn noted(&self, headers: &HeaderMap);
 
+    /// Whether callers can be shown a page to sign in on.
+    fn invites(&self) -> bool {
+        false
+    }
+
     /// Has the caller of a call that was refused sign in, on a page that its own client shows. The
     /// answer is whether it did; false means that it cannot be shown one.
     ///

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plexus_mcp::messages::{CallToolResult, Implementation, ServerCapabilities};
 use plexus_mcp::{Era, Fault, method};
-use plexus_service::{Boxed, Call, Catalogue, Outcome, Peer, Service, Updates};
+use plexus_service::{Boxed, Call, Catalogue, EventSender, Outcome, Peer, Service, Updates};
 use plexus_wire::Raw;
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::time::Instant;
@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 use crate::auth::AuthError;
 use crate::chain::brief;
 use crate::connect::{self, ConnectError, Connected, Quirk};
-use crate::definition::{Definition, Target};
+use crate::definition::Definition;
 use crate::link::LinkError;
 use crate::listing::{Oddity, Quarantined};
 use crate::live::{CallFailure, Live, forgetful};
@@ -154,6 +154,28 @@ impl Upstream {
         self.connect().await
     }
 
+    /// Whether callers are offered a page to sign in on, if that is what it takes to connect.
+    pub fn invites(&self) -> bool {
+        let authorizer = self.inner.definition.authorizer();
+        authorizer.is_some_and(|authorizer| authorizer.invites())
+    }
+
+    /// Connects, unless it is connected, for a caller who is asked to sign in if that is what it
+    /// takes.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub async fn connect_for(&self, events: &EventSender) -> Result<(), ConnectError> {
+        match self.connect().await {
+            Err(error) if error.wants_user() => match self.invited(events).await {
+                Ok(true) => self.connect().await,
+                Ok(false) => Err(error),
+                Err(error) => Err(ConnectError::SignIn(error)),
+            },
+            connected => connected,
+        }
+    }
+
     /// Connects, and connects again whenever the connection is lost, ever less often if it does not
     /// last (C35). No call is ever made again. Ends only if the server wants credentials.
     pub async fn keep_connected(&self) {
@@ -238,17 +260,11 @@ impl Upstream {
         }
     }
 
-    /// Has the caller sign in, if that can be offered to it. The answer is whether the call can be
-    /// made again.
-    async fn invited(&self, call: &Call) -> Result<bool, AuthError> {
-        let (Target::Http(target) | Target::Sse(target)) = &self.inner.definition.target else {
-            return Ok(false);
-        };
-        match &target.authorizer {
-            Some(authorizer) if method::may_ask(&call.method) => {
-                authorizer.invite(&call.events).await
-            }
-            _ => Ok(false),
+    /// Has the caller sign in, if that can be offered to it.
+    async fn invited(&self, events: &EventSender) -> Result<bool, AuthError> {
+        match self.inner.definition.authorizer() {
+            Some(authorizer) => authorizer.invite(events).await,
+            None => Ok(false),
         }
     }
 
@@ -263,8 +279,9 @@ impl Upstream {
                 Err(CallFailure::NeedsAuth { reason, wants_user }) => (reason, wants_user),
                 Err(failure) => return Err(failure.into()),
             };
-            let invited = if wants_user && invitations < MAX_INVITATIONS {
-                self.invited(call).await
+            let may_ask = invitations < MAX_INVITATIONS && method::may_ask(&call.method);
+            let invited = if wants_user && may_ask {
+                self.invited(&call.events).await
             } else {
                 Ok(false)
             };

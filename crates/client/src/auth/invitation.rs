@@ -176,12 +176,15 @@ impl Visit for Page {
     fn show(self: Box<Self>, url: String) -> Boxed<Result<String, AuthError>> {
         let Self { visit, shown } = *self;
         Box::pin(async move {
-            // Whoever comes back before anybody was shown the page is awaited already.
-            let back = visit.show(url.clone());
-            shown.stage.send_replace(Stage::Open(url));
+            let opened = async {
+                shown.stage.send_replace(Stage::Open(url.clone()));
+                shown.withdrawn.cancelled().await;
+            };
             tokio::select! {
-                query = back => query,
-                () = shown.withdrawn.cancelled() => Err(AuthError::Declined(shown.called)),
+                biased;
+                // Who comes back is awaited before anybody is shown the page.
+                query = visit.show(url.clone()) => query,
+                () = opened => Err(AuthError::Declined(shown.called.clone())),
             }
         })
     }

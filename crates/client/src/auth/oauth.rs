@@ -459,6 +459,10 @@ impl Authorizer for OAuth {
         }
     }
 
+    fn invites(&self) -> bool {
+        self.inner.options.landing.is_some()
+    }
+
     fn invite(&self, events: &EventSender) -> Boxed<Result<bool, AuthError>> {
         let (oauth, events) = (self.clone(), events.clone());
         Box::pin(async move {
