@@ -309,7 +309,7 @@ impl Member {
         }
         let connected = self
             .connection()
-            .and_then(|connection| connection.service());
+            .and_then(Connection::service);
         connected.ok_or_else(|| {
             let status = self.condition();
             let reason = status.and_then(|status| status.reason);
