@@ -42,6 +42,11 @@ pub trait Authorizer: std::fmt::Debug + Send + Sync {
     /// Takes notice of what came with an answer, whatever it is.
     fn noted(&self, headers: &HeaderMap);
 
+    /// `text`, which a server said, without what it was shown: some repeat it where they fail.
+    fn conceal(&self, text: String) -> String {
+        text
+    }
+
     /// Whether callers can be shown a page to sign in on.
     fn invites(&self) -> bool {
         false
@@ -137,6 +142,15 @@ impl AuthError {
     pub(crate) fn wants_user(&self) -> bool {
         matches!(self, Self::SignIn(_))
     }
+}
+
+/// `text` without `secret`.
+pub(crate) fn concealed(text: String, secret: &str) -> String {
+    const MASK: &str = "••••";
+    if secret.is_empty() || !text.contains(secret) {
+        return text;
+    }
+    text.replace(secret, MASK)
 }
 
 impl From<VaultError> for AuthError {

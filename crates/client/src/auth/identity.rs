@@ -9,7 +9,7 @@ use plexus_oauth::{Grant, Secret};
 use plexus_service::{Boxed, Credential, Peer, Principal};
 
 use super::oauth::{Means, OAuth, OAuthOptions};
-use super::{AuthError, Authorizer, MemoryVault, Refusal};
+use super::{AuthError, Authorizer, MemoryVault, Refusal, concealed};
 
 /// Gives callers credentials of their own.
 pub trait Identities: fmt::Debug + Send + Sync {
@@ -161,4 +161,8 @@ impl Authorizer for Forwarded {
     }
 
     fn noted(&self, _headers: &HeaderMap) {}
+
+    fn conceal(&self, text: String) -> String {
+        concealed(text, self.credential.expose())
+    }
 }

@@ -16,7 +16,9 @@ use tokio_util::task::TaskTracker;
 
 use super::carry::{Carrier, System, reach_of};
 use super::invitation::{self, Invitation};
-use super::{AuthError, Authorizer, Drawer, Holding, MemoryVault, Refusal, UserAgent, Vault};
+use super::{
+    AuthError, Authorizer, Drawer, Holding, MemoryVault, Refusal, UserAgent, Vault, concealed,
+};
 use crate::lock::lock;
 
 /// What harms nobody, and is answered only to those who may ask.
@@ -211,19 +213,29 @@ impl OAuth {
         .await
     }
 
-    /// The session that is kept, renewed if its token is used up; none if there is none.
+    /// The session that is kept, renewed if its token is used up; none if there is none that can be
+    /// used.
     ///
     /// # Errors
     /// See [`AuthError`].
     pub async fn session(&self) -> Result<Option<Session>, AuthError> {
+        let session = self.newest().await?;
+        let now = System.now();
+        let is_over = |session: &Session| session.expires_at.is_some_and(|end| end <= now);
+        Ok(session.filter(|session| session.refresh_token.is_some() || !is_over(session)))
+    }
+
+    /// The session that is kept, renewed if its token is used up and that is possible. Whether it is
+    /// good for anything, the server says.
+    async fn newest(&self) -> Result<Option<Session>, AuthError> {
         let known = lock(&self.inner.current).clone();
         if let Some(session) = known
-            && !session.is_used_up(System.now())
+            && !is_to_be_renewed(&session)
         {
             return Ok(Some(session));
         }
         let inner = Arc::clone(&self.inner);
-        self.to_the_end(async move { inner.usable().await }).await
+        self.to_the_end(async move { inner.newest().await }).await
     }
 
     /// Gives the session back, and forgets it, and what we were registered as.
@@ -287,16 +299,14 @@ impl Inner {
         Ok(self.options.vault.open(&self.options.drawer()).await?)
     }
 
-    /// A session whose token can be used, if one is kept.
-    async fn usable(&self) -> Result<Option<Session>, AuthError> {
+    async fn newest(&self) -> Result<Option<Session>, AuthError> {
         let mut known = lock(&self.current).clone();
         if known.is_none() {
             let kept = self.options.vault.read(&self.options.drawer()).await?;
             known = kept.session;
             lock(&self.current).clone_from(&known);
         }
-        let is_used_up = |session: &Session| session.is_used_up(System.now());
-        if !known.as_ref().is_some_and(is_used_up) {
+        if !known.as_ref().is_some_and(is_to_be_renewed) {
             return Ok(known);
         }
         let _turn = self.turn.lock().await;
@@ -304,7 +314,9 @@ impl Inner {
         // Another session or another process may have been faster.
         let kept = drawer.holding().session.clone();
         match kept {
-            Some(session) if is_used_up(&session) => self.renewed(session, &mut *drawer).await,
+            Some(session) if is_to_be_renewed(&session) => {
+                self.renewed(session, &mut *drawer).await
+            }
             kept => {
                 lock(&self.current).clone_from(&kept);
                 Ok(kept)
@@ -458,7 +470,7 @@ impl Authorizer for OAuth {
     fn headers(&self, method: &Method, url: &Uri) -> Boxed<Result<HeaderMap, AuthError>> {
         let (oauth, method, url) = (self.clone(), method.clone(), url.to_string());
         Box::pin(async move {
-            let Some(session) = oauth.session().await? else {
+            let Some(session) = oauth.newest().await? else {
                 return Ok(HeaderMap::new());
             };
             let nonce = lock(&oauth.inner.nonce).clone();
@@ -482,6 +494,13 @@ impl Authorizer for OAuth {
         }
     }
 
+    fn conceal(&self, text: String) -> String {
+        match &*lock(&self.inner.current) {
+            Some(session) => concealed(text, session.access_token.expose()),
+            None => text,
+        }
+    }
+
     fn invites(&self) -> bool {
         self.inner.options.landing.is_some()
     }
@@ -500,6 +519,11 @@ impl Authorizer for OAuth {
             Ok(true)
         })
     }
+}
+
+/// Whether a session should get a new token before it is used. One that cannot is used to its end.
+fn is_to_be_renewed(session: &Session) -> bool {
+    session.refresh_token.is_some() && session.is_used_up(System.now())
 }
 
 /// Whether it was this session's token that was refused.

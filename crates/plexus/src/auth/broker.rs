@@ -46,9 +46,13 @@ pub(crate) async fn authorize_entry(
         Err(error) => return Err(error),
     };
     options.client = client(sign_in).await?;
-    options.means = means(&sign_in.grant);
     options.landing = landing.map(|landing| elsewhere(landing, sign_in.callback_port));
     target.identities = identity(sign_in, &entry.name).map(|one| one.with(options.clone()));
+    options.means = means(&sign_in.grant);
+    if let (Means::Alone(_) | Means::Afresh(_), Some(client)) = (&options.means, &options.client) {
+        // What a client gets for itself is not its user's, who may have signed in as well.
+        options.account = format!("{} itself", client.client_id);
+    }
     target.authorizer = Some(Arc::new(OAuth::new(options)));
     Ok(())
 }

@@ -42,7 +42,7 @@ impl World {
     fn is_let_in_with(&self, oauth: &Value) {
         let tools = self.tools_with(&json!({"oauth": oauth}));
         let tools = tools.join("\n");
-        assert!(tools.contains("work"), "{tools}");
+        assert!(tools.contains("example__work"), "{tools}");
         assert_eq!(self.issuer.counts().sign_ins, 0);
     }
 
@@ -124,7 +124,7 @@ fn refusals_tell_no_secret() {
     });
     let tools = world.tools_with(&json!({"oauth": {"grant": "client_credentials",
         "clientId": "robot", "clientSecret": "s3cret"}}));
-    assert!(!tools.join("\n").contains("work"));
+    assert!(!tools.join("\n").contains("example__work"));
     let login = world.run(&["auth", "login", "example", "--principal", "ann"]);
     assert_eq!(login.code, Some(1));
     assert!(login.stderr.join("\n").contains("identity"), "{login:?}");
