@@ -1,6 +1,7 @@
 //! MCP over HTTP: Streamable HTTP of both eras on one endpoint, and, where asked for, the HTTP+SSE
 //! of 2024-11-05 beside it.
 
+mod attended;
 mod cors;
 mod negotiation;
 mod options;

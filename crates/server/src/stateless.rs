@@ -80,7 +80,7 @@ fn try_begin(
         voice.revision,
         capabilities,
         meta.client_info.clone(),
-        principal.clone(),
+        principal,
     );
     peer.presence = presence;
     let catalogue = edge.catalogue_for(&peer);
@@ -111,9 +111,9 @@ fn try_begin(
         meta.progress_token.clone(),
         log_level(&meta)?,
     );
-    let binding = seal::binding(principal.as_str(), &method, &canonical::request(&object));
     let retried = match object.get("requestState") {
         Some(state) if method::may_ask(&method) => {
+            let binding = binding(&peer, &method, &object);
             Some(retry::resume(edge, state, &object, &binding)?)
         }
         _ => None,
@@ -125,7 +125,7 @@ fn try_begin(
         peer: Arc::clone(&peer),
         id,
         method,
-        binding,
+        params: object,
         place: None,
         running: None,
         asks: Vec::new(),
@@ -149,7 +149,7 @@ fn try_begin(
         }
     } else {
         if method::may_ask(&call.method) {
-            call.volunteered = retry::answers(&object)?;
+            call.volunteered = retry::answers(&call.params)?;
         }
         let wants = call.narrator.wants(meta.trace_parent);
         call.running = Some(edge.start(&call.method, Some(params), peer, wants));
@@ -166,7 +166,7 @@ pub(crate) struct StatelessCall {
     peer: Arc<Peer>,
     id: Id,
     method: Box<str>,
-    binding: [u8; 32],
+    params: Object,
     /// Where the call was parked before.
     place: Option<Place>,
     /// Gone once the call is parked or done.
@@ -279,13 +279,19 @@ impl StatelessCall {
             asks,
             asked: self.asked,
         };
-        let state =
-            self.edge
-                .parking
-                .park(&self.edge.tracker, call, self.binding, self.place.take())?;
+        let binding = binding(&self.peer, &self.method, &self.params);
+        let state = self
+            .edge
+            .parking
+            .park(&self.edge.tracker, call, binding, self.place.take())?;
         result.request_state = Some(state);
         Ok(complete(&self.id, &self.voice.stamped(result.to_raw())))
     }
+}
+
+/// What binds a parked call to its request.
+fn binding(peer: &Peer, method: &str, params: &Object) -> [u8; 32] {
+    seal::binding(peer.principal.as_str(), method, &canonical::request(params))
 }
 
 fn required(value: Option<&Raw>, name: &str) -> Result<String, Fault> {
