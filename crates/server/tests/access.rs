@@ -30,20 +30,15 @@ impl Access for ByName {
     fn admit<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Admitted, AccessDenied>> {
         let given = head.headers.get("authorization");
         let words = given.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-        let admitted = match words.map(|words| words.split(' ')) {
-            Some(mut words) => {
-                let name = words.next().unwrap_or_default();
-                Ok(Admitted::new(
-                    Principal::new(name),
-                    words.collect::<Scopes>(),
-                ))
-            }
-            None => {
-                let mut denied = AccessDenied::new(StatusCode::UNAUTHORIZED, "who are you?");
-                let challenge = HeaderValue::from_static("Bearer");
-                denied.headers.insert("www-authenticate", challenge);
-                Err(denied)
-            }
+        let admitted = if let Some(words) = words {
+            let (name, scopes) = words.split_once(' ').unwrap_or((words, ""));
+            let scopes: Scopes = scopes.split_whitespace().collect();
+            Ok(Admitted::new(Principal::new(name), scopes))
+        } else {
+            let mut denied = AccessDenied::new(StatusCode::UNAUTHORIZED, "who are you?");
+            let challenge = HeaderValue::from_static("Bearer");
+            denied.headers.insert("www-authenticate", challenge);
+            Err(denied)
         };
         std::future::ready(admitted).boxed()
     }
