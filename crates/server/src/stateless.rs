@@ -12,7 +12,7 @@ use plexus_mcp::messages::{
     ClientCapabilities, InputRequest, InputRequiredResult, ListenParams, LogLevel,
 };
 use plexus_mcp::{Era, RequestMeta, Revision, method};
-use plexus_service::{Ask, AskError, Event, Fault, Peer, Presence, Principal};
+use plexus_service::{Ask, AskError, Event, Fault, Peer, Presence, Principal, Scopes};
 use plexus_wire::{Id, Object, Raw, Request};
 use tokio::time::{Instant, timeout_at};
 
@@ -29,6 +29,7 @@ use crate::seal;
 /// Who sends a request, as far as its transport knows.
 pub(crate) struct Caller {
     pub(crate) principal: Principal,
+    pub(crate) scopes: Option<Scopes>,
     /// That it stays there between its requests, where that is known.
     pub(crate) presence: Option<Presence>,
 }
@@ -74,6 +75,7 @@ fn try_begin(
     }
     let Caller {
         principal,
+        scopes,
         presence,
     } = caller;
     let mut peer = Peer::new(
@@ -82,6 +84,7 @@ fn try_begin(
         meta.client_info.clone(),
         principal,
     );
+    peer.scopes = scopes;
     peer.presence = presence;
     let catalogue = edge.catalogue_for(&peer);
     admit(&request.method, voice.revision, &catalogue.capabilities)?;

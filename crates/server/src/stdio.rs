@@ -109,7 +109,7 @@ impl Pipe {
             Rules::STRICT
         };
         Self {
-            session: Session::new(Arc::clone(edge), outlet, rules),
+            session: Session::new(Arc::clone(edge), outlet, rules, anonymous()),
             edge: Arc::clone(edge),
             lines,
             tracker,
@@ -193,7 +193,7 @@ impl Pipe {
         match self.route(&request) {
             Ok((Route::Stateless, meta)) => self.stateless_request(request, meta).await,
             Ok(_) => {
-                let (exchange, ticket) = self.session.begin(request);
+                let (exchange, ticket) = self.session.begin(request, None);
                 self.run(exchange, ticket.cancel.clone(), Some(Box::new(ticket)))
                     .await;
             }
@@ -253,6 +253,7 @@ impl Pipe {
         };
         let caller = stateless::Caller {
             principal: anonymous(),
+            scopes: None,
             presence: Some(self.session.presence().clone()),
         };
         let exchange = stateless::begin(&self.edge, request, meta, None, caller);

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use hyper::body::Incoming as IncomingBody;
 use plexus_mcp::classify::{self, Facts, Kind, Route};
 use plexus_mcp::lifecycle::Rules;
@@ -12,13 +11,13 @@ use plexus_service::Fault;
 use plexus_wire::{self as wire, Id, Incoming, Message};
 use tokio::time::timeout;
 
+use super::access::Admitted;
 use super::attended::Attended;
 use super::sessions::HttpSession;
 use super::{
     Endpoint, SESSION_HEADER, negotiation, reply, speaks_stateless, spoken, streams, version_header,
 };
 use crate::batch;
-use crate::edge::anonymous;
 use crate::event_stream::Beginning;
 use crate::exchange::{Exchange, Output};
 use crate::net::{self, Body, BodyLimits, ReadError, respond};
@@ -29,24 +28,28 @@ use crate::stateless;
 use crate::stdio::decode_fault;
 
 impl Endpoint {
-    pub(super) async fn post(self: &Arc<Self>, request: Request<IncomingBody>) -> Response<Body> {
-        let (Parts { headers, .. }, body) = request.into_parts();
-        if !negotiation::is_json(&headers) {
+    pub(super) async fn post(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        body: IncomingBody,
+        caller: &Admitted,
+    ) -> Response<Body> {
+        if !negotiation::is_json(headers) {
             let text = "a message is sent as application/json\n";
             return respond::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
         }
-        if !negotiation::accepts_something(&headers) {
+        if !negotiation::accepts_something(headers) {
             let text = "answers are application/json or text/event-stream; send an Accept header that allows both\n";
             return respond::text(StatusCode::NOT_ACCEPTABLE, text);
         }
-        match self.decode(&headers, body).await {
-            Ok(Incoming::Batch(messages)) => self.batch(&headers, messages).await,
-            Ok(Incoming::Single(Ok(message))) => self.message(&headers, message).await,
+        match self.decode(headers, body).await {
+            Ok(Incoming::Batch(messages)) => self.batch(headers, messages, caller).await,
+            Ok(Incoming::Single(Ok(message))) => self.message(headers, message, caller).await,
             Ok(Incoming::Single(Err(malformed))) => {
                 let fault = Fault::InvalidRequest(malformed.reason.to_string());
                 reply(match &malformed.id {
-                    Some(id) => self.voice(&headers).error(id, &fault),
-                    None => anonymous_error(spoken(&headers), &fault),
+                    Some(id) => self.voice(headers).error(id, &fault),
+                    None => anonymous_error(spoken(headers), &fault),
                 })
             }
             Err(response) => response,
@@ -77,7 +80,12 @@ impl Endpoint {
             .map_err(|error| reply(anonymous_error(spoken(headers), &decode_fault(error))))
     }
 
-    async fn message(self: &Arc<Self>, headers: &HeaderMap, message: Message) -> Response<Body> {
+    async fn message(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        message: Message,
+        caller: &Admitted,
+    ) -> Response<Body> {
         let kind = match &message {
             Message::Request(request) => Kind::Request(&request.method),
             Message::Notification(_) => Kind::Notification,
@@ -111,22 +119,23 @@ impl Endpoint {
             (Route::Ignore, _) => respond::empty(StatusCode::ACCEPTED),
             (Route::Stateless, Message::Request(request)) => {
                 let caller = stateless::Caller {
-                    principal: anonymous(),
+                    principal: caller.principal.clone(),
+                    scopes: caller.scopes.clone(),
                     presence: None,
                 };
                 let exchange = stateless::begin(&self.edge, request, meta, Some(headers), caller);
                 self.answer_stateless(headers, exchange).await
             }
-            (Route::Handshake, Message::Request(request)) => match self.session(headers) {
+            (Route::Handshake, Message::Request(request)) => match self.session(headers, caller) {
                 // A second handshake: the session itself refuses it.
                 Ok(session) => {
                     let again = Message::Request(request);
-                    self.in_session(headers, &session, again).await
+                    self.in_session(headers, &session, again, caller).await
                 }
-                Err(_) => self.open_session(request),
+                Err(_) => self.open_session(request, caller),
             },
-            (_, message) => match self.session(headers) {
-                Ok(session) => self.in_session(headers, &session, message).await,
+            (_, message) => match self.session(headers, caller) {
+                Ok(session) => self.in_session(headers, &session, message, caller).await,
                 Err(answer) => reply(answer),
             },
         }
@@ -137,6 +146,7 @@ impl Endpoint {
         headers: &HeaderMap,
         session: &Arc<HttpSession>,
         message: Message,
+        caller: &Admitted,
     ) -> Response<Body> {
         match message {
             Message::Notification(notification) => {
@@ -149,7 +159,7 @@ impl Endpoint {
             }
             Message::Request(request) => {
                 let id = request.id.clone();
-                let (exchange, ticket) = session.core.begin(request);
+                let (exchange, ticket) = session.core.begin(request, caller.scopes.as_ref());
                 if let Exchange::Answered(answer) = exchange {
                     return reply(answer);
                 }
@@ -160,9 +170,11 @@ impl Endpoint {
     }
 
     /// `initialize`: a session comes to be if the answer is no error.
-    fn open_session(&self, request: wire::Request) -> Response<Body> {
+    fn open_session(&self, request: wire::Request, caller: &Admitted) -> Response<Body> {
         let id = request.id.clone();
-        let session = HttpSession::new(&self.edge, self.options.replay, Rules::UNORDERED);
+        let principal = caller.principal.clone();
+        let replay = self.options.replay;
+        let session = HttpSession::new(&self.edge, replay, Rules::UNORDERED, principal);
         let session = match session {
             Ok(session) => session,
             Err(error) => {
@@ -170,7 +182,7 @@ impl Endpoint {
                 return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
             }
         };
-        let (exchange, _ticket) = session.core.begin(request);
+        let (exchange, _ticket) = session.core.begin(request, caller.scopes.as_ref());
         let Exchange::Answered(answer) = exchange else {
             return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
         };
@@ -258,6 +270,7 @@ impl Endpoint {
         self: &Arc<Self>,
         headers: &HeaderMap,
         messages: Vec<Result<Message, wire::Malformed>>,
+        caller: &Admitted,
     ) -> Response<Body> {
         let facts = Facts {
             kind: Kind::Batch,
@@ -269,11 +282,11 @@ impl Endpoint {
         if let Err(fault) = classify::http(&facts, self.edge.options.served) {
             return reply(anonymous_error(spoken(headers), &fault));
         }
-        let session = match self.session(headers) {
+        let session = match self.session(headers, caller) {
             Ok(session) => session,
             Err(answer) => return reply(answer),
         };
-        let batch = match batch::begin(&session.core, messages) {
+        let batch = match batch::begin(&session.core, messages, caller.scopes.as_ref()) {
             Ok(batch) if batch.is_silent() => return respond::empty(StatusCode::ACCEPTED),
             Ok(batch) => batch,
             Err(answer) => return reply(answer),
