@@ -62,14 +62,20 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn new(path: impl Into<PathBuf>, arguments: &[&str]) -> Self {
-        Self {
+        let program = Self {
             path: path.into(),
-            arguments: arguments
-                .iter()
-                .map(|&argument| argument.to_owned())
-                .collect(),
+            arguments: Vec::new(),
             environment: Vec::new(),
-        }
+        };
+        program.and(arguments)
+    }
+
+    /// The same with more arguments.
+    pub(crate) fn and(&self, arguments: &[&str]) -> Self {
+        let mut program = self.clone();
+        let arguments = arguments.iter().map(|&argument| argument.to_owned());
+        program.arguments.extend(arguments);
+        program
     }
 
     /// The same with `value` wherever an argument has `{name}`.

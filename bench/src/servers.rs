@@ -45,7 +45,6 @@ pub(crate) const PATH: &str = "/mcp";
 pub(crate) const LIMIT: &str = "limit";
 pub(crate) const OURS: &str = "plexus";
 const BOTH: &[Era] = &[Era::Handshake, Era::Stateless];
-const HANDSHAKE: &[Era] = &[Era::Handshake];
 
 impl Server {
     pub(crate) fn echo(&self, bytes: usize, is_stream: bool) -> Job {
@@ -109,34 +108,37 @@ fn limit(places: &Places) -> Server {
 
 /// All of them are small programs of ours around somebody else's library, and are started alike.
 fn rivals(folder: &Path) -> Vec<Server> {
-    let node = ("node", "typescript.mjs");
-    let python = ("python/bin/python", "echo_server.py");
-    let rival = |name, program: &str, script: Option<&str>, eras| {
-        let start = |arguments: &[&str]| {
-            let script = script.map(|script| folder.join(script).display().to_string());
-            let mut all: Vec<_> = script.as_deref().into_iter().collect();
-            all.extend(arguments);
-            Program::new(folder.join(program), &all)
-        };
-        Server {
+    let compiled = |name: &str| {
+        let program = folder.join("bin").join(format!("{name}-echo"));
+        program.exists().then(|| Program::new(program, &[]))
+    };
+    let script = |interpreter: PathBuf, script: &str| {
+        let script = folder.join(script);
+        let start = |script: &Path| Program::new(interpreter, &[&script.display().to_string()]);
+        script.exists().then(|| start(&script))
+    };
+    let typescript = script("node".into(), "node/typescript.mjs");
+    let python = script(folder.join("python/bin/python"), "python/echo_server.py");
+    let rivals = [
+        ("rmcp", compiled("rmcp")),
+        ("turbomcp", compiled("turbomcp")),
+        ("tower-mcp", compiled("tower-mcp")),
+        ("TypeScript SDK", typescript),
+        ("Python SDK", python),
+    ];
+    let installed = rivals
+        .into_iter()
+        .filter_map(|(name, program)| Some((name, program?)));
+    installed
+        .map(|(name, program)| Server {
             name,
             role: Role::Rival,
-            json: start(&["http", "{port}", "json"]),
-            stream: start(&["http", "{port}", "stream"]),
-            stdio: start(&["stdio"]),
-            eras,
+            json: program.and(&["http", "{port}", "json"]),
+            stream: program.and(&["http", "{port}", "stream"]),
+            stdio: program.and(&["stdio"]),
+            eras: BOTH,
             tool: "echo",
             streaming_tool: None,
-        }
-    };
-    [
-        rival("rmcp", "bin/rmcp-echo", None, BOTH),
-        rival("turbomcp", "bin/turbomcp-echo", None, HANDSHAKE),
-        rival("tower-mcp", "bin/tower-mcp-echo", None, HANDSHAKE),
-        rival("TypeScript SDK", node.0, Some(node.1), BOTH),
-        rival("Python SDK", python.0, Some(python.1), BOTH),
-    ]
-    .into_iter()
-    .filter(|rival| rival.json.path.exists())
-    .collect()
+        })
+        .collect()
 }

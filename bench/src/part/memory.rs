@@ -28,7 +28,10 @@ pub(crate) fn round(bench: &mut Bench) {
         if server.is_limit() {
             continue;
         }
-        let up = bench.stage.listen(&server.json, bench.stage.cores.subject);
+        // Some have no sessions where they answer in JSON.
+        let up = bench
+            .stage
+            .listen(&server.stream, bench.stage.cores.subject);
         let up = match up {
             Ok(up) => up,
             Err(error) => {
@@ -37,7 +40,6 @@ pub(crate) fn round(bench: &mut Bench) {
             }
         };
         bench.measure(PART, IDLE, server.name, |_| idle(&up));
-        bench.measure(PART, BUSY, server.name, |bench| busy(bench, &server, &up));
         let mut opened = Vec::new();
         bench.measure(PART, SESSIONS, server.name, |_| sessions(&up, &mut opened));
         if !opened.is_empty() {
@@ -45,6 +47,7 @@ pub(crate) fn round(bench: &mut Bench) {
                 streams(bench, &server, &up, &opened)
             });
         }
+        bench.measure(PART, BUSY, server.name, |bench| busy(bench, &server));
     }
 }
 
@@ -59,7 +62,10 @@ fn idle(up: &Listening) -> anyhow::Result<Figures> {
 }
 
 /// The most that it had while it worked hard.
-fn busy(bench: &Bench, server: &Server, up: &Listening) -> anyhow::Result<Figures> {
+fn busy(bench: &Bench, server: &Server) -> anyhow::Result<Figures> {
+    let up = bench
+        .stage
+        .listen(&server.json, bench.stage.cores.subject)?;
     let target = Target {
         address: up.address,
         path: PATH.to_owned(),
