@@ -19,7 +19,9 @@ pub(crate) fn run(arguments: &BridgeArgs) -> anyhow::Result<ExitCode> {
         let mut signals = Signals::take().context("cannot wait for signals")?;
         let entrance = Entrance::of(&arguments.downstream)?;
         let era = arguments.server_era.map(Into::into);
-        let mut definition = named::definition(&arguments.server, &arguments.header, era)?;
+        let landing = arguments.downstream.landing();
+        let (words, headers) = (&arguments.server, &arguments.header);
+        let mut definition = named::definition(words, headers, era, landing.as_ref())?;
         if let Some(affinity) = arguments.affinity {
             definition.affinity = affinity.into();
         }

@@ -2,6 +2,7 @@
 //! of 2024-11-05 beside it.
 
 mod access;
+mod attended;
 mod cors;
 mod negotiation;
 mod options;

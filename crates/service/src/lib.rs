@@ -176,6 +176,7 @@
 mod call;
 mod catalogue;
 mod context;
+mod credential;
 mod event;
 mod excerpt;
 mod form;
@@ -188,6 +189,7 @@ mod uri_template;
 pub use call::{Boxed, Call, Outcome, Service, Updates};
 pub use catalogue::{CacheHints, Catalogue, Changes, Entry, InvalidDefinition, List, Section};
 pub use context::Context;
+pub use credential::{Credential, Credentials};
 pub use event::{
     Ask, AskError, Event, EventReceiver, EventSender, Log, Progress, Question, ToolUse,
 };

@@ -8,6 +8,8 @@ use plexus_mcp::messages::{ClientCapabilities, ClientCapability};
 use plexus_wire::Raw;
 use tokio_util::sync::CancellationToken;
 
+use crate::credential::Credentials;
+
 /// On whose behalf a call is made, from verified credentials only: never from what a client says
 /// of itself, its address or its connection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -104,6 +106,8 @@ pub struct Peer {
     pub revision: Revision,
     /// That it is still there; `None` if nothing joins its calls, as each stands alone.
     pub presence: Option<Presence>,
+    /// What it was let in with, for upstream servers that are to know whom we act for.
+    pub credentials: Credentials,
 }
 
 impl Peer {
@@ -121,6 +125,7 @@ impl Peer {
             scopes: None,
             revision,
             presence: None,
+            credentials: Credentials::default(),
         }
     }
 

@@ -12,12 +12,13 @@ use plexus_wire::{self as wire, Id, Incoming, Message};
 use tokio::time::timeout;
 
 use super::access::Admitted;
+use super::attended::Attended;
 use super::sessions::HttpSession;
 use super::{
     Endpoint, SESSION_HEADER, negotiation, reply, speaks_stateless, spoken, streams, version_header,
 };
 use crate::batch;
-use crate::event_stream::{Beginning, EventStream};
+use crate::event_stream::Beginning;
 use crate::exchange::{Exchange, Output};
 use crate::net::{self, Body, BodyLimits, ReadError, respond};
 use crate::outlet::Outlet;
@@ -118,8 +119,7 @@ impl Endpoint {
             (Route::Ignore, _) => respond::empty(StatusCode::ACCEPTED),
             (Route::Stateless, Message::Request(request)) => {
                 let caller = stateless::Caller {
-                    principal: caller.principal.clone(),
-                    scopes: caller.scopes.clone(),
+                    admitted: caller.clone(),
                     presence: None,
                 };
                 let exchange = stateless::begin(&self.edge, request, meta, Some(headers), caller);
@@ -158,7 +158,7 @@ impl Endpoint {
             }
             Message::Request(request) => {
                 let id = request.id.clone();
-                let (exchange, ticket) = session.core.begin(request, caller.scopes.as_ref());
+                let (exchange, ticket) = session.core.begin(request, Some(caller));
                 if let Exchange::Answered(answer) = exchange {
                     return reply(answer);
                 }
@@ -181,7 +181,7 @@ impl Endpoint {
                 return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
             }
         };
-        let (exchange, _ticket) = session.core.begin(request, caller.scopes.as_ref());
+        let (exchange, _ticket) = session.core.begin(request, Some(caller));
         let Exchange::Answered(answer) = exchange else {
             return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
         };
@@ -204,8 +204,7 @@ impl Endpoint {
         response
     }
 
-    /// Answers with JSON if the answer comes first, else with a stream (HTTPL-05). The request
-    /// runs in a task of its own, for a lost connection does not cancel it (HTTPL-11).
+    /// Answers with JSON if the answer comes first, else with a stream (HTTPL-05).
     async fn answer_in_session(
         self: &Arc<Self>,
         headers: &HeaderMap,
@@ -214,39 +213,27 @@ impl Endpoint {
         exchange: Exchange,
         ticket: Ticket,
     ) -> Response<Body> {
-        let (number, stream) = session.open_stream(self.options.replay);
         let streaming = negotiation::accepts_events(headers);
-        let messages = if streaming {
-            Arc::clone(&stream)
-        } else {
-            Arc::clone(&session.standalone)
-        };
-        self.edge
-            .tracker
-            .spawn(run(exchange, ticket, Arc::clone(&stream), messages));
-
+        let mut request = Attended::new(self, session, streaming, exchange, ticket);
         let patience = match streams::release_after(self, session) {
             Some(release) => release.min(self.options.stream_after),
             None => self.options.stream_after,
         };
-        let beginning = if streaming {
-            timeout(patience, stream.beginning())
-                .await
-                .unwrap_or(Beginning::Message)
+        let first = if streaming {
+            timeout(patience, request.first()).await
         } else {
-            stream.beginning().await
+            Ok(request.first().await)
         };
-        match beginning {
-            Beginning::Answer(answer) => {
-                session.forget_stream(number);
-                reply(answer)
-            }
-            Beginning::Nothing => {
-                session.forget_stream(number);
-                // C08: over HTTP something must be said.
-                reply(session.core.refuse(&id, &Fault::Cancelled))
-            }
-            Beginning::Message => streams::open(self, session, number, &stream),
+        let stream = match first {
+            Ok(Some(Output::Answer(answer))) => return reply(answer),
+            Ok(Some(message)) => request.leave(Some(message)),
+            Ok(None) => None,
+            Err(_elapsed) => request.leave(None),
+        };
+        match stream {
+            Some((number, stream)) => streams::open(self, session, number, &stream),
+            // C08: over HTTP something must be said.
+            None => reply(session.core.refuse(&id, &Fault::Cancelled)),
         }
     }
 
@@ -298,7 +285,7 @@ impl Endpoint {
             Ok(session) => session,
             Err(answer) => return reply(answer),
         };
-        let batch = match batch::begin(&session.core, messages, caller.scopes.as_ref()) {
+        let batch = match batch::begin(&session.core, messages, Some(caller)) {
             Ok(batch) if batch.is_silent() => return respond::empty(StatusCode::ACCEPTED),
             Ok(batch) => batch,
             Err(answer) => return reply(answer),
@@ -348,35 +335,5 @@ impl Endpoint {
 
     fn voice(&self, headers: &HeaderMap) -> Voice {
         self.edge.voice(spoken(headers))
-    }
-}
-
-/// Carries a request of a session to its end, whoever listens.
-async fn run(
-    mut exchange: Exchange,
-    ticket: Ticket,
-    stream: Arc<EventStream>,
-    messages: Arc<EventStream>,
-) {
-    let streaming = Arc::ptr_eq(&stream, &messages);
-    loop {
-        match exchange.next_unless(&ticket.cancel).await {
-            Some(Output::Notification(message)) => {
-                stream.set_asking(false);
-                messages.offer(message);
-                if streaming {
-                    tokio::select! {
-                        () = messages.room() => {}
-                        () = ticket.cancel.cancelled() => {}
-                    }
-                }
-            }
-            Some(Output::Question(message)) => {
-                stream.set_asking(true);
-                messages.push(message);
-            }
-            Some(Output::Answer(answer)) => return stream.end(Some(answer)),
-            None => return stream.end(None),
-        }
     }
 }

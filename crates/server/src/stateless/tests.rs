@@ -2,13 +2,14 @@ use std::sync::Arc;
 
 use plexus_mcp::RequestMeta;
 use plexus_service::{
-    Context, ElicitParams, LocalService, NoArguments, Principal, Tool, ToolError,
+    Context, ElicitParams, LocalService, NoArguments, Principal, Scopes, Tool, ToolError,
 };
 use plexus_wire::{Limits, Raw, Request};
 use serde_json::{Value, json};
 
 use super::{Caller, begin};
 use crate::exchange::Output;
+use crate::http::Admitted;
 use crate::{Edge, Options};
 
 fn raw(text: &str) -> Raw {
@@ -48,8 +49,7 @@ async fn call(edge: &Arc<Edge>, who: &str, more: &Value) -> Value {
         params: Some(params),
     };
     let caller = Caller {
-        principal: Principal::new(who),
-        scopes: None,
+        admitted: Admitted::new(Principal::new(who), Scopes::default()),
         presence: None,
     };
     let mut exchange = begin(edge, request, meta, None, caller);
