@@ -285,6 +285,7 @@ impl StatelessCall {
             running,
             asks,
             asked: self.asked,
+            principal: self.peer.principal.clone(),
         };
         let binding = binding(&self.peer, &self.method, &self.params);
         let state = self

@@ -42,7 +42,7 @@ fn says(home: &Home, arguments: &[&str]) -> String {
     ended.stdout.join("\n")
 }
 
-/// HTTPL-03, HTTP26-03, SSE24-06, SEC-10: a token of our own lets its holder in, from when it is made
+/// S000-09, HTTPL-03, HTTP26-03, SSE24-06, SEC-10: a token of our own lets its holder in, from when it is made
 /// until it is taken back.
 #[tokio::test]
 async fn a_token_lets_its_holder_in() {
