@@ -23,7 +23,9 @@ use http_body_util::{BodyExt, Full};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use jsonwebtoken::jwk::Jwk;
+use jsonwebtoken::Header;
+use jsonwebtoken::jwk::{Jwk, JwkSet};
+use plexus_oauth::jwt::Claims;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -46,6 +48,8 @@ pub struct Behaviour {
     pub token_life: u64,
     /// Whether clients can register.
     pub registers: bool,
+    /// Whether clients must say what kind of application they are, as 2026-07-28 has it.
+    pub wants_application_type: bool,
     /// Whether a URL can be a client id.
     pub fetches_documents: bool,
     /// Whether proofs must hold a nonce.
@@ -69,6 +73,7 @@ impl Default for Behaviour {
         Self {
             token_life: 3600,
             registers: true,
+            wants_application_type: true,
             fetches_documents: false,
             wants_nonce: false,
             agrees: true,
@@ -142,14 +147,33 @@ impl AuthorizationServer {
         self.shared.state().live.clear();
     }
 
-    /// A token for `subject`, for `audience`, as somebody gets it who has nothing to do with us.
-    pub fn token(&self, subject: &str, audience: &str) -> String {
-        assertions::token(&self.shared, subject, audience)
-    }
-
     /// That a user has signed in here, for the client of this id (OpenID Connect).
     pub fn id_token(&self, subject: &str, client_id: &str) -> String {
         assertions::id_token(&self.shared, subject, client_id)
+    }
+
+    /// A token of `subject` for `resource`, as if it had signed in.
+    pub fn issue_to(&self, subject: &str, resource: &str, scope: &str) -> String {
+        endpoints::issue_to(&self.shared, subject, resource, scope)
+    }
+
+    /// A token with these claims, signed with the server's own key, whatever they say. The header
+    /// names the key unless it names one itself.
+    pub fn sign(&self, mut header: Header, claims: &Claims) -> String {
+        let state = self.shared.state();
+        header.kid = header.kid.or_else(|| Some(state.key_name()));
+        let signed = state.key.sign(header, claims);
+        signed.unwrap_or_else(|error| panic!("the server can sign: {error}"))
+    }
+
+    /// The keys that tokens are signed with, as everybody can see them.
+    pub fn keys(&self) -> JwkSet {
+        bearer::keys(&self.shared)
+    }
+
+    /// Signs with a new key from now on, and forgets the old one.
+    pub fn rotate_key(&self) {
+        self.shared.state().rotate_key();
     }
 
     /// What a server that wants tokens of this issuer answers before it even looks at a message;

@@ -74,7 +74,7 @@ impl World {
     }
 
     fn token_of(&self, subject: &str) -> Credential {
-        Credential::new(self.protected.issuer.token(subject, US), US)
+        Credential::new(self.protected.issuer.issue_to(subject, US, ""), US)
     }
 
     fn configured_client(&self) -> Client {
@@ -248,7 +248,7 @@ async fn a_token_is_passed_on_to_its_own_audience_only() {
             audience: audience.clone(),
         };
         let upstream = world.connected(forward, None).await;
-        let token = world.protected.issuer.token("ann", &audience);
+        let token = world.protected.issuer.issue_to("ann", &audience, "");
         let good = showing("ann", &Credential::new(token.clone(), &audience));
         work(&upstream, &good).await.unwrap();
         assert_eq!(world.tokens(), [token.clone()]);
