@@ -9,6 +9,7 @@ mod file_vault;
 mod identity;
 mod invitation;
 mod oauth;
+mod options;
 mod send;
 mod vault;
 
@@ -21,8 +22,9 @@ use plexus_service::{Boxed, EventSender};
 pub(crate) use send::send;
 
 pub use file_vault::{FileVault, VaultKey};
-pub use identity::{Identities, Identity, OwnIdentity};
-pub use oauth::{Grants, Means, OAuth, OAuthOptions};
+pub use identity::{ForPrincipal, Identities, Identity, OwnIdentity};
+pub use oauth::OAuth;
+pub use options::{Grants, Means, OAuthOptions};
 pub use plexus_oauth as rules;
 pub use vault::{Drawer, Holding, MemoryVault, Vault, VaultError};
 

@@ -86,9 +86,9 @@ impl World {
 }
 
 fn user() -> Identity {
-    Identity::User {
-        advice: Arc::new(|principal| format!("sign in as {:?}", principal.as_str())),
-    }
+    Identity::User(Arc::new(|principal, options| {
+        options.advice = format!("sign in as {:?}", principal.as_str());
+    }))
 }
 
 async fn work(upstream: &Upstream, caller: &Caller) -> Result<(), String> {

@@ -102,10 +102,15 @@ pub(crate) fn led_to(page: &str) -> String {
 }
 
 pub(crate) fn get(url: &str) -> String {
+    send("GET", url)
+}
+
+pub(crate) fn send(method: &str, url: &str) -> String {
     let rest = url.strip_prefix("http://").unwrap();
     let (address, path) = rest.split_once('/').unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
-    let request = format!("GET /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    let request =
+        format!("{method} /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
