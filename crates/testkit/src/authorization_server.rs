@@ -147,7 +147,7 @@ impl AuthorizationServer {
         self.shared.state().live.clear();
     }
 
-    /// That a user has signed in here, for the client of this id (OpenID Connect).
+    /// That a user has signed in here, for the client of this id (`OpenID` Connect).
     pub fn id_token(&self, subject: &str, client_id: &str) -> String {
         assertions::id_token(&self.shared, subject, client_id)
     }

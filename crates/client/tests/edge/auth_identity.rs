@@ -251,7 +251,7 @@ async fn a_token_is_passed_on_to_its_own_audience_only() {
         let token = world.protected.issuer.issue_to("ann", &audience, "");
         let good = showing("ann", &Credential::new(token.clone(), &audience));
         work(&upstream, &good).await.unwrap();
-        assert_eq!(world.tokens(), [token.clone()]);
+        assert_eq!(world.tokens(), std::slice::from_ref(&token));
         for other in [
             format!("{audience}/"),
             US.to_owned(),

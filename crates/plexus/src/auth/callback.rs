@@ -121,14 +121,12 @@ impl Door {
         };
         lock(&self.awaited).insert(state.to_owned(), waiting);
         let _forgotten = Forget(&self.awaited, state);
-        match tokio::time::timeout(SIGN_IN, back).await {
-            Ok(Ok(query)) => Ok(query),
-            _ => {
-                let minutes = SIGN_IN.as_secs() / 60;
-                let text = format!("nobody came back from the sign-in page in {minutes} minutes");
-                Err(AuthError::Page(text))
-            }
+        if let Ok(Ok(query)) = tokio::time::timeout(SIGN_IN, back).await {
+            return Ok(query);
         }
+        let minutes = SIGN_IN.as_secs() / 60;
+        let text = format!("nobody came back from the sign-in page in {minutes} minutes");
+        Err(AuthError::Page(text))
     }
 }
 

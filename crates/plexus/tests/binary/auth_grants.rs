@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use jsonwebtoken::Header;
 use plexus_client::auth::rules::Secret;
 use plexus_client::auth::rules::jwt::{Audience, Claims};
 use plexus_client::auth::rules::keys::SigningKey;
@@ -100,7 +101,7 @@ fn a_workload_is_vouched_for() {
     claims.sub = Some("workload".to_owned());
     claims.aud = Audience::One(world.issuer.issuer().to_owned());
     claims.exp = Some(u64::from(u32::MAX));
-    let assertion = key.sign(Default::default(), &claims).unwrap();
+    let assertion = key.sign(Header::default(), &claims).unwrap();
     let assertion = world.file("assertion", &assertion);
     world
         .is_let_in_with(&json!({"grant": "workload", "clientId": "robot", "assertion": assertion}));
