@@ -125,7 +125,7 @@ async fn text(outcome: Boxed<Outcome>) -> Value {
     value(&outcome.unwrap_or_else(|fault| panic!("{fault}")))
 }
 
-/// ELIC-07, ELIC-11, ELIC-14: a call has the user sign in, goes on after that, and the client
+/// S004-74, ELIC-07, ELIC-11, ELIC-14: a call has the user sign in, goes on after that, and the client
 /// learns nothing that is worth anything without us.
 #[tokio::test]
 async fn a_call_offers_the_page_and_goes_on() {
