@@ -22,6 +22,7 @@ mod problem;
 mod secret;
 mod server;
 mod settings;
+mod sign_in;
 mod text;
 mod watch;
 
@@ -35,5 +36,6 @@ pub use self::settings::{
     Access, Action, Hub, IntrospectionClient, Mode, Policy, Rule, SecretReference, Serve, Settings,
     Start, TokenIssuer,
 };
+pub use self::sign_in::{Grant, Identity, PrivateKey, SignIn};
 pub use self::text::Text;
 pub use self::watch::{Environment, WatchError, Watcher};

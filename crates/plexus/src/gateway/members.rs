@@ -74,6 +74,6 @@ async fn definition(entry: &ServerEntry, landing: Option<&Landing>) -> anyhow::R
     if let Some(affinity) = entry.affinity {
         definition.affinity = affinity;
     }
-    auth::authorize_entry(&mut definition, entry, landing);
+    auth::authorize_entry(&mut definition, entry, landing).await?;
     Ok(definition)
 }
