@@ -31,6 +31,8 @@ pub use self::load::{Loaded, check, load};
 pub use self::locations::{Locations, SETTINGS_FILE};
 pub use self::problem::{ConfigProblem, Position};
 pub use self::secret::{FetchedSecrets, MASK, Secret, SecretSource, Value};
-pub use self::settings::{Action, Hub, Mode, Policy, Rule, Serve, Settings, Start};
+pub use self::settings::{
+    Action, BuiltinWords, ClientSettings, Hub, Mode, Policy, Rule, Serve, Settings, Start,
+};
 pub use self::text::Text;
 pub use self::watch::{Environment, WatchError, Watcher};

@@ -26,12 +26,11 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
         options.profile = arguments.profile.into();
         options.native = arguments.native;
         options.mcp_validator = arguments.compat == Some(Compat::McpValidator);
-        let extras = arguments.extras();
-        let gateway = gateway::configured(arguments.profile, &arguments.mcp_config, &extras);
-        let gateway = gateway.await?;
+        let gateway = gateway::configured(arguments.opening()).await?;
         let gateway = Arc::new(gateway);
+        let downstream = arguments.downstream.filled(&gateway.serve_settings())?;
         gateway.start().await;
-        let served = serve(gateway.service(), options, &arguments.downstream, signals);
+        let served = serve(gateway.service(), options, &downstream, signals);
         let ended = tokio::select! {
             ended = served => ended,
             never = beside(&gateway) => match never {},

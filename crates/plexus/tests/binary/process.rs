@@ -23,6 +23,8 @@ pub(crate) fn plexus(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plexus"));
     command
         .args(arguments)
+        // Few tests are about what is offered if nothing is said.
+        .env("PLEXUS_BUILTIN", "all")
         .env_remove("PLEXUS_LOG")
         .env_remove("BOSSMAN_DB_PATH")
         .env_remove("CONTEXTGRAPH_DB")
