@@ -163,7 +163,8 @@ async fn said(hub: &Hub, peer: &Arc<Peer>, tool: &str, arguments: Value) -> Resu
     let (events, _queue) = EventSender::channel(Arc::clone(peer), false, None);
     let call = Call::new("tools/call", Some(params), events, CancellationToken::new());
     let result: Value = hub.call(call).await?.decode().unwrap();
-    Ok(result["content"][0]["text"].as_str().unwrap().to_owned())
+    let text = result.pointer("/content/0/text").unwrap();
+    Ok(text.as_str().unwrap().to_owned())
 }
 
 /// A client that searches is shown three tools, which find, describe and call the others: by the

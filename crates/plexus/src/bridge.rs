@@ -28,9 +28,14 @@ pub(crate) fn run(arguments: &BridgeArgs) -> anyhow::Result<ExitCode> {
             signal = signals.next() => return Ok(signal.exit_code()),
         }
         let service = Arc::new(upstream.clone());
-        let served = serve::serve(service, Options::default(), &arguments.downstream, signals);
+        let served = serve::serve(
+            service,
+            Options::default(),
+            &arguments.downstream,
+            &mut signals,
+        );
         let ended = tokio::select! {
-            ended = served => ended,
+            ended = served => ended.map(|ended| ended.exit_code()),
             () = upstream.keep_connected() => Err(anyhow::anyhow!("the server wants credentials")),
         };
         upstream.disconnect().await;

@@ -280,6 +280,7 @@ pub(crate) struct DownstreamArgs {
 
 /// What is served.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) downstream: DownstreamArgs,

@@ -35,6 +35,10 @@ use crate::{announce, data, health};
 /// answered without them.
 const HEAD_START: Duration = Duration::from_millis(700);
 
+/// How long servers that are being connected for the first time are waited for after the client has
+/// gone, so that the next one sees their tools at once.
+const LINGER: Duration = Duration::from_secs(5);
+
 /// How long the first clients have for themselves before the files are watched.
 const HEADROOM: Duration = Duration::from_millis(300);
 
@@ -199,7 +203,7 @@ impl Gateway {
     /// yet a moment to say what they offer. Whoever is not there by then is announced when it is.
     pub(crate) async fn start(&self) {
         self.connect();
-        drop(tokio::time::timeout(HEAD_START, self.hub.settled()).await);
+        self.hub.settle(HEAD_START).await;
     }
 
     /// Reads the files again, and changes what they changed. Servers that stayed the same are not
@@ -257,6 +261,11 @@ impl Gateway {
                 Err(RecvError::Closed) => return,
             }
         }
+    }
+
+    /// Finishes what the next gateway profits from; dropping the future gives that up.
+    pub(crate) async fn linger(&self) {
+        self.hub.finish_first_connections(LINGER).await;
     }
 
     /// Ends all connections.
@@ -323,7 +332,9 @@ impl Gateway {
         let mut clients = loaded.settings.clients.clone();
         if self.tool_search {
             clients.entry(EVERYBODY.to_owned()).or_default();
-            clients.values_mut().for_each(|client| client.search = true);
+            for client in clients.values_mut() {
+                client.search = true;
+            }
         }
         self.hub.set_clients(clients);
         if members.len() > 1 {

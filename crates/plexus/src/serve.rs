@@ -14,14 +14,14 @@ use tokio::runtime::Runtime;
 
 use crate::cli::{Compat, DownstreamArgs, ServeArgs};
 use crate::gateway::{self, Gateway};
-use crate::signals::Signals;
+use crate::signals::{Ending, Signals};
 use crate::{announce, control};
 
 /// Serves the built-in tools and the configured servers until the client on standard input has
 /// gone, or a signal comes.
 pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     on_runtime(async {
-        let signals = Signals::take().context("cannot wait for signals")?;
+        let mut signals = Signals::take().context("cannot wait for signals")?;
         let mut options = Options::default();
         options.profile = arguments.profile.into();
         options.native = arguments.native;
@@ -30,7 +30,17 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
         let gateway = Arc::new(gateway);
         let downstream = arguments.downstream.filled(&gateway.serve_settings())?;
         gateway.start().await;
-        let served = serve(gateway.service(), options, &downstream, signals);
+        let served = async {
+            let service = gateway.service();
+            let ended = serve(service, options, &downstream, &mut signals).await?;
+            if let Ended::ClientLeft = ended {
+                tokio::select! {
+                    () = gateway.linger() => {}
+                    _ = signals.next() => {}
+                }
+            }
+            Ok(ended.exit_code())
+        };
         let ended = tokio::select! {
             ended = served => ended,
             never = beside(&gateway) => match never {},
@@ -76,6 +86,26 @@ pub(crate) fn on_runtime(
     ended
 }
 
+/// Why serving ended.
+pub(crate) enum Ended {
+    /// The client on standard input has gone.
+    ClientLeft,
+    /// A signal came, and work in flight was finished.
+    Asked,
+    /// A second signal came.
+    Forced(Ending),
+}
+
+impl Ended {
+    /// What the process ends with.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::ClientLeft | Self::Asked => ExitCode::SUCCESS,
+            Self::Forced(signal) => signal.exit_code(),
+        }
+    }
+}
+
 /// Serves until the client on standard input has gone, or a signal comes.
 ///
 /// The first signal lets work in flight finish, the second does not.
@@ -83,8 +113,8 @@ pub(crate) async fn serve(
     service: Arc<dyn Service>,
     options: Options,
     arguments: &DownstreamArgs,
-    mut signals: Signals,
-) -> anyhow::Result<ExitCode> {
+    signals: &mut Signals,
+) -> anyhow::Result<Ended> {
     let edge = Edge::new(service, arguments.options(options))
         .context("the system gives no random numbers")?;
     let http = bind(&edge, arguments).await?;
@@ -94,15 +124,15 @@ pub(crate) async fn serve(
 
     let mut serving = pin!(transports(&edge, arguments.stdio, http));
     tokio::select! {
-        ended = &mut serving => return ended.map(|()| ExitCode::SUCCESS),
+        ended = &mut serving => return ended.map(|()| Ended::ClientLeft),
         signal = signals.next() => {
             tracing::info!(?signal, "ending when work in flight is done; a second signal ends it at once");
             edge.shut_down();
         }
     }
     tokio::select! {
-        ended = serving => ended.map(|()| ExitCode::SUCCESS),
-        signal = signals.next() => Ok(signal.exit_code()),
+        ended = serving => ended.map(|()| Ended::Asked),
+        signal = signals.next() => Ok(Ended::Forced(signal)),
     }
 }
 

@@ -1,10 +1,10 @@
 //! `tools/list` and its kin, answered from the catalogue.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use plexus_mcp::messages::ListParams;
-use plexus_mcp::{Features, Revision, convert, cursor, method};
+use plexus_mcp::{Revision, convert, cursor, method};
 use plexus_service::{Catalogue, Fault, Section};
 use plexus_wire::{Object, Raw};
 
@@ -14,7 +14,15 @@ use crate::render::{hinted, json};
 struct Lowered {
     /// Of the list it was made from.
     hash: [u8; 32],
-    entries: Vec<(Arc<str>, Raw)>,
+    entries: Vec<LoweredEntry>,
+}
+
+/// An entry, lowered when its page is first asked for: the first page of a long list is not to wait
+/// for the rest.
+struct LoweredEntry {
+    key: Arc<str>,
+    definition: Raw,
+    lowered: OnceLock<Raw>,
 }
 
 /// How many forms of one list are kept, as not everybody need be shown the same.
@@ -44,20 +52,30 @@ impl Lists {
                 .map_err(|error| Fault::InvalidParams(format!("params: {error}")))?,
             None => ListParams::default(),
         };
-        let lowered = self.lowered(catalogue, section, revision.features(), revision);
+        let features = revision.features();
+        let lowered = self.lowered(catalogue, section, revision);
         let name = member(section);
         let page = cursor::page(
             &lowered.entries,
-            |(key, _)| key,
+            |entry| &entry.key,
             name,
             params.cursor.as_deref(),
             cursor::PAGE_SIZE,
         )
         .map_err(|error| Fault::InvalidParams(error.to_string()))?;
+        let lower = match section {
+            Section::Tools => convert::tool_definition,
+            Section::Resources => convert::resource_definition,
+            Section::Templates => convert::template_definition,
+            Section::Prompts => convert::prompt_definition,
+        };
         let definitions: Vec<&Raw> = page
             .items
             .iter()
-            .map(|(_, definition)| definition)
+            .map(|entry| {
+                let lowered = || lower(&entry.definition, features);
+                entry.lowered.get_or_init(lowered)
+            })
             .collect();
         let mut result = Object::new();
         result.set(name, json(&definitions));
@@ -65,34 +83,26 @@ impl Lists {
             result.set("nextCursor", json(next));
         }
         let result = result.into_raw();
-        if revision.features().typed_results {
+        if features.typed_results {
             return Ok(hinted(result, catalogue.cache));
         }
         Ok(result)
     }
 
-    fn lowered(
-        &self,
-        catalogue: &Catalogue,
-        section: Section,
-        features: &Features,
-        revision: Revision,
-    ) -> Arc<Lowered> {
+    fn lowered(&self, catalogue: &Catalogue, section: Section, revision: Revision) -> Arc<Lowered> {
         let list = catalogue.list(section);
         let mut cache = self.lowered.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = cache.entry((section, revision)).or_default();
         if let Some(lowered) = kept.iter().find(|lowered| lowered.hash == *list.hash()) {
             return Arc::clone(lowered);
         }
-        let lower = match section {
-            Section::Tools => convert::tool_definition,
-            Section::Resources => convert::resource_definition,
-            Section::Templates => convert::template_definition,
-            Section::Prompts => convert::prompt_definition,
-        };
         let entries = list.entries().iter();
         let entries = entries
-            .map(|entry| (Arc::clone(&entry.key), lower(&entry.definition, features)))
+            .map(|entry| LoweredEntry {
+                key: Arc::clone(&entry.key),
+                definition: entry.definition.clone(),
+                lowered: OnceLock::new(),
+            })
             .collect();
         let lowered = Arc::new(Lowered {
             hash: *list.hash(),

@@ -111,22 +111,24 @@ mod tests {
 
     #[test]
     fn settings_that_make_no_sense_are_named() {
-        let wrong: [(&str, fn(&mut Serve)); 4] = [
-            ("serve.path", |serve| serve.path = Some("there".to_owned())),
-            ("serve.path", |serve| serve.path = Some("/sse".to_owned())),
-            ("serve.allow_hosts", |serve| {
-                serve.allow_hosts = vec!["a b".to_owned()]
-            }),
-            ("serve.allow_origins", |serve| {
-                serve.allow_origins = vec!["app".to_owned()]
-            }),
-        ];
-        for (key, change) in wrong {
+        let with = |change: fn(&mut Serve)| {
             let mut settings = settings();
             change(&mut settings);
+            settings
+        };
+        let relative = with(|serve| serve.path = Some("there".to_owned()));
+        let taken = with(|serve| serve.path = Some("/sse".to_owned()));
+        let no_host = with(|serve| serve.allow_hosts = vec!["a b".to_owned()]);
+        let no_origin = with(|serve| serve.allow_origins = vec!["app".to_owned()]);
+        for (key, settings) in [
+            ("path", relative),
+            ("path", taken),
+            ("allow_hosts", no_host),
+            ("allow_origins", no_origin),
+        ] {
             let error = arguments(&[]).filled(&settings).unwrap_err();
             assert!(
-                format!("{error:#}").starts_with(&format!("plexus.toml: {key}")),
+                format!("{error:#}").starts_with(&format!("plexus.toml: serve.{key}")),
                 "{error:#}"
             );
         }

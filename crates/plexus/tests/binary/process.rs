@@ -170,9 +170,14 @@ impl Plexus {
         kill_process(pid, Signal::TERM).unwrap();
     }
 
+    /// Closes standard input, as a client does that has had enough.
+    pub(crate) fn leave(&mut self) {
+        self.stdin = None;
+    }
+
     /// Closes standard input and waits for the end.
     pub(crate) fn end(&mut self) -> Ended {
-        self.stdin = None;
+        self.leave();
         self.wait()
     }
 
