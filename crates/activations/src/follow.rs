@@ -26,12 +26,14 @@ impl Aliased {
     /// The databases are asked only while somebody watches. Dropping the future ends it.
     pub fn follow(&self, data: &Data) -> impl Future<Output = Infallible> + Send + use<> {
         let (tasks, context) = (data.tasks.clone(), data.context.clone());
-        let (trees, cones) = (data.trees.clone(), data.cones.clone());
+        let trees = data.trees.clone();
+        // Cones are listed only where they are offered.
+        let cones = self.tool("cone.chat").is_ok().then(|| data.cones.clone());
         let service = self.service.clone();
         async move {
             tokio::select! {
                 never = follow(&service, Kept::Tasks(&tasks)) => never,
-                never = follow(&service, Kept::Trees(&trees, &cones)) => never,
+                never = follow(&service, Kept::Trees(&trees, cones.as_ref())) => never,
                 never = follow_context(&service, &context) => never,
             }
         }
@@ -50,7 +52,7 @@ pub(crate) fn hashed<T: Serialize>(value: &T) -> u64 {
 #[derive(Clone, Copy)]
 enum Kept<'a> {
     Tasks(&'a Tasks),
-    Trees(&'a Trees, &'a Cones),
+    Trees(&'a Trees, Option<&'a Cones>),
 }
 
 impl<'a> Kept<'a> {
@@ -79,7 +81,7 @@ impl<'a> Kept<'a> {
 
     /// Brings the lists up to date that show what is kept.
     async fn list(self, service: &LocalService) {
-        if let Self::Trees(_, cones) = self {
+        if let Self::Trees(_, Some(cones)) = self {
             cones.offer(service).await;
         }
     }
