@@ -38,12 +38,18 @@ mod data;
 mod echo;
 mod follow;
 mod health;
+mod hints;
+mod json;
+mod ledger;
+mod listed;
 pub mod loopback;
 pub mod model;
 mod names;
 mod profile;
 mod service;
 pub mod task;
+mod tools;
+mod trouble;
 
 pub use aliased::Aliased;
 pub use bash::bash;
