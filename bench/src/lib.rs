@@ -5,6 +5,8 @@
 
 #![cfg(target_os = "linux")]
 
+mod about;
+mod acceptance;
 mod answer;
 mod bench;
 mod gateways;

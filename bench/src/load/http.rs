@@ -85,11 +85,7 @@ pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen
 
 /// Waits until a request of the job is answered as it should be.
 pub(crate) fn await_answer(target: &Target, job: &Job) -> anyhow::Result<()> {
-    patiently(|| {
-        let request = job.requests(target.era).pop().context("no request")?;
-        let answer = Asking::open(target)?.ask(&request)?;
-        job.check(target.is_limit).check(0, &answer)
-    })
+    patiently(|| Asking::open(target)?.check(job))
 }
 
 /// Waits until there are so many tools; gives the pages of the list, and the first of them whole.
@@ -129,14 +125,14 @@ fn patiently<T>(attempt: impl Fn() -> anyhow::Result<T>) -> anyhow::Result<T> {
 }
 
 /// A client that waits for each answer.
-struct Asking<'a> {
+pub(crate) struct Asking<'a> {
     target: &'a Target,
     connection: Blocking,
     session: Option<String>,
 }
 
 impl<'a> Asking<'a> {
-    fn open(target: &'a Target) -> anyhow::Result<Self> {
+    pub(crate) fn open(target: &'a Target) -> anyhow::Result<Self> {
         let mut connection = Blocking::open(target.address)?;
         let session = match target.era {
             Era::Handshake => Session::open(&mut connection, &target.path)?.id,
@@ -147,6 +143,13 @@ impl<'a> Asking<'a> {
             connection,
             session,
         })
+    }
+
+    /// Has a request of the job answered as it should be.
+    pub(crate) fn check(&mut self, job: &Job) -> anyhow::Result<()> {
+        let request = job.requests(self.target.era).pop().context("no request")?;
+        let answer = self.ask(&request)?;
+        job.check(self.target.is_limit).check(0, &answer)
     }
 
     fn ask(&mut self, request: &Request) -> anyhow::Result<Vec<u8>> {
