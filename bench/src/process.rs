@@ -308,3 +308,56 @@ fn stay_on(core: usize) -> anyhow::Result<()> {
     set.set(core);
     rustix::thread::sched_setaffinity(None, &set).context("cannot choose a core")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sleeping(home: &Path) -> (Program, Running) {
+        let program = Program::new("sleep", &["600"]);
+        let running = program.start(Cores::take().unwrap().subject, home).unwrap();
+        (program, running)
+    }
+
+    #[test]
+    fn a_process_ends_with_what_it_stands_for() {
+        let home = tempfile::tempdir().unwrap();
+        let (_, running) = sleeping(home.path());
+        let process = running.id();
+        assert!(Memory::of(process).unwrap().resident > 0);
+        drop(running);
+        assert!(cpu_time(process).is_err());
+    }
+
+    #[test]
+    fn processes_are_counted_below_their_ancestor_only() {
+        let home = tempfile::tempdir().unwrap();
+        let (program, mut running) = sleeping(home.path());
+        let count = |ancestor| count_descendants(ancestor, &program).unwrap();
+        // The child is the test's own program until it has become another.
+        running
+            .wait_until(|| count(std::process::id()) == 1)
+            .unwrap();
+        assert_eq!(count(running.id()), 0);
+    }
+
+    #[test]
+    fn a_process_that_ends_is_not_waited_for() {
+        let home = tempfile::tempdir().unwrap();
+        let mut running = Program::new("cat", &["nothing"])
+            .start(Cores::take().unwrap().subject, home.path())
+            .unwrap();
+        let failed = running.wait_until(|| false).unwrap_err().to_string();
+        assert!(failed.starts_with("it ended at once: "), "{failed}");
+        assert!(failed.contains("nothing"), "{failed}");
+    }
+
+    #[test]
+    fn work_costs_time() {
+        let before = cpu_time(std::process::id()).unwrap();
+        let began = Instant::now();
+        while cpu_time(std::process::id()).unwrap() == before {
+            assert!(began.elapsed() < PATIENCE);
+        }
+    }
+}
