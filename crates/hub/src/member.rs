@@ -1,6 +1,7 @@
 //! One server of a hub.
 
 mod connection;
+mod sign_in;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};

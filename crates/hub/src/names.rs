@@ -19,6 +19,8 @@ const HASH: usize = 8;
 pub struct Names<T> {
     shown: HashMap<Arc<str>, T>,
     aliases: HashMap<String, T>,
+    /// Under which names entries are shown that their servers call the same.
+    short: HashMap<String, Vec<Arc<str>>>,
 }
 
 impl<T> Default for Names<T> {
@@ -26,6 +28,7 @@ impl<T> Default for Names<T> {
         Self {
             shown: HashMap::new(),
             aliases: HashMap::new(),
+            short: HashMap::new(),
         }
     }
 }
@@ -49,6 +52,10 @@ impl<T: Clone> Names<T> {
             self.aliases
                 .entry(alias)
                 .or_insert_with(|| stands_for.clone());
+        }
+        if is_short(entry) {
+            let same = self.short.entry(entry.to_owned()).or_default();
+            same.push(Arc::clone(&name));
         }
         self.shown.insert(Arc::clone(&name), stands_for);
         name
@@ -81,6 +88,19 @@ impl<T: Clone> Names<T> {
     pub fn find(&self, name: &str) -> Option<&T> {
         self.shown.get(name).or_else(|| self.aliases.get(name))
     }
+
+    /// The entries that their servers call `name`, as they are shown. Only if there is exactly one
+    /// can it be meant.
+    pub fn called(&self, name: &str) -> &[Arc<str>] {
+        self.short.get(name).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Whether an entry can be found without its server. A name that looks as if it had a server in it
+/// cannot: whoever calls `git__push` when `git` is gone must not reach a tool that another server
+/// calls so.
+fn is_short(entry: &str) -> bool {
+    !entry.contains(SEPARATOR) && !entry.contains('.')
 }
 
 fn legal(text: &str) -> String {
@@ -137,6 +157,26 @@ mod tests {
         }
         assert_eq!(names.find("status"), None);
         assert_eq!(names.find("git__stat"), None);
+    }
+
+    /// C11, C12: a name without its server is good if only one has it, and cannot be mistaken for
+    /// one with a server.
+    #[test]
+    fn a_name_without_its_server_stands_for_all_that_are_called_so() {
+        let mut names = Names::default();
+        names.add("git", "status", 1);
+        names.add("git", "log", 2);
+        names.add("svn", "log", 3);
+        names.add("evil", "hg__push", 4);
+        names.add("evil", "hg.push", 5);
+        let called = |name: &str| -> Vec<String> {
+            names.called(name).iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(called("status"), ["git__status"]);
+        assert_eq!(called("log"), ["git__log", "svn__log"]);
+        for name in ["hg__push", "hg.push", "nothing"] {
+            assert!(called(name).is_empty(), "{name}");
+        }
     }
 
     /// C11: names that would be the same are told apart, the same way every time.

@@ -17,7 +17,9 @@ pub(crate) fn run(arguments: &BridgeArgs) -> anyhow::Result<ExitCode> {
     serve::on_runtime(async {
         let mut signals = Signals::take().context("cannot wait for signals")?;
         let era = arguments.server_era.map(Into::into);
-        let mut definition = named::definition(&arguments.server, &arguments.header, era)?;
+        let landing = arguments.downstream.landing();
+        let (words, headers) = (&arguments.server, &arguments.header);
+        let mut definition = named::definition(words, headers, era, landing.as_ref())?;
         if let Some(affinity) = arguments.affinity {
             definition.affinity = affinity.into();
         }

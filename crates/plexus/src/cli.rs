@@ -18,7 +18,7 @@ use plexus_server::net::{Host, Origin};
 pub(crate) use values::{Compat, Era, LogLevel, Profile, ServerAffinity, ServerEra, parse_header};
 use values::{parse_address, parse_path, parse_seconds};
 
-use crate::auth::{self, AuthArgs};
+use crate::auth::{self, AuthArgs, Landing};
 use crate::backup::{self, BackupArgs};
 use crate::call::{self, CallArgs};
 use crate::doctor::{self, DoctorArgs};
@@ -440,6 +440,15 @@ impl DownstreamArgs {
     /// Where HTTP is served, if it is.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.http.or((!self.stdio).then_some(DEFAULT_ADDRESS))
+    }
+
+    /// Where users come back to whose clients show them the page to sign in on. Only those who use
+    /// this machine are shown one: the tokens are its user's, and the page leads back to it.
+    pub(crate) fn landing(&self) -> Option<Landing> {
+        let is_near = self
+            .address()
+            .is_none_or(|address| address.ip().is_loopback());
+        is_near.then(Landing::default)
     }
 
     /// How every client is served; `options` says what is not up to these arguments.

@@ -27,8 +27,9 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
         options.native = arguments.native;
         options.mcp_validator = arguments.compat == Some(Compat::McpValidator);
         let extras = arguments.extras();
-        let gateway = gateway::configured(arguments.profile, &arguments.mcp_config, &extras);
-        let gateway = gateway.await?;
+        let (profile, files) = (arguments.profile, &arguments.mcp_config);
+        let landing = arguments.downstream.landing();
+        let gateway = gateway::configured(profile, files, &extras, landing).await?;
         let gateway = Arc::new(gateway);
         gateway.start().await;
         let served = serve(gateway.service(), options, &arguments.downstream, signals);

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use plexus_mcp::lifecycle::{Lifecycle, Rules, State};
 use plexus_mcp::messages::{CancelledParams, LogLevel, SetLevelParams};
 use plexus_mcp::{Era, RequestMeta, Revision, method};
-use plexus_service::{Catalogue, Changes, Fault, Peer, Presence};
+use plexus_service::{Catalogue, Changes, Fault, Peer, Presence, Principal, Scopes};
 use plexus_wire::{Id, Malformed, Notification, Raw, Request, Response};
 use tokio_util::sync::CancellationToken;
 
@@ -36,6 +36,8 @@ const DEFAULT_LOG_LEVEL: LogLevel = LogLevel::Info;
 /// One legacy session.
 pub(crate) struct Session {
     edge: Arc<Edge>,
+    /// Whose it is.
+    principal: Principal,
     /// Where messages go that belong to no request.
     outlet: Outlet,
     state: Mutex<SessionState>,
@@ -65,10 +67,17 @@ struct Agreed {
 }
 
 impl Session {
-    pub(crate) fn new(edge: Arc<Edge>, outlet: Outlet, rules: Rules) -> Arc<Self> {
+    pub(crate) fn new(
+        edge: Arc<Edge>,
+        outlet: Outlet,
+        rules: Rules,
+        principal: Principal,
+    ) -> Arc<Self> {
         let rules = edge.options.rules(rules);
         let presence = Presence::new();
-        let agreed = rules.ungated.then(|| native::presumed(&edge, &presence));
+        let agreed = rules
+            .ungated
+            .then(|| native::presumed(&edge, &principal, &presence));
         Arc::new(Self {
             state: Mutex::new(SessionState {
                 lifecycle: Lifecycle::new(rules),
@@ -79,6 +88,7 @@ impl Session {
                 agreed,
             }),
             edge,
+            principal,
             outlet,
             asks: Asks::default(),
             subscriptions: Subscriptions::default(),
@@ -115,9 +125,13 @@ impl Session {
         &self.outlet
     }
 
-    /// Serves a request. The returned ticket takes it off the list of requests in flight when it
-    /// is dropped.
-    pub(crate) fn begin(self: &Arc<Self>, request: Request) -> (Exchange, Ticket) {
+    /// Serves a request that came with credentials that allow `scopes`. The returned ticket takes it
+    /// off the list of requests in flight when it is dropped.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        request: Request,
+        scopes: Option<&Scopes>,
+    ) -> (Exchange, Ticket) {
         let id = request.id.clone();
         let ticket = match self.ticket(&id) {
             Ok(ticket) => ticket,
@@ -127,7 +141,7 @@ impl Session {
             }
         };
         let exchange = self
-            .try_begin(request)
+            .try_begin(request, scopes)
             .unwrap_or_else(|fault| Exchange::Answered(self.voice().error(&id, &fault)));
         (exchange, ticket)
     }
@@ -229,9 +243,13 @@ impl Session {
         }
     }
 
-    fn try_begin(self: &Arc<Self>, request: Request) -> Result<Exchange, Fault> {
+    fn try_begin(
+        self: &Arc<Self>,
+        request: Request,
+        scopes: Option<&Scopes>,
+    ) -> Result<Exchange, Fault> {
         if &*request.method == method::INITIALIZE {
-            return self.initialize(&request);
+            return self.initialize(&request, scopes);
         }
         self.state().lifecycle.admit(&request.method)?;
         let Some(Agreed { peer, voice }) = self.agreed() else {
@@ -241,6 +259,7 @@ impl Session {
                 &Raw::empty_object(),
             )));
         };
+        let peer = holding(peer, scopes);
         let Request { id, method, params } = request;
         if let Some(result) = self.compatibility(&method) {
             return Ok(Exchange::Answered(complete(&id, &result)));
@@ -388,6 +407,15 @@ impl Drop for Ticket {
             lock(&session.calls).remove(id);
         }
     }
+}
+
+/// The peer with what the credentials of the request at hand allow. Those of a session may change:
+/// they expire, and are renewed with more or less.
+fn holding(peer: Arc<Peer>, scopes: Option<&Scopes>) -> Arc<Peer> {
+    if peer.scopes.as_ref() == scopes {
+        return peer;
+    }
+    Arc::new(Arc::unwrap_or_clone(peer).holding(scopes.cloned()))
 }
 
 /// A message for the client that a lost connection may lose.

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::ops::Range;
 
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
@@ -138,6 +139,11 @@ impl Raw {
         } else {
             Self(Bytes::copy_from_slice(part))
         }
+    }
+
+    /// The value at a place that [`Members`](crate::scan::Members) found in this one.
+    pub(crate) fn at(&self, place: Range<usize>) -> Self {
+        Self(self.0.slice(place))
     }
 
     /// Wraps bytes that the caller wrote as one JSON value.

@@ -1,5 +1,6 @@
 //! Legacy sessions by their ids.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,6 +9,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use plexus_mcp::lifecycle::Rules;
+use plexus_service::Principal;
 use tokio::time::Instant;
 
 use super::HttpOptions;
@@ -25,6 +27,8 @@ const MAX_STREAMS: usize = 256;
 #[derive(Debug)]
 pub(super) struct HttpSession {
     pub(super) id: String,
+    /// Whose it is. For everybody else it is not there.
+    principal: Principal,
     pub(super) core: Arc<Session>,
     /// For messages that belong to no request.
     pub(super) standalone: Arc<EventStream>,
@@ -40,12 +44,14 @@ impl HttpSession {
         edge: &Arc<Edge>,
         replay: Replay,
         rules: Rules,
+        principal: Principal,
     ) -> Result<Arc<Self>, getrandom::Error> {
         let standalone = EventStream::new(replay);
         let outlet = Outlet::Stream(Arc::clone(&standalone));
         Ok(Arc::new(Self {
             id: URL_SAFE_NO_PAD.encode(random::<32>()?),
-            core: Session::new(Arc::clone(edge), outlet, rules),
+            core: Session::new(Arc::clone(edge), outlet, rules, principal.clone()),
+            principal,
             standalone,
             streams: Mutex::default(),
             last_stream: AtomicU64::new(0),
@@ -110,12 +116,11 @@ impl Sessions {
         }
     }
 
-    /// Adds a session; `false` if there is no room and every session is busy.
+    /// Adds a session; `false` if there is no room and none of those is idle that may go.
     pub(super) fn add(&self, session: Arc<HttpSession>) -> bool {
         let mut table = lock(&self.table);
         if table.len() >= self.capacity {
-            let idle = table.values().filter(|session| session.is_idle());
-            let Some(victim) = idle.min_by_key(|session| session.used()).map(Arc::clone) else {
+            let Some(victim) = victim(&table, &session.principal) else {
                 return false;
             };
             table.remove(&victim.id);
@@ -125,9 +130,13 @@ impl Sessions {
         true
     }
 
-    pub(super) fn get(&self, id: &[u8]) -> Option<Arc<HttpSession>> {
+    /// The session of `principal` with this id.
+    pub(super) fn get(&self, id: &[u8], principal: &Principal) -> Option<Arc<HttpSession>> {
         let id = std::str::from_utf8(id).ok()?;
         let session = lock(&self.table).get(id).map(Arc::clone)?;
+        if session.principal != *principal {
+            return None;
+        }
         session.touch();
         Some(session)
     }
@@ -158,6 +167,25 @@ impl Sessions {
             }
         }
     }
+}
+
+/// The session that makes room for one of `newcomer`: the longest idle of whoever has the most, who
+/// must not have fewer than the newcomer will. So nobody pushes out others by opening many.
+fn victim(
+    table: &HashMap<String, Arc<HttpSession>>,
+    newcomer: &Principal,
+) -> Option<Arc<HttpSession>> {
+    let mut held: HashMap<&Principal, usize> = HashMap::from([(newcomer, 1)]);
+    for session in table.values() {
+        *held.entry(&session.principal).or_default() += 1;
+    }
+    let held = |principal| held.get(principal).copied().unwrap_or_default();
+    let own = held(newcomer);
+    table
+        .values()
+        .filter(|session| session.is_idle() && held(&session.principal) >= own)
+        .min_by_key(|session| (Reverse(held(&session.principal)), session.used()))
+        .map(Arc::clone)
 }
 
 fn end(session: &HttpSession) {

@@ -4,18 +4,21 @@ use std::sync::Arc;
 
 use plexus_mcp::messages::{ClientCapabilities, InitializeResult};
 use plexus_mcp::{Era, Revision};
-use plexus_service::{Fault, Peer};
+use plexus_service::{Fault, Peer, Scopes};
 use plexus_wire::{Object, Raw, Request};
 
 use super::{Agreed, Session};
-use crate::edge::anonymous;
 use crate::exchange::Exchange;
 use crate::options::Profile;
 use crate::render::{complete, json};
 
 impl Session {
     /// Settles the revision and answers with what we are (LIFE-02, LIFE-07).
-    pub(super) fn initialize(&self, request: &Request) -> Result<Exchange, Fault> {
+    pub(super) fn initialize(
+        &self,
+        request: &Request,
+        scopes: Option<&Scopes>,
+    ) -> Result<Exchange, Fault> {
         let invalid = |what: &str| Fault::InvalidParams(format!("initialize: {what}"));
         let params = request
             .params
@@ -35,8 +38,10 @@ impl Session {
         let revision = self.negotiate(requested)?;
         let capabilities = capabilities.within(revision.features());
         let client_info = params.get("clientInfo").cloned();
-        let peer = Peer::new(revision, capabilities, client_info, anonymous());
-        let peer = Arc::new(peer.present(self.presence.clone()));
+        let principal = self.principal.clone();
+        let peer = Peer::new(revision, capabilities, client_info, principal);
+        let peer = peer.present(self.presence.clone());
+        let peer = Arc::new(peer.holding(scopes.cloned()));
         let catalogue = self.edge.catalogue_for(&peer);
         let voice = self.edge.voice(revision);
         let result = InitializeResult {

@@ -49,6 +49,7 @@ async fn call(edge: &Arc<Edge>, who: &str, more: &Value) -> Value {
     };
     let caller = Caller {
         principal: Principal::new(who),
+        scopes: None,
         presence: None,
     };
     let mut exchange = begin(edge, request, meta, None, caller);

@@ -29,7 +29,9 @@ pub(super) fn register(shared: &Shared, asked: &Asked) -> Result<Value, Refused>
     if metadata.redirect_uris.is_empty() {
         return Err(invalid("no redirect_uris"));
     }
-    if !matches!(metadata.application_type.as_deref(), Some("native" | "web")) {
+    let kind = metadata.application_type.as_deref();
+    let is_said = matches!(kind, Some("native" | "web"));
+    if shared.behaviour.wants_application_type && !is_said {
         return Err(invalid("no application_type"));
     }
     let method = metadata.token_endpoint_auth_method.as_deref();

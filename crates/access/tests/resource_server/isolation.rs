@@ -1,0 +1,1 @@
+//! Two callers on one gateway.
