@@ -31,8 +31,13 @@ pub(crate) struct Target {
 /// Has `load.concurrency` connections, in a session each where there are sessions, send the job's
 /// requests.
 pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen> {
-    let mut connections = (0..load.concurrency)
-        .map(|_| Connection::open(target, job))
+    // Connections are opened last: some servers close those that are idle for a few seconds.
+    let sessions = (0..load.concurrency)
+        .map(|_| open_session(target))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let mut connections = sessions
+        .into_iter()
+        .map(|session| Connection::open(target, session, job))
         .collect::<anyhow::Result<Vec<_>>>()?;
     let mut poll = Poll::new()?;
     for (token, connection) in connections.iter_mut().enumerate() {
@@ -133,15 +138,11 @@ pub(crate) struct Asking<'a> {
 
 impl<'a> Asking<'a> {
     pub(crate) fn open(target: &'a Target) -> anyhow::Result<Self> {
-        let mut connection = Blocking::open(target.address)?;
-        let session = match target.era {
-            Era::Handshake => Session::open(&mut connection, &target.path)?.id,
-            Era::Stateless => None,
-        };
+        let session = open_session(target)?;
         Ok(Self {
             target,
-            connection,
-            session,
+            connection: Blocking::open(target.address)?,
+            session: session.and_then(|session| session.id),
         })
     }
 
@@ -173,19 +174,14 @@ struct Connection {
 }
 
 impl Connection {
-    fn open(target: &Target, job: &Job) -> anyhow::Result<Self> {
-        let mut blocking = Blocking::open(target.address)?;
-        let session = match target.era {
-            Era::Handshake if !target.is_limit => Some(Session::open(&mut blocking, &target.path)?),
-            _ => None,
-        };
+    fn open(target: &Target, session: Option<Session>, job: &Job) -> anyhow::Result<Self> {
         let id = session.as_ref().and_then(|session| session.id.as_deref());
         let requests = job.requests(target.era);
         let requests = requests
             .iter()
             .map(|request| request.post(target.address, &target.path, id))
             .collect();
-        let stream = blocking.stream;
+        let stream = Blocking::open(target.address)?.stream;
         stream.set_nonblocking(true)?;
         Ok(Self {
             stream: mio::net::TcpStream::from_std(stream),
@@ -259,6 +255,15 @@ impl Connection {
         };
         session.end()
     }
+}
+
+/// A session with the target, if it is one that has sessions.
+fn open_session(target: &Target) -> anyhow::Result<Option<Session>> {
+    if target.is_limit || target.era == Era::Stateless {
+        return Ok(None);
+    }
+    let mut connection = Blocking::open(target.address)?;
+    Session::open(&mut connection, &target.path).map(Some)
 }
 
 /// A session of the handshake era; some servers give it no id.

@@ -82,7 +82,7 @@ pub(crate) struct Judge {
 #[derive(Debug)]
 enum By {
     Signature(Arc<Keys>),
-    Introspection(Introspector),
+    Introspection(Box<Introspector>),
 }
 
 impl Judge {
@@ -99,7 +99,7 @@ impl Judge {
                 let issuer = &issuer.issuer;
                 let introspector =
                     Introspector::new(issuer, place.transpose()?, settings, web.clone());
-                By::Introspection(introspector)
+                By::Introspection(Box::new(introspector))
             }
         };
         Ok(Self {
@@ -125,7 +125,8 @@ impl Judge {
                 {
                     verdict = self.signed(token, &newer, resource);
                 }
-                Verified::of(&self.issuer, &verdict.map_err(Rejected::invalid)?)
+                let claims = verdict.map_err(|error| Rejected::invalid(error.to_string()))?;
+                Verified::of(&self.issuer, &claims)
             }
         }
     }

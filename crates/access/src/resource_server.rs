@@ -11,6 +11,7 @@ use plexus_client::http::HttpClientError;
 use plexus_oauth::metadata::ResourceMetadata;
 use plexus_oauth::well_known;
 use plexus_server::http::{Access, AccessDenied, Admitted};
+use plexus_service::Credential;
 use serde::Deserialize;
 use url::Url;
 
@@ -174,11 +175,15 @@ impl ResourceServer {
         }
         let granted = verified.admitted.scopes.as_ref();
         let allows = |scope: &String| granted.is_some_and(|granted| granted.contains(scope));
-        if self.scopes.iter().all(allows) {
-            Ok(verified.admitted)
-        } else {
-            Err(Refused::Scope)
+        if !self.scopes.iter().all(allows) {
+            return Err(Refused::Scope);
         }
+        let admitted = verified.admitted;
+        if is_ours {
+            return Ok(admitted);
+        }
+        // Whoever acts for the caller further on decides whether it is of any use there.
+        Ok(admitted.showing(Credential::new(token, &self.resource)))
     }
 
     /// What a token is worth, and whether it is one of our own.

@@ -27,8 +27,8 @@ pub(crate) enum Rejected {
 }
 
 impl Rejected {
-    pub(crate) fn invalid(reason: impl ToString) -> Self {
-        Self::Invalid(reason.to_string())
+    pub(crate) fn invalid(reason: impl Into<String>) -> Self {
+        Self::Invalid(reason.into())
     }
 }
 

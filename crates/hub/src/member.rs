@@ -307,9 +307,7 @@ impl Member {
         if condition.is_some_and(|status| status.state == State::Pending) {
             self.connect().await?;
         }
-        let connected = self
-            .connection()
-            .and_then(|connection| connection.service());
+        let connected = self.connection().and_then(Connection::service);
         connected.ok_or_else(|| {
             let status = self.condition();
             let reason = status.and_then(|status| status.reason);

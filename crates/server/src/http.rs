@@ -40,7 +40,7 @@ const LAST_EVENT_HEADER: &str = "last-event-id";
 #[derive(Debug)]
 pub struct HttpServer {
     listener: Listener,
-    endpoint: Endpoint,
+    endpoint: Box<Endpoint>,
 }
 
 impl HttpServer {
@@ -62,14 +62,14 @@ impl HttpServer {
             guard = guard.allow_origin(origin.clone());
         }
         let sessions = Sessions::new(&options);
-        let endpoint = Endpoint {
+        let endpoint = Box::new(Endpoint {
             edge,
             guard,
             sessions,
             access: None,
             anonymous: Admitted::anonymous(),
             options,
-        };
+        });
         Ok(Self { listener, endpoint })
     }
 
@@ -94,7 +94,7 @@ impl HttpServer {
     /// Serves until the edge is shut down, then drains.
     pub async fn run(self) {
         let Self { listener, endpoint } = self;
-        let endpoint = Arc::new(endpoint);
+        let endpoint: Arc<Endpoint> = endpoint.into();
         let housekeeping = TaskTracker::new();
         let shutdown = endpoint.edge.shutdown.clone();
         let keeper = Arc::clone(&endpoint);

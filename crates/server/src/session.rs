@@ -14,7 +14,7 @@ use bytes::Bytes;
 use plexus_mcp::lifecycle::{Lifecycle, Rules, State};
 use plexus_mcp::messages::{CancelledParams, LogLevel, SetLevelParams};
 use plexus_mcp::{Era, RequestMeta, Revision, method};
-use plexus_service::{Catalogue, Changes, Fault, Peer, Presence, Principal, Scopes};
+use plexus_service::{Catalogue, Changes, Fault, Peer, Presence, Principal};
 use plexus_wire::{Id, Malformed, Notification, Raw, Request, Response};
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +23,7 @@ pub(crate) use native::NativeCall;
 
 use crate::edge::{Edge, admit};
 use crate::exchange::Exchange;
+use crate::http::Admitted;
 use crate::lock::lock;
 use crate::outlet::Outlet;
 use crate::render::{Answer, Narrator, Voice, anonymous_error, complete, notification};
@@ -125,12 +126,12 @@ impl Session {
         &self.outlet
     }
 
-    /// Serves a request that came with credentials that allow `scopes`. The returned ticket takes it
+    /// Serves a request of `caller`, where somebody asked who that is. The returned ticket takes it
     /// off the list of requests in flight when it is dropped.
     pub(crate) fn begin(
         self: &Arc<Self>,
         request: Request,
-        scopes: Option<&Scopes>,
+        caller: Option<&Admitted>,
     ) -> (Exchange, Ticket) {
         let id = request.id.clone();
         let ticket = match self.ticket(&id) {
@@ -141,7 +142,7 @@ impl Session {
             }
         };
         let exchange = self
-            .try_begin(request, scopes)
+            .try_begin(request, caller)
             .unwrap_or_else(|fault| Exchange::Answered(self.voice().error(&id, &fault)));
         (exchange, ticket)
     }
@@ -246,10 +247,10 @@ impl Session {
     fn try_begin(
         self: &Arc<Self>,
         request: Request,
-        scopes: Option<&Scopes>,
+        caller: Option<&Admitted>,
     ) -> Result<Exchange, Fault> {
         if &*request.method == method::INITIALIZE {
-            return self.initialize(&request, scopes);
+            return self.initialize(&request, caller);
         }
         self.state().lifecycle.admit(&request.method)?;
         let Some(Agreed { peer, voice }) = self.agreed() else {
@@ -259,7 +260,7 @@ impl Session {
                 &Raw::empty_object(),
             )));
         };
-        let peer = holding(peer, scopes);
+        let peer = shown(peer, caller);
         let Request { id, method, params } = request;
         if let Some(result) = self.compatibility(&method) {
             return Ok(Exchange::Answered(complete(&id, &result)));
@@ -411,11 +412,15 @@ impl Drop for Ticket {
 
 /// The peer with what the credentials of the request at hand allow. Those of a session may change:
 /// they expire, and are renewed with more or less.
-fn holding(peer: Arc<Peer>, scopes: Option<&Scopes>) -> Arc<Peer> {
-    if peer.scopes.as_ref() == scopes {
+fn shown(peer: Arc<Peer>, caller: Option<&Admitted>) -> Arc<Peer> {
+    let Some(caller) = caller else { return peer };
+    if let Some(credential) = &caller.credential {
+        peer.credentials.show(credential.clone());
+    }
+    if peer.scopes == caller.scopes {
         return peer;
     }
-    Arc::new(Arc::unwrap_or_clone(peer).holding(scopes.cloned()))
+    Arc::new(Arc::unwrap_or_clone(peer).holding(caller.scopes.clone()))
 }
 
 /// A message for the client that a lost connection may lose.

@@ -12,13 +12,14 @@ use plexus_mcp::messages::{
     ClientCapabilities, InputRequest, InputRequiredResult, ListenParams, LogLevel,
 };
 use plexus_mcp::{Era, RequestMeta, Revision, method};
-use plexus_service::{Ask, AskError, Event, Fault, Peer, Presence, Principal, Scopes};
+use plexus_service::{Ask, AskError, Event, Fault, Peer, Presence};
 use plexus_wire::{Id, Object, Raw, Request};
 use tokio::time::{Instant, timeout_at};
 
 use crate::canonical;
 use crate::edge::{Edge, admit};
 use crate::exchange::{Exchange, Output};
+use crate::http::Admitted;
 use crate::listen::Listen;
 use crate::park::{ParkedCall, Place};
 use crate::question;
@@ -28,8 +29,7 @@ use crate::seal;
 
 /// Who sends a request, as far as its transport knows.
 pub(crate) struct Caller {
-    pub(crate) principal: Principal,
-    pub(crate) scopes: Option<Scopes>,
+    pub(crate) admitted: Admitted,
     /// That it stays there between its requests, where that is known.
     pub(crate) presence: Option<Presence>,
 }
@@ -73,19 +73,23 @@ fn try_begin(
     if let Some(headers) = headers {
         headers::check_method(headers, &request.method)?;
     }
-    let Caller {
+    let Caller { admitted, presence } = caller;
+    let Admitted {
         principal,
         scopes,
-        presence,
-    } = caller;
+        credential,
+    } = admitted;
     let mut peer = Peer::new(
         voice.revision,
         capabilities,
         meta.client_info.clone(),
-        principal,
+        principal.clone(),
     );
     peer.scopes = scopes;
     peer.presence = presence;
+    if let Some(credential) = credential {
+        peer.credentials.show(credential);
+    }
     let catalogue = edge.catalogue_for(&peer);
     admit(&request.method, voice.revision, &catalogue.capabilities)?;
     let Request { id, method, params } = request;
@@ -281,6 +285,7 @@ impl StatelessCall {
             running,
             asks,
             asked: self.asked,
+            principal: self.peer.principal.clone(),
         };
         let binding = binding(&self.peer, &self.method, &self.params);
         let state = self

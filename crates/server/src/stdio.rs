@@ -30,6 +30,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::edge::{Edge, anonymous};
 use crate::exchange::{Exchange, Output};
+use crate::http::Admitted;
 use crate::lock::lock;
 use crate::outlet::Outlet;
 use crate::pipe;
@@ -252,8 +253,7 @@ impl Pipe {
             id,
         };
         let caller = stateless::Caller {
-            principal: anonymous(),
-            scopes: None,
+            admitted: Admitted::anonymous(),
             presence: Some(self.session.presence().clone()),
         };
         let exchange = stateless::begin(&self.edge, request, meta, None, caller);

@@ -295,12 +295,12 @@ fn a_rule_may_be_about_some_callers() {
     };
     let allows =
         |condition: &'static str| move |rule: &mut Rule| rule.scope = Some(condition.to_owned());
-    use Action::{Allow, Deny};
-    assert_eq!(by(&is("token:*")), [Allow, Deny, Allow]);
-    assert_eq!(by(&is("!token:*")), [Deny, Allow, Deny]);
-    assert_eq!(by(&is("https://as.example *")), [Deny, Allow, Allow]);
-    assert_eq!(by(&allows("write")), [Allow, Deny, Allow]);
-    assert_eq!(by(&allows("!write")), [Deny, Allow, Allow]);
+    let [allow, deny] = [Action::Allow, Action::Deny];
+    assert_eq!(by(&is("token:*")), [allow, deny, allow]);
+    assert_eq!(by(&is("!token:*")), [deny, allow, deny]);
+    assert_eq!(by(&is("https://as.example *")), [deny, allow, allow]);
+    assert_eq!(by(&allows("write")), [allow, deny, allow]);
+    assert_eq!(by(&allows("!write")), [deny, allow, allow]);
     // A condition that is no glob must not let anything through.
-    assert_eq!(by(&is("[")), [Deny, Deny, Deny]);
+    assert_eq!(by(&is("[")), [deny, deny, deny]);
 }

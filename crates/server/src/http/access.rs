@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::request::Parts;
 use http::{HeaderMap, Response, StatusCode};
-use plexus_service::{Principal, Scopes};
+use plexus_service::{Credential, Principal, Scopes};
 
 use crate::net::{Body, respond};
 
@@ -36,6 +36,8 @@ pub struct Admitted {
     pub principal: Principal,
     /// What its credentials allow; `None` where none are asked for.
     pub scopes: Option<Scopes>,
+    /// What it was let in with, if that is anybody else's business.
+    pub credential: Option<Credential>,
 }
 
 impl Admitted {
@@ -44,14 +46,23 @@ impl Admitted {
         Self {
             principal,
             scopes: Some(scopes),
+            credential: None,
         }
     }
 
+    /// The same, which was let in with this.
+    #[must_use]
+    pub fn showing(mut self, credential: Credential) -> Self {
+        self.credential = Some(credential);
+        self
+    }
+
     /// Whoever it is, where nobody is asked.
-    pub(super) fn anonymous() -> Self {
+    pub(crate) fn anonymous() -> Self {
         Self {
             principal: Principal::anonymous(),
             scopes: None,
+            credential: None,
         }
     }
 }

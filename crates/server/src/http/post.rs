@@ -119,8 +119,7 @@ impl Endpoint {
             (Route::Ignore, _) => respond::empty(StatusCode::ACCEPTED),
             (Route::Stateless, Message::Request(request)) => {
                 let caller = stateless::Caller {
-                    principal: caller.principal.clone(),
-                    scopes: caller.scopes.clone(),
+                    admitted: caller.clone(),
                     presence: None,
                 };
                 let exchange = stateless::begin(&self.edge, request, meta, Some(headers), caller);
@@ -159,7 +158,7 @@ impl Endpoint {
             }
             Message::Request(request) => {
                 let id = request.id.clone();
-                let (exchange, ticket) = session.core.begin(request, caller.scopes.as_ref());
+                let (exchange, ticket) = session.core.begin(request, Some(caller));
                 if let Exchange::Answered(answer) = exchange {
                     return reply(answer);
                 }
@@ -182,7 +181,7 @@ impl Endpoint {
                 return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
             }
         };
-        let (exchange, _ticket) = session.core.begin(request, caller.scopes.as_ref());
+        let (exchange, _ticket) = session.core.begin(request, Some(caller));
         let Exchange::Answered(answer) = exchange else {
             return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
         };
@@ -286,7 +285,7 @@ impl Endpoint {
             Ok(session) => session,
             Err(answer) => return reply(answer),
         };
-        let batch = match batch::begin(&session.core, messages, caller.scopes.as_ref()) {
+        let batch = match batch::begin(&session.core, messages, Some(caller)) {
             Ok(batch) if batch.is_silent() => return respond::empty(StatusCode::ACCEPTED),
             Ok(batch) => batch,
             Err(answer) => return reply(answer),

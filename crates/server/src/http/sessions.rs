@@ -19,6 +19,7 @@ use crate::lock::lock;
 use crate::outlet::Outlet;
 use crate::seal::random;
 use crate::session::Session;
+use crate::shares::Shares;
 
 /// The most streams of one session that are kept for a client that may come back.
 const MAX_STREAMS: usize = 256;
@@ -169,23 +170,18 @@ impl Sessions {
     }
 }
 
-/// The session that makes room for one of `newcomer`: the longest idle of whoever has the most, who
-/// must not have fewer than the newcomer will. So nobody pushes out others by opening many.
+/// The session that makes room for one of `newcomer`: the longest idle of whoever has the most.
 fn victim(
     table: &HashMap<String, Arc<HttpSession>>,
     newcomer: &Principal,
 ) -> Option<Arc<HttpSession>> {
-    let mut held: HashMap<&Principal, usize> = HashMap::from([(newcomer, 1)]);
-    for session in table.values() {
-        *held.entry(&session.principal).or_default() += 1;
-    }
-    let held = |principal| held.get(principal).copied().unwrap_or_default();
-    let own = held(newcomer);
+    let shares = Shares::new(table.values().map(|session| &session.principal), newcomer);
     table
         .values()
-        .filter(|session| session.is_idle() && held(&session.principal) >= own)
-        .min_by_key(|session| (Reverse(held(&session.principal)), session.used()))
-        .map(Arc::clone)
+        .filter(|session| session.is_idle())
+        .filter_map(|session| Some((shares.of(&session.principal)?, session)))
+        .min_by_key(|(share, session)| (Reverse(*share), session.used()))
+        .map(|(_, session)| Arc::clone(session))
 }
 
 fn end(session: &HttpSession) {

@@ -110,7 +110,6 @@ impl Endpoint {
     }
 
     fn take(&self, session: &Arc<HttpSession>, incoming: Incoming, caller: &Admitted) {
-        let scopes = caller.scopes.as_ref();
         let stream = Arc::clone(&session.standalone);
         match incoming {
             Incoming::Single(Ok(Message::Notification(notification))) => {
@@ -121,23 +120,25 @@ impl Endpoint {
                 stream.push(session.core.malformed(&malformed).message);
             }
             Incoming::Single(Ok(Message::Request(request))) => {
-                let (exchange, ticket) = session.core.begin(request, scopes);
+                let (exchange, ticket) = session.core.begin(request, Some(caller));
                 let run = run(exchange, stream);
                 self.edge.tracker.spawn(async move {
                     ticket.cancel.run_until_cancelled(run).await;
                 });
             }
-            Incoming::Batch(messages) => match batch::begin(&session.core, messages, scopes) {
-                Err(answer) => stream.push(answer.message),
-                Ok(batch) => {
-                    let outlet = session.core.outlet().clone();
-                    self.edge.tracker.spawn(async move {
-                        if let Some(answers) = batch.run(&outlet).await {
-                            stream.push(answers);
-                        }
-                    });
+            Incoming::Batch(messages) => {
+                match batch::begin(&session.core, messages, Some(caller)) {
+                    Err(answer) => stream.push(answer.message),
+                    Ok(batch) => {
+                        let outlet = session.core.outlet().clone();
+                        self.edge.tracker.spawn(async move {
+                            if let Some(answers) = batch.run(&outlet).await {
+                                stream.push(answers);
+                            }
+                        });
+                    }
                 }
-            },
+            }
         }
     }
 }

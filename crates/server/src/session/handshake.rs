@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use plexus_mcp::messages::{ClientCapabilities, InitializeResult};
 use plexus_mcp::{Era, Revision};
-use plexus_service::{Fault, Peer, Scopes};
+use plexus_service::{Fault, Peer};
 use plexus_wire::{Object, Raw, Request};
 
-use super::{Agreed, Session};
+use super::{Agreed, Session, shown};
 use crate::exchange::Exchange;
+use crate::http::Admitted;
 use crate::options::Profile;
 use crate::render::{complete, json};
 
@@ -17,14 +18,15 @@ impl Session {
     pub(super) fn initialize(
         &self,
         request: &Request,
-        scopes: Option<&Scopes>,
+        caller: Option<&Admitted>,
     ) -> Result<Exchange, Fault> {
         let invalid = |what: &str| Fault::InvalidParams(format!("initialize: {what}"));
-        let params = request
-            .params
-            .as_ref()
+        let params = request.params.as_ref();
+        // What the client says of itself is kept as long as the session.
+        let params = params
+            .map(Raw::detached)
             .ok_or_else(|| invalid("params are missing"))?;
-        let params = Object::parse(params).map_err(|error| invalid(&error.to_string()))?;
+        let params = Object::parse(&params).map_err(|error| invalid(&error.to_string()))?;
         let requested: String = params
             .get("protocolVersion")
             .and_then(|version| version.decode().ok())
@@ -41,7 +43,7 @@ impl Session {
         let principal = self.principal.clone();
         let peer = Peer::new(revision, capabilities, client_info, principal);
         let peer = peer.present(self.presence.clone());
-        let peer = Arc::new(peer.holding(scopes.cloned()));
+        let peer = shown(Arc::new(peer), caller);
         let catalogue = self.edge.catalogue_for(&peer);
         let voice = self.edge.voice(revision);
         let result = InitializeResult {

@@ -38,13 +38,15 @@ pub(super) fn register(shared: &Shared, asked: &Asked) -> Result<Value, Refused>
     let is_public = method == Some("none");
     let client_id = unguessable();
     let secret = (!is_public).then(unguessable);
-    let answer = json!({
+    let mut answer = json!({
         "client_id": client_id,
-        "client_secret": secret,
-        "client_secret_expires_at": 0,
-        "token_endpoint_auth_method": method,
+        "token_endpoint_auth_method": method.unwrap_or("client_secret_basic"),
         "redirect_uris": metadata.redirect_uris,
     });
+    if let Some(secret) = &secret {
+        answer["client_secret"] = json!(secret);
+        answer["client_secret_expires_at"] = json!(0);
+    }
     let client = Client {
         secret,
         redirect_uris: Some(metadata.redirect_uris),
