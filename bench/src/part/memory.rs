@@ -19,6 +19,7 @@ pub(crate) const SESSIONS: &str = "10,000 idle sessions";
 pub(crate) const BUSY: &str = "after 16 connections with 1 MiB";
 pub(crate) const STREAMS: &str = "idle sessions with their GET stream";
 
+const IDLE_GATEWAY: &str = "idle, in front of a stdio upstream";
 pub(crate) const PROCESSES: &str = "processes for 16 clients of a stdio upstream";
 pub(crate) const HELD: &str = "times that a result of 1 MiB is held by the gateway";
 
@@ -43,7 +44,7 @@ pub(crate) fn round(bench: &mut Bench) {
                 continue;
             }
         };
-        bench.measure(PART, IDLE, server.name, |_| idle(&up));
+        bench.measure(PART, IDLE, server.name, |_| idle(&up, PATH));
         let mut opened = Vec::new();
         bench.measure(PART, SESSIONS, server.name, |_| sessions(&up, &mut opened));
         if !opened.is_empty() {
@@ -54,17 +55,25 @@ pub(crate) fn round(bench: &mut Bench) {
         bench.measure(PART, BUSY, server.name, |bench| busy(bench, &server));
     }
     for gateway in gateways::all(&bench.places, Behind::Stdio) {
-        bench.measure(PART, PROCESSES, gateway.name, |bench| {
-            processes(bench, &gateway)
-        });
+        match in_front_of_a_program(bench, &gateway) {
+            Ok(up) => {
+                bench.measure(PART, IDLE_GATEWAY, gateway.name, |_| {
+                    idle(&up, gateway.path)
+                });
+                bench.measure(PART, PROCESSES, gateway.name, |bench| {
+                    processes(bench, &gateway, &up)
+                });
+            }
+            Err(error) => bench.measure(PART, IDLE_GATEWAY, gateway.name, |_| Err(error)),
+        }
     }
     bench.measure(PART, HELD, BRIDGE, held);
 }
 
 /// After a client has come and gone.
-fn idle(up: &Listening) -> anyhow::Result<Figures> {
+fn idle(up: &Listening, path: &str) -> anyhow::Result<Figures> {
     let mut connection = Blocking::open(up.address)?;
-    drop(Session::open(&mut connection, PATH)?);
+    drop(Session::open(&mut connection, path)?);
     drop(connection);
     pause(Duration::from_millis(300));
     let memory = Memory::of(up.process.id())?;
@@ -134,12 +143,16 @@ fn streams(
     )]))
 }
 
-fn processes(bench: &Bench, gateway: &Gateway) -> anyhow::Result<Figures> {
+fn in_front_of_a_program(bench: &Bench, gateway: &Gateway) -> anyhow::Result<Listening> {
     let server = servers::upstream(&bench.places);
-    let cores = bench.stage.cores;
-    let upstream = bench.stage.listen(&server.json, cores.upstream)?;
-    let up = super::gateway::start(bench, gateway, &server, upstream.address, Era::Handshake)?;
-    let target = super::gateway::target(&up, gateway.path, Era::Handshake);
+    // Nobody goes there: the gateway starts the program itself.
+    let nowhere = ([127, 0, 0, 1], 0).into();
+    super::gateway::start(bench, gateway, &server, nowhere, Era::Handshake)
+}
+
+fn processes(bench: &Bench, gateway: &Gateway, up: &Listening) -> anyhow::Result<Figures> {
+    let server = servers::upstream(&bench.places);
+    let target = super::gateway::target(up, gateway.path, Era::Handshake);
     let job = super::gateway::prefixed(&server, gateway.prefix);
     let mut clients = Vec::new();
     for _ in 0..16 {

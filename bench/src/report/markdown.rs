@@ -24,6 +24,8 @@ them, for stdio a program that writes the lines it reads. Absolute figures are t
 machine; ratios travel better. Rivals are configured for speed as far as their documentation says
 how: without Nagle's algorithm, without sessions and in JSON where that exists.
 An event stream of ours begins with a progress notification, as we answer in JSON otherwise.
+What is in no registry of packages, as agentgateway, and what may not be used by everybody, as
+mcp-gateway of crates.io, is not compared.
 ";
 
 /// A page with everything.
