@@ -37,6 +37,8 @@ pub(crate) struct Known {
     pub(crate) catalogue: Arc<Catalogue>,
     /// The revision that it spoke.
     pub(crate) revision: Option<String>,
+    /// Whether it asked its callers something.
+    pub(crate) asks: bool,
 }
 
 impl Remembered {
@@ -104,6 +106,8 @@ impl Remembered {
 struct Written {
     format: u32,
     revision: Option<String>,
+    #[serde(default)]
+    asks: bool,
     identity: Implementation,
     instructions: Option<String>,
     capabilities: Raw,
@@ -124,6 +128,7 @@ impl Written {
         Self {
             format: FORMAT,
             revision: known.revision.clone(),
+            asks: known.asks,
             identity: catalogue.identity.clone(),
             instructions: catalogue.instructions.clone(),
             capabilities: catalogue.capabilities.to_raw(features),
@@ -154,6 +159,7 @@ impl Written {
         Some(Known {
             catalogue: Arc::new(catalogue),
             revision: self.revision,
+            asks: self.asks,
         })
     }
 }
@@ -189,6 +195,7 @@ mod tests {
         Known {
             catalogue: Arc::new(catalogue),
             revision: Some("2025-06-18".to_owned()),
+            asks: true,
         }
     }
 
@@ -202,6 +209,7 @@ mod tests {
         let found = remembered.find(&[1; 32]).unwrap();
         assert!(!found.catalogue.differs_from(&kept.catalogue));
         assert_eq!(found.revision, kept.revision);
+        assert!(found.asks);
         assert!(remembered.find(&[2; 32]).is_none(), "another definition");
     }
 
