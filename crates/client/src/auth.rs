@@ -6,6 +6,7 @@
 
 mod carry;
 mod file_vault;
+mod invitation;
 mod oauth;
 mod send;
 mod vault;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use plexus_oauth::OAuthError;
-use plexus_service::Boxed;
+use plexus_service::{Boxed, EventSender};
 
 pub(crate) use send::send;
 
@@ -38,6 +39,19 @@ pub trait Authorizer: std::fmt::Debug + Send + Sync {
 
     /// Takes notice of what came with an answer, whatever it is.
     fn noted(&self, headers: &HeaderMap);
+
+    /// Whether callers can be shown a page to sign in on.
+    fn invites(&self) -> bool {
+        false
+    }
+
+    /// Has the caller of a call that was refused sign in, on a page that its own client shows. The
+    /// answer is whether it did; false means that it cannot be shown one.
+    ///
+    /// Dropping the future loses nothing: the user may be on the page already.
+    fn invite(&self, _events: &EventSender) -> Boxed<Result<bool, AuthError>> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
 }
 
 /// A request that was refused.
@@ -91,6 +105,16 @@ pub enum AuthError {
     /// The page could not be shown, or nobody came back.
     #[error("{0}")]
     Page(String),
+    /// The user did not want to visit the page.
+    #[error("the user did not want to sign in to {0:?}")]
+    Declined(String),
+}
+
+impl AuthError {
+    /// Whether it would help if a user signed in.
+    pub(crate) fn wants_user(&self) -> bool {
+        matches!(self, Self::SignIn(_))
+    }
 }
 
 impl From<VaultError> for AuthError {

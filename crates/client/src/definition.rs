@@ -78,6 +78,14 @@ impl Definition {
         self
     }
 
+    /// Who has what the server wants to see, if anybody.
+    pub(crate) fn authorizer(&self) -> Option<&Arc<dyn Authorizer>> {
+        match &self.target {
+            Target::Http(target) | Target::Sse(target) => target.authorizer.as_ref(),
+            Target::Stdio(_) => None,
+        }
+    }
+
     /// The same for the session of callers who can do this.
     pub(crate) fn of_sharers(&self, capabilities: ClientCapabilities) -> Self {
         Self {

@@ -506,8 +506,12 @@ fn late(method: &str) -> Fault {
 pub(crate) enum CallFailure {
     /// The caller is told so.
     Fault(Fault),
-    /// The server wants credentials, or better ones.
-    NeedsAuth(String),
+    /// The server wants credentials, or better ones, and carried out nothing.
+    NeedsAuth {
+        reason: String,
+        /// Whether it would help if a user signed in.
+        wants_user: bool,
+    },
     /// The server has forgotten the session, or what was agreed on, and carried out nothing.
     SessionLost,
 }
@@ -516,9 +520,10 @@ impl From<RpcFailure> for CallFailure {
     fn from(failure: RpcFailure) -> Self {
         match failure {
             RpcFailure::Link(LinkError::SessionLost) => Self::SessionLost,
-            RpcFailure::Link(error @ LinkError::NeedsAuth { .. }) => {
-                Self::NeedsAuth(error.to_string())
-            }
+            RpcFailure::Link(error @ LinkError::NeedsAuth { wants_user, .. }) => Self::NeedsAuth {
+                reason: error.to_string(),
+                wants_user,
+            },
             other => Self::Fault(Live::fault(other)),
         }
     }
@@ -527,8 +532,21 @@ impl From<RpcFailure> for CallFailure {
 impl From<ConnectError> for CallFailure {
     fn from(error: ConnectError) -> Self {
         match error {
-            ConnectError::Link(LinkError::NeedsAuth { .. }) => Self::NeedsAuth(error.to_string()),
+            ConnectError::Link(LinkError::NeedsAuth { wants_user, .. }) => Self::NeedsAuth {
+                reason: error.to_string(),
+                wants_user,
+            },
             error => Self::Fault(Fault::Internal(brief(&error.to_string()).to_owned())),
+        }
+    }
+}
+
+impl From<CallFailure> for Fault {
+    fn from(failure: CallFailure) -> Self {
+        match failure {
+            CallFailure::Fault(fault) => fault,
+            CallFailure::NeedsAuth { reason, .. } => Self::Internal(reason),
+            CallFailure::SessionLost => forgetful(),
         }
     }
 }

@@ -31,6 +31,9 @@ pub use self::load::{Loaded, check, load};
 pub use self::locations::{Locations, SETTINGS_FILE};
 pub use self::problem::{ConfigProblem, Position};
 pub use self::secret::{FetchedSecrets, MASK, Secret, SecretSource, Value};
-pub use self::settings::{Action, Hub, Mode, Policy, Rule, Serve, Settings, Start};
+pub use self::settings::{
+    Access, Action, Hub, IntrospectionClient, Mode, Policy, Rule, SecretReference, Serve, Settings,
+    Start, TokenIssuer,
+};
 pub use self::text::Text;
 pub use self::watch::{Environment, WatchError, Watcher};

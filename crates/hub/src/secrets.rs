@@ -46,7 +46,11 @@ pub async fn fetch(entry: &ServerEntry) -> Result<FetchedSecrets, SecretError> {
     Ok(secrets)
 }
 
-async fn ask(source: &SecretSource) -> Result<Secret, SecretError> {
+/// Fetches one secret.
+///
+/// # Errors
+/// It is not to be had.
+pub async fn ask(source: &SecretSource) -> Result<Secret, SecretError> {
     let program = source.program();
     let name = program.command.clone();
     let (mut child, input, output) = Child::start(&program)?;

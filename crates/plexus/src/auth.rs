@@ -19,6 +19,7 @@ use plexus_hub::config::{self, Kind, ServerEntry};
 use broker::{Settings, options, vault};
 pub(crate) use broker::{authorize, authorize_entry};
 use browser::Browser;
+pub(crate) use callback::Landing;
 
 use crate::control;
 use crate::named::is_address;
@@ -194,11 +195,8 @@ fn client(arguments: &LoginArgs, settings: &Settings) -> anyhow::Result<Option<C
         None => None,
     };
     Ok(Some(Client {
-        client_id,
         client_secret: secret.map(Secret::new),
-        key: None,
-        method: None,
-        issuer: None,
+        ..broker::by_hand(client_id)
     }))
 }
 

@@ -21,6 +21,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 pub(crate) use report::ServerReport;
 
+use crate::auth::Landing;
 use crate::cli::Profile;
 use crate::surroundings::{environment, locations};
 use crate::trust::Approvals;
@@ -42,6 +43,8 @@ pub(crate) struct Gateway {
     profile: Profile,
     locations: Locations,
     data: PathBuf,
+    /// Where callers come back to from sign-in pages, if they are offered any.
+    landing: Option<Landing>,
     /// What the files said when they were last read.
     current: Mutex<Current>,
     /// One reads the files at a time.
@@ -58,7 +61,8 @@ struct Current {
 
 /// Opens the hub of all servers that are configured for the current directory and user, of those
 /// in `files`, and of the built-in tools. Nobody is connected yet: see [`Gateway::start`] and the
-/// methods of [`Hub`]. What is wrong with a file or a server is said on standard error, and costs
+/// methods of [`Hub`]. If there is a `landing`, callers are offered the page where a server wants
+/// them to sign in. What is wrong with a file or a server is said on standard error, and costs
 /// the others nothing.
 ///
 /// # Errors
@@ -67,12 +71,14 @@ pub(crate) async fn configured(
     profile: Profile,
     files: &[PathBuf],
     extras: &Extras,
+    landing: Option<Landing>,
 ) -> anyhow::Result<Gateway> {
     let (memory, problems) = data::open_in_time()?;
     for problem in &problems {
         announce::problem(problem);
     }
-    let (gateway, loaded) = Gateway::open(profile, files, memory, extras)?;
+    let (mut gateway, loaded) = Gateway::open(profile, files, memory, extras)?;
+    gateway.landing = landing;
     gateway.apply(loaded).await;
     Ok(gateway)
 }
@@ -119,6 +125,7 @@ impl Gateway {
             profile,
             locations,
             data,
+            landing: None,
             current: Mutex::default(),
             applying: tokio::sync::Mutex::default(),
         };
@@ -277,7 +284,7 @@ impl Gateway {
         let mut trusted = Vec::new();
         for entry in &loaded.servers {
             let admitted = approvals.admit(self.project(), entry);
-            members.extend(members::configured(entry, admitted));
+            members.extend(members::configured(entry, admitted, self.landing.as_ref()));
             trusted.extend(entry.trusted.then(|| entry.name.clone()));
         }
         let policy = Policy::behind_client(&loaded.settings.policy).trusting(trusted);

@@ -12,6 +12,7 @@ use plexus_server::{Edge, Options, stdio};
 use plexus_service::Service;
 use tokio::runtime::Runtime;
 
+use crate::access::Entrance;
 use crate::cli::{Compat, DownstreamArgs, ServeArgs};
 use crate::gateway::{self, Gateway};
 use crate::signals::Signals;
@@ -22,16 +23,19 @@ use crate::{announce, control};
 pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     on_runtime(async {
         let signals = Signals::take().context("cannot wait for signals")?;
+        let entrance = Entrance::of(&arguments.downstream)?;
         let mut options = Options::default();
         options.profile = arguments.profile.into();
         options.native = arguments.native;
         options.mcp_validator = arguments.compat == Some(Compat::McpValidator);
         let extras = arguments.extras();
-        let gateway = gateway::configured(arguments.profile, &arguments.mcp_config, &extras);
-        let gateway = gateway.await?;
+        let (profile, files) = (arguments.profile, &arguments.mcp_config);
+        let landing = arguments.downstream.landing();
+        let gateway = gateway::configured(profile, files, &extras, landing).await?;
         let gateway = Arc::new(gateway);
         gateway.start().await;
-        let served = serve(gateway.service(), options, &arguments.downstream, signals);
+        let downstream = &arguments.downstream;
+        let served = serve(gateway.service(), options, downstream, entrance, signals);
         let ended = tokio::select! {
             ended = served => ended,
             never = beside(&gateway) => match never {},
@@ -84,11 +88,12 @@ pub(crate) async fn serve(
     service: Arc<dyn Service>,
     options: Options,
     arguments: &DownstreamArgs,
+    entrance: Entrance,
     mut signals: Signals,
 ) -> anyhow::Result<ExitCode> {
     let edge = Edge::new(service, arguments.options(options))
         .context("the system gives no random numbers")?;
-    let http = bind(&edge, arguments).await?;
+    let http = bind(&edge, arguments, entrance).await?;
     if arguments.stdio && io::stdin().is_terminal() {
         announce::waiting_for_messages();
     }
@@ -107,13 +112,19 @@ pub(crate) async fn serve(
     }
 }
 
-async fn bind(edge: &Arc<Edge>, arguments: &DownstreamArgs) -> anyhow::Result<Option<HttpServer>> {
+async fn bind(
+    edge: &Arc<Edge>,
+    arguments: &DownstreamArgs,
+    entrance: Entrance,
+) -> anyhow::Result<Option<HttpServer>> {
     let Some(address) = arguments.address() else {
         return Ok(None);
     };
     let options = arguments.http_options();
     let server = HttpServer::bind(Arc::clone(edge), &[address], options.clone()).await?;
-    announce::listening(server.addresses(), &options);
+    let asks = entrance.asks();
+    let server = entrance.guard(server, &options).await?;
+    announce::listening(server.addresses(), &options, asks);
     Ok(Some(server))
 }
 

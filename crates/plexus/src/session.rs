@@ -54,7 +54,8 @@ pub(crate) fn run(
 ) -> anyhow::Result<ExitCode> {
     let files = &arguments.mcp_config;
     let extras = extras::all(None);
-    run_on(gateway::configured(Profile::Plexus, files, &extras), work)
+    let opening = gateway::configured(Profile::Plexus, files, &extras, None);
+    run_on(opening, work)
 }
 
 /// The same, without saying what is wrong with the files.

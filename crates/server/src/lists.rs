@@ -1,20 +1,26 @@
 //! `tools/list` and its kin, answered from the catalogue.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use plexus_mcp::messages::ListParams;
-use plexus_mcp::{Features, Revision, convert, cursor, method};
-use plexus_service::{Catalogue, Fault, Section};
+use plexus_mcp::{Revision, convert, cursor, method};
+use plexus_service::{CacheHints, Catalogue, Fault, Section};
 use plexus_wire::{Object, Raw};
 
-use crate::render::{hinted, json};
+use crate::lock::lock;
+use crate::render::{Voice, hinted, json};
 
 /// A list as one revision shows it.
 struct Lowered {
     /// Of the list it was made from.
     hash: [u8; 32],
+    /// What every page carries besides.
+    hints: CacheHints,
+    server_info: Raw,
     entries: Vec<(Arc<str>, Raw)>,
+    /// Whole answers, by their cursors, as they were first asked for.
+    pages: Mutex<HashMap<Option<String>, Raw>>,
 }
 
 /// How many forms of one list are kept, as not everybody need be shown the same.
@@ -30,12 +36,12 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// The page that `params` asks for.
+    /// The page that `params` asks for, as `voice` says it.
     pub(crate) fn page(
         &self,
         catalogue: &Catalogue,
         section: Section,
-        revision: Revision,
+        voice: &Voice,
         params: Option<&Raw>,
     ) -> Result<Raw, Fault> {
         let params: ListParams = match params {
@@ -44,44 +50,20 @@ impl Lists {
                 .map_err(|error| Fault::InvalidParams(format!("params: {error}")))?,
             None => ListParams::default(),
         };
-        let lowered = self.lowered(catalogue, section, revision.features(), revision);
-        let name = member(section);
-        let page = cursor::page(
-            &lowered.entries,
-            |(key, _)| key,
-            name,
-            params.cursor.as_deref(),
-            cursor::PAGE_SIZE,
-        )
-        .map_err(|error| Fault::InvalidParams(error.to_string()))?;
-        let definitions: Vec<&Raw> = page
-            .items
-            .iter()
-            .map(|(_, definition)| definition)
-            .collect();
-        let mut result = Object::new();
-        result.set(name, json(&definitions));
-        if let Some(next) = &page.next_cursor {
-            result.set("nextCursor", json(next));
-        }
-        let result = result.into_raw();
-        if revision.features().typed_results {
-            return Ok(hinted(result, catalogue.cache));
-        }
-        Ok(result)
+        let lowered = self.lowered(catalogue, section, voice);
+        lowered.page(member(section), params.cursor, voice)
     }
 
-    fn lowered(
-        &self,
-        catalogue: &Catalogue,
-        section: Section,
-        features: &Features,
-        revision: Revision,
-    ) -> Arc<Lowered> {
+    fn lowered(&self, catalogue: &Catalogue, section: Section, voice: &Voice) -> Arc<Lowered> {
         let list = catalogue.list(section);
-        let mut cache = self.lowered.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = cache.entry((section, revision)).or_default();
-        if let Some(lowered) = kept.iter().find(|lowered| lowered.hash == *list.hash()) {
+        let mut cache = lock(&self.lowered);
+        let kept = cache.entry((section, voice.revision)).or_default();
+        let is_current = |lowered: &&Arc<Lowered>| {
+            lowered.hash == *list.hash()
+                && lowered.hints == catalogue.cache
+                && lowered.server_info == voice.server_info
+        };
+        if let Some(lowered) = kept.iter().find(is_current) {
             return Arc::clone(lowered);
         }
         let lower = match section {
@@ -90,17 +72,58 @@ impl Lists {
             Section::Templates => convert::template_definition,
             Section::Prompts => convert::prompt_definition,
         };
+        let features = voice.revision.features();
         let entries = list.entries().iter();
         let entries = entries
             .map(|entry| (Arc::clone(&entry.key), lower(&entry.definition, features)))
             .collect();
         let lowered = Arc::new(Lowered {
             hash: *list.hash(),
+            hints: catalogue.cache,
+            server_info: voice.server_info.clone(),
             entries,
+            pages: Mutex::default(),
         });
         kept.truncate(KEPT - 1);
         kept.push_front(Arc::clone(&lowered));
         lowered
+    }
+}
+
+impl Lowered {
+    fn page(&self, name: &str, cursor: Option<String>, voice: &Voice) -> Result<Raw, Fault> {
+        if let Some(page) = lock(&self.pages).get(&cursor) {
+            return Ok(page.clone());
+        }
+        let page = self.make_page(name, cursor.as_deref(), voice)?;
+        let mut pages = lock(&self.pages);
+        // A page may begin anywhere, for cursors outlive the lists they were made for.
+        if pages.len() <= self.entries.len() / cursor::PAGE_SIZE {
+            pages.insert(cursor, page.clone());
+        }
+        Ok(page)
+    }
+
+    fn make_page(&self, name: &str, cursor: Option<&str>, voice: &Voice) -> Result<Raw, Fault> {
+        let page = cursor::page(
+            &self.entries,
+            |(key, _)| key,
+            name,
+            cursor,
+            cursor::PAGE_SIZE,
+        )
+        .map_err(|error| Fault::InvalidParams(error.to_string()))?;
+        let definitions = page.items.iter().map(|(_, definition)| definition);
+        let mut result = Object::new();
+        result.set(name, json(&definitions.collect::<Vec<_>>()));
+        if let Some(next) = &page.next_cursor {
+            result.set("nextCursor", json(next));
+        }
+        let mut result = result.into_raw();
+        if voice.revision.features().typed_results {
+            result = hinted(result, self.hints);
+        }
+        Ok(voice.stamped(result))
     }
 }
 

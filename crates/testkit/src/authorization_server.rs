@@ -21,6 +21,9 @@ use http_body_util::{BodyExt, Full};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use jsonwebtoken::Header;
+use jsonwebtoken::jwk::JwkSet;
+use plexus_oauth::jwt::Claims;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -43,6 +46,8 @@ pub struct Behaviour {
     pub token_life: u64,
     /// Whether clients can register.
     pub registers: bool,
+    /// Whether clients must say what kind of application they are, as 2026-07-28 has it.
+    pub wants_application_type: bool,
     /// Whether a URL can be a client id.
     pub fetches_documents: bool,
     /// Whether proofs must hold a nonce.
@@ -60,6 +65,7 @@ impl Default for Behaviour {
         Self {
             token_life: 3600,
             registers: true,
+            wants_application_type: true,
             fetches_documents: false,
             wants_nonce: false,
             agrees: true,
@@ -128,6 +134,30 @@ impl AuthorizationServer {
     /// Makes every access token worthless, as if its time were over. Refresh tokens stay.
     pub fn expire(&self) {
         self.shared.state().live.clear();
+    }
+
+    /// A token of `subject` for `resource`, as if it had signed in.
+    pub fn issue_to(&self, subject: &str, resource: &str, scope: &str) -> String {
+        endpoints::issue_to(&self.shared, subject, resource, scope)
+    }
+
+    /// A token with these claims, signed with the server's own key, whatever they say. The header
+    /// names the key unless it names one itself.
+    pub fn sign(&self, mut header: Header, claims: &Claims) -> String {
+        let state = self.shared.state();
+        header.kid = header.kid.or_else(|| Some(state.key_name()));
+        let signed = state.key.sign(header, claims);
+        signed.unwrap_or_else(|error| panic!("the server can sign: {error}"))
+    }
+
+    /// The keys that tokens are signed with, as everybody can see them.
+    pub fn keys(&self) -> JwkSet {
+        bearer::keys(&self.shared)
+    }
+
+    /// Signs with a new key from now on, and forgets the old one.
+    pub fn rotate_key(&self) {
+        self.shared.state().rotate_key();
     }
 
     /// What a server that wants tokens of this issuer answers before it even looks at a message;

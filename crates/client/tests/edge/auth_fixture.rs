@@ -100,19 +100,22 @@ impl Visit for Agreeable {
     }
 
     fn show(self: Box<Self>, url: String) -> Boxed<Result<String, AuthError>> {
-        Box::pin(async move {
-            let client = HttpClient::new(&HttpClientOptions::default()).unwrap();
-            let request = Request::get(url).body(Bytes::new()).unwrap();
-            let page = client.send(request).await.unwrap();
-            let location = page
-                .headers
-                .get(LOCATION)
-                .map(|value| value.to_str().unwrap());
-            let (place, query) = location
-                .and_then(|location| location.split_once('?'))
-                .unwrap();
-            assert_eq!(place, BACK);
-            Ok(query.to_owned())
-        })
+        Box::pin(async move { Ok(led_to(&url).await) })
     }
+}
+
+/// The query with which a page leads back whose user agrees at once.
+pub(crate) async fn led_to(page: &str) -> String {
+    let client = HttpClient::new(&HttpClientOptions::default()).unwrap();
+    let request = Request::get(page).body(Bytes::new()).unwrap();
+    let page = client.send(request).await.unwrap();
+    let location = page
+        .headers
+        .get(LOCATION)
+        .map(|value| value.to_str().unwrap());
+    let (place, query) = location
+        .and_then(|location| location.split_once('?'))
+        .unwrap();
+    assert_eq!(place, BACK);
+    query.to_owned()
 }

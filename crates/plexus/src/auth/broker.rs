@@ -7,8 +7,9 @@ use anyhow::Context;
 use http::Uri;
 use http::header::AUTHORIZATION;
 use plexus_activations::Places;
+use plexus_client::auth::rules::Client;
 use plexus_client::auth::{
-    Drawer, FileVault, Holding, OAuth, OAuthOptions, Vault, VaultError, VaultKey,
+    Drawer, FileVault, Holding, OAuth, OAuthOptions, UserAgent, Vault, VaultError, VaultKey,
 };
 use plexus_client::{Definition, Target};
 use plexus_hub::config::ServerEntry;
@@ -16,6 +17,8 @@ use plexus_service::Boxed;
 use serde::Deserialize;
 use tokio::sync::OnceCell;
 
+use super::browser::Elsewhere;
+use super::callback::Landing;
 use super::key;
 
 pub(super) const DEFAULT_ACCOUNT: &str = "default";
@@ -50,21 +53,29 @@ impl Settings {
     }
 }
 
-/// Lets a server that is configured use the tokens of its account.
-pub(crate) fn authorize_entry(definition: &mut Definition, entry: &ServerEntry) {
-    let account = Settings::of(entry).account;
-    let account = account.as_deref().unwrap_or(DEFAULT_ACCOUNT);
-    authorize_as(definition, account, Some(&entry.name));
+/// Lets a server that is configured use the tokens of its account. If there is a `landing`, users
+/// are offered the page to sign in on by their own clients.
+pub(crate) fn authorize_entry(
+    definition: &mut Definition,
+    entry: &ServerEntry,
+    landing: Option<&Landing>,
+) {
+    authorize_as(definition, Some(&entry.name), &Settings::of(entry), landing);
 }
 
 /// Lets a server that is named by its address use the tokens that there are for it.
-pub(crate) fn authorize(definition: &mut Definition) {
-    authorize_as(definition, DEFAULT_ACCOUNT, None);
+pub(crate) fn authorize(definition: &mut Definition, landing: Option<&Landing>) {
+    authorize_as(definition, None, &Settings::default(), landing);
 }
 
 /// A server that is given credentials by hand is not given others, and one without a place for
 /// data does without.
-fn authorize_as(definition: &mut Definition, account: &str, name: Option<&str>) {
+fn authorize_as(
+    definition: &mut Definition,
+    name: Option<&str>,
+    settings: &Settings,
+    landing: Option<&Landing>,
+) {
     let (Target::Http(target) | Target::Sse(target)) = &mut definition.target else {
         return;
     };
@@ -72,7 +83,13 @@ fn authorize_as(definition: &mut Definition, account: &str, name: Option<&str>) 
         return;
     }
     let called = name.map_or_else(|| target.url.to_string(), str::to_owned);
-    if let Ok(options) = options(&target.url, account, &called) {
+    let account = settings.account.as_deref().unwrap_or(DEFAULT_ACCOUNT);
+    if let Ok(mut options) = options(&target.url, account, &called) {
+        options.client = settings.client_id.clone().map(by_hand);
+        options.landing = landing.map(|landing| {
+            let (landing, port) = (landing.clone(), settings.callback_port);
+            Arc::new(Elsewhere { landing, port }) as Arc<dyn UserAgent>
+        });
         target.authorizer = Some(Arc::new(OAuth::new(options)));
     }
 }
@@ -81,6 +98,7 @@ fn authorize_as(definition: &mut Definition, account: &str, name: Option<&str>) 
 pub(super) fn options(url: &Uri, account: &str, called: &str) -> anyhow::Result<OAuthOptions> {
     let mut options = OAuthOptions::new(url.clone());
     account.clone_into(&mut options.account);
+    called.clone_into(&mut options.called);
     options.vault = Arc::new(vault()?);
     let mut command = format!("plexus auth login {called}");
     if account != DEFAULT_ACCOUNT {
@@ -88,6 +106,17 @@ pub(super) fn options(url: &Uri, account: &str, called: &str) -> anyhow::Result<
     }
     options.advice = format!("sign in with: {command}");
     Ok(options)
+}
+
+/// A client that somebody registered, without a secret.
+pub(super) fn by_hand(client_id: String) -> Client {
+    Client {
+        client_id,
+        client_secret: None,
+        key: None,
+        method: None,
+        issuer: None,
+    }
 }
 
 /// The vault of this user.

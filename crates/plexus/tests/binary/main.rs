@@ -1,5 +1,7 @@
 //! The program itself, as clients and people start it.
 
+#[cfg(test)]
+mod access;
 #[cfg(unix)]
 #[cfg(test)]
 mod asking;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, Method, Response, StatusCode};
@@ -31,7 +31,10 @@ pub(super) type Refused = Box<Answer>;
 pub(super) async fn answer(shared: &Shared, asked: &Asked) -> Answer {
     let done = match (&asked.method, asked.path.as_str()) {
         (&Method::GET, "/.well-known/oauth-authorization-server") => Ok(metadata(shared)),
-        (&Method::GET, "/jwks") => Ok(json!(bearer::keys(shared))),
+        (&Method::GET, "/jwks") => {
+            shared.count(|counts| counts.key_fetches += 1);
+            Ok(json!(bearer::keys(shared)))
+        }
         (&Method::GET, "/authorize") => return authorize(shared, &fields(&asked.query)).await,
         (&Method::POST, "/register") if shared.behaviour.registers => {
             let registered = register::register(shared, asked);
@@ -192,6 +195,23 @@ fn next_number(shared: &Shared) -> u64 {
     state.next_grant
 }
 
+/// An access token for somebody who did not sign in.
+pub(super) fn issue_to(shared: &Shared, subject: &str, resource: &str, scope: &str) -> String {
+    let grant = Grant {
+        number: next_number(shared),
+        client_id: "test".to_owned(),
+        subject: subject.to_owned(),
+        resource: Some(resource.to_owned()),
+        scope: scope.to_owned(),
+        jkt: None,
+    };
+    let issued = issue(shared, grant, false);
+    issued["access_token"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}
+
 /// New tokens for a grant.
 fn issue(shared: &Shared, grant: Grant, with_refresh: bool) -> Value {
     let life = shared.behaviour.token_life;
@@ -209,12 +229,12 @@ fn issue(shared: &Shared, grant: Grant, with_refresh: bool) -> Value {
     claims.client_id = Some(grant.client_id.clone());
     claims.scope = Some(plexus_oauth::Scopes::parse(&grant.scope));
     claims.cnf = grant.jkt.clone().map(|jkt| Confirmation { jkt });
+    let mut state = shared.state();
     let header = Header {
         typ: Some("at+jwt".to_owned()),
-        kid: Some("k1".to_owned()),
+        kid: Some(state.key_name()),
         ..Header::default()
     };
-    let mut state = shared.state();
     let token = state.key.sign(header, &claims);
     let token = token.unwrap_or_else(|error| panic!("the server can sign: {error}"));
     state.live.insert(id, grant.number);
@@ -236,8 +256,8 @@ async fn introspect(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
     let form = form(asked);
     authenticated(shared, asked, &form).await?;
     let token = form.get("token").map(String::as_str).unwrap_or_default();
-    let resource = form.get("resource").map(String::as_str).unwrap_or_default();
-    let claims = bearer::claims(shared, token, resource);
+    shared.count(|counts| counts.questions += 1);
+    let claims = bearer::claims(shared, token, &audience(token));
     Ok(claims.map_or_else(
         || json!({ "active": false }),
         |claims| {
@@ -246,6 +266,14 @@ async fn introspect(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
             answer
         },
     ))
+}
+
+/// For whom a token says that it is.
+fn audience(token: &str) -> String {
+    let payload = token.split('.').nth(1).unwrap_or_default();
+    let payload = URL_SAFE_NO_PAD.decode(payload).unwrap_or_default();
+    let claims: Value = serde_json::from_slice(&payload).unwrap_or_default();
+    claims["aud"].as_str().unwrap_or_default().to_owned()
 }
 
 async fn revoke(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {

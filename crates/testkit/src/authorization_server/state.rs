@@ -23,11 +23,17 @@ pub struct Counts {
     pub replays: u32,
     /// Tokens that were given back.
     pub revocations: u32,
+    /// Times somebody fetched the keys.
+    pub key_fetches: u32,
+    /// Times somebody asked what a token is worth.
+    pub questions: u32,
 }
 
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) key: SigningKey,
+    /// How many keys there were before.
+    keys_before: u32,
     pub(super) clients: HashMap<String, Client>,
     pub(super) codes: HashMap<String, Code>,
     /// By refresh token.
@@ -70,7 +76,7 @@ pub(super) struct Grant {
 
 impl State {
     pub(super) fn new(behaviour: &Behaviour) -> Self {
-        let (key, _) = SigningKey::generate().unwrap_or_else(|error| panic!("no key: {error}"));
+        let key = new_key();
         let clients = behaviour.clients.iter().map(|(id, secret)| {
             let secret = secret.clone();
             let redirect_uris = None;
@@ -82,6 +88,7 @@ impl State {
         });
         Self {
             key,
+            keys_before: 0,
             clients: clients.collect(),
             codes: HashMap::new(),
             grants: HashMap::new(),
@@ -92,11 +99,26 @@ impl State {
         }
     }
 
+    /// What the key is called.
+    pub(super) fn key_name(&self) -> String {
+        format!("k{}", self.keys_before + 1)
+    }
+
+    pub(super) fn rotate_key(&mut self) {
+        self.key = new_key();
+        self.keys_before += 1;
+    }
+
     /// Forgets a grant and everything got with it.
     pub(super) fn end(&mut self, number: u64) {
         self.grants.retain(|_, grant| grant.number != number);
         self.live.retain(|_, of| *of != number);
     }
+}
+
+fn new_key() -> SigningKey {
+    let (key, _) = SigningKey::generate().unwrap_or_else(|error| panic!("no key: {error}"));
+    key
 }
 
 /// Something nobody can guess.
