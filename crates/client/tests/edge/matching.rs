@@ -32,8 +32,7 @@ fn peer(revision: Revision) -> Peer {
 
 fn shown(matched: &Matched, revision: Revision) -> Vec<String> {
     let catalogue = matched.catalogue_for(&peer(revision)).unwrap();
-    let shown = names(&catalogue.borrow(), Section::Tools);
-    shown
+    names(&catalogue.borrow(), Section::Tools)
 }
 
 /// Each caller sees and calls the server as it is in the caller's era.

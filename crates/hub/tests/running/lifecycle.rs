@@ -163,15 +163,16 @@ async fn a_server_that_asked_is_called_by_one_at_a_time_after_the_next_start() {
     let program = StdioServer::new(&Offer::tools(Revision::V2025_06_18, [tool("work")])).await;
     let calling = |hub: &Hub, n| {
         let hub = hub.clone();
-        tokio::spawn(async move { call(&hub, "tools/call", &tool_params("a__work", n)).await })
+        async move { call(&hub, "tools/call", &tool_params("a__work", n)).await }
     };
     let done = json!({"content": []});
+    let mut calls = JoinSet::new();
 
     let before = remembering(&directory);
     before.set_members(vec![server("a", &program, 1)]).await;
     before.connect("a").await.unwrap();
     let process = program.process().await;
-    let asking = calling(&before, 1);
+    calls.spawn(calling(&before, 1));
     let called = process.received("tools/call").await;
     let question = json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {
         "message": "Who?", "requestedSchema": {"type": "object", "properties": {}},
@@ -179,7 +180,7 @@ async fn a_server_that_asked_is_called_by_one_at_a_time_after_the_next_start() {
     process.say(question).await;
     process.answer(&json!("q")).await;
     process.reply(&called, done.clone()).await;
-    asking.await.unwrap().unwrap();
+    calls.join_next().await.unwrap().unwrap().unwrap();
     before.close().await;
     process.ended().await;
 
@@ -187,16 +188,17 @@ async fn a_server_that_asked_is_called_by_one_at_a_time_after_the_next_start() {
     hub.set_members(vec![server("a", &program, 1)]).await;
     hub.connect("a").await.unwrap();
     let process = program.process().await;
-    let (one, other) = (calling(&hub, 1), calling(&hub, 2));
+    calls.spawn(calling(&hub, 1));
+    calls.spawn(calling(&hub, 2));
     let first = process.received("tools/call").await;
     // By the time that the program has told all it was sent, the other call would have come.
     let sent = process.all().await;
-    let calls = sent.iter().filter(|sent| sent["method"] == "tools/call");
-    assert_eq!(calls.count(), 1, "the other call waits");
+    let sent = sent.iter().filter(|sent| sent["method"] == "tools/call");
+    assert_eq!(sent.count(), 1, "the other call waits");
     process.reply(&first, done.clone()).await;
     let second = process.received("tools/call").await;
     process.reply(&second, done).await;
-    assert!(one.await.unwrap().is_ok() && other.await.unwrap().is_ok());
+    assert!(calls.join_all().await.iter().all(Result::is_ok));
     hub.close().await;
 }
 
