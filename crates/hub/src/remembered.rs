@@ -43,6 +43,8 @@ pub(crate) struct Known {
     pub(crate) catalogue: Arc<Catalogue>,
     /// The revision that it spoke.
     pub(crate) revision: Option<String>,
+    /// Whether it asked its callers something.
+    pub(crate) asks: bool,
 }
 
 impl Remembered {
@@ -165,6 +167,8 @@ fn hexadecimal(byte: u8) -> impl Iterator<Item = char> {
 struct Written<Definition> {
     format: u32,
     revision: Option<String>,
+    #[serde(default)]
+    asks: bool,
     identity: Implementation,
     instructions: Option<String>,
     capabilities: Raw,
@@ -185,6 +189,7 @@ impl Written<Raw> {
         Self {
             format: FORMAT,
             revision: known.revision.clone(),
+            asks: known.asks,
             identity: catalogue.identity.clone(),
             instructions: catalogue.instructions.clone(),
             capabilities: catalogue.capabilities.to_raw(features),
@@ -218,6 +223,7 @@ impl Written<&RawValue> {
         Some(Known {
             catalogue: Arc::new(catalogue),
             revision: self.revision,
+            asks: self.asks,
         })
     }
 }
@@ -253,6 +259,7 @@ mod tests {
         Known {
             catalogue: Arc::new(catalogue),
             revision: Some("2025-06-18".to_owned()),
+            asks: true,
         }
     }
 
@@ -266,6 +273,7 @@ mod tests {
         let found = remembered.find(&[1; 32]).unwrap();
         assert!(!found.catalogue.differs_from(&kept.catalogue));
         assert_eq!(found.revision, kept.revision);
+        assert!(found.asks);
         assert!(remembered.find(&[2; 32]).is_none(), "another definition");
     }
 
