@@ -37,6 +37,41 @@ impl Iterator for Members<'_> {
     }
 }
 
+/// The elements of an array, in their order, as their places.
+#[derive(Debug, Clone)]
+pub(crate) struct Elements<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Elements<'a> {
+    /// Those of the array that `text` is.
+    pub(crate) fn of(text: &'a [u8]) -> Self {
+        let start = memchr::memchr(b'[', text);
+        Self {
+            text,
+            at: start.map_or(text.len(), |start| start + 1),
+        }
+    }
+}
+
+impl Iterator for Elements<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = self.text.get(self.at..)?;
+        let between = |byte: &u8| matches!(byte, b',' | b' ' | b'\t' | b'\n' | b'\r');
+        let start = self.at + rest.iter().position(|byte| !between(byte))?;
+        if self.text.get(start) == Some(&b']') {
+            return None;
+        }
+        let end = value_end(self.text, start);
+        // Whatever is no JSON must not keep us here.
+        self.at = end.max(start + 1);
+        Some(start..end)
+    }
+}
+
 /// What follows the string whose opening quote was just read.
 pub(crate) fn after_string(mut text: &[u8]) -> &[u8] {
     while let Some(at) = memchr2(b'"', b'\\', text) {
@@ -105,8 +140,8 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::value::RawValue;
 
-    use super::{Members, Range};
-    use crate::testing::json_object;
+    use super::{Elements, Members, Range};
+    use crate::testing::{json, json_object};
 
     fn at(text: &str, place: Range<usize>) -> &str {
         text.get(place).unwrap()
@@ -134,6 +169,17 @@ mod tests {
     }
 
     #[test]
+    fn finds_elements() {
+        let elements = |text: &'static str| -> Vec<&str> {
+            let places = Elements::of(text.as_bytes());
+            places.map(|place| at(text, place)).collect()
+        };
+        assert_eq!(elements(" [ ] "), Vec::<&str>::new());
+        let expected = ["1", "\",\"", "[2,[]]", "{\"a\":[]}", "null"];
+        assert_eq!(elements("[1 ,\",\",[2,[]]\n,{\"a\":[]}, null]"), expected);
+    }
+
+    #[test]
     fn text_that_is_no_json_ends_the_search() {
         for text in [
             "",
@@ -147,9 +193,20 @@ mod tests {
         ] {
             assert!(Members::of(text.as_bytes()).count() <= 1, "{text}");
         }
+        for text in ["", "[", "[1", "[}", "[}}}", "[\"", "1,2"] {
+            assert!(Elements::of(text.as_bytes()).count() <= 3, "{text}");
+        }
     }
 
     proptest! {
+        #[test]
+        fn elements_are_those_that_a_parser_finds(items in proptest::collection::vec(json(), 0..5)) {
+            let text = format!("[{}]", items.join(", "));
+            let parsed: Vec<&RawValue> = serde_json::from_str(&text).unwrap();
+            let found: Vec<&str> = Elements::of(text.as_bytes()).map(|place| at(&text, place)).collect();
+            prop_assert_eq!(found, parsed.into_iter().map(RawValue::get).collect::<Vec<_>>());
+        }
+
         /// Every place holds one value, and nothing but punctuation is left between them.
         #[test]
         fn places_are_values_and_the_rest_is_punctuation(text in json_object()) {

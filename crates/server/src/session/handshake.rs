@@ -21,11 +21,12 @@ impl Session {
         caller: Option<&Admitted>,
     ) -> Result<Exchange, Fault> {
         let invalid = |what: &str| Fault::InvalidParams(format!("initialize: {what}"));
-        let params = request
-            .params
-            .as_ref()
+        let params = request.params.as_ref();
+        // What the client says of itself is kept as long as the session.
+        let params = params
+            .map(Raw::detached)
             .ok_or_else(|| invalid("params are missing"))?;
-        let params = Object::parse(params).map_err(|error| invalid(&error.to_string()))?;
+        let params = Object::parse(&params).map_err(|error| invalid(&error.to_string()))?;
         let requested: String = params
             .get("protocolVersion")
             .and_then(|version| version.decode().ok())
