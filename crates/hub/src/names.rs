@@ -1,7 +1,7 @@
 //! Names that every model takes: `server__tool`, of legal characters, at most 64 long.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
@@ -18,39 +18,57 @@ const HASH: usize = 8;
 #[derive(Debug, Clone)]
 pub struct Names<T> {
     shown: HashMap<Arc<str>, T>,
-    aliases: HashMap<String, T>,
+    /// What was named, in order.
+    named: Vec<Named>,
+    /// The shown names by their aliases. Few callers use an alias, and thousands of names are made
+    /// before the first client is answered, so they are made when the first is looked for.
+    aliases: OnceLock<HashMap<String, Arc<str>>>,
+}
+
+#[derive(Debug, Clone)]
+struct Named {
+    server: Arc<str>,
+    entry: Arc<str>,
+    name: Arc<str>,
 }
 
 impl<T> Default for Names<T> {
     fn default() -> Self {
         Self {
             shown: HashMap::new(),
-            aliases: HashMap::new(),
+            named: Vec::new(),
+            aliases: OnceLock::new(),
         }
     }
 }
 
-impl<T: Clone> Names<T> {
+impl<T> Names<T> {
     /// Names `entry` of `server`, and remembers what the name stands for. Who comes first gets the
     /// plain name; a later one that would get the same, or a name that is too long, gets a hash.
-    pub fn add(&mut self, server: &str, entry: &str, stands_for: T) -> Arc<str> {
-        let plain = format!("{}{SEPARATOR}{}", legal(server), legal(entry));
+    pub fn add(
+        &mut self,
+        server: impl Into<Arc<str>>,
+        entry: impl Into<Arc<str>>,
+        stands_for: T,
+    ) -> Arc<str> {
+        let (server, entry) = (server.into(), entry.into());
+        let mut plain = String::with_capacity(server.len() + SEPARATOR.len() + entry.len());
+        plain.extend(server.chars().map(legal));
+        plain.push_str(SEPARATOR);
+        plain.extend(entry.chars().map(legal));
         let fits = plain.len() <= MAX_NAME && !self.shown.contains_key(plain.as_str());
         let name: Arc<str> = if fits {
             plain.into()
         } else {
-            self.hashed(&plain, server, entry).into()
+            self.hashed(&plain, &server, &entry).into()
         };
-        for alias in [
-            format!("{server}.{entry}"),
-            format!("mcp{SEPARATOR}{server}{SEPARATOR}{entry}"),
-            format!("mcp{SEPARATOR}{name}"),
-        ] {
-            self.aliases
-                .entry(alias)
-                .or_insert_with(|| stands_for.clone());
-        }
         self.shown.insert(Arc::clone(&name), stands_for);
+        self.aliases.take();
+        self.named.push(Named {
+            server,
+            entry,
+            name: Arc::clone(&name),
+        });
         name
     }
 
@@ -79,15 +97,38 @@ impl<T: Clone> Names<T> {
 
     /// What a name stands for: as it is shown, as `server.tool`, or as `mcp__server__tool`.
     pub fn find(&self, name: &str) -> Option<&T> {
-        self.shown.get(name).or_else(|| self.aliases.get(name))
+        self.shown.get(name).or_else(|| {
+            let aliases = self.aliases.get_or_init(|| self.all_aliases());
+            self.shown.get(aliases.get(name)?)
+        })
+    }
+
+    fn all_aliases(&self) -> HashMap<String, Arc<str>> {
+        let mut aliases = HashMap::with_capacity(3 * self.named.len());
+        for Named {
+            server,
+            entry,
+            name,
+        } in &self.named
+        {
+            for alias in [
+                format!("{server}.{entry}"),
+                format!("mcp{SEPARATOR}{server}{SEPARATOR}{entry}"),
+                format!("mcp{SEPARATOR}{name}"),
+            ] {
+                aliases.entry(alias).or_insert_with(|| Arc::clone(name));
+            }
+        }
+        aliases
     }
 }
 
-fn legal(text: &str) -> String {
-    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    text.chars()
-        .map(|c| if is_legal(c) { c } else { '_' })
-        .collect()
+fn legal(c: char) -> char {
+    if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') {
+        c
+    } else {
+        '_'
+    }
 }
 
 /// A name cut to leave room for a hash of what it stands for.
@@ -123,7 +164,7 @@ mod tests {
         let mut names = Names::default();
         assert_eq!(&*names.add("git", "status", 1), "git__status");
         assert_eq!(&*names.add("my server", "a.b/c", 2), "my_server__a_b_c");
-        let long = names.add("server", &"x".repeat(200), 3);
+        let long = names.add("server", "x".repeat(200), 3);
         assert_eq!(long.len(), MAX_NAME);
         for (name, stands_for) in [
             ("git__status", 1),
@@ -163,12 +204,12 @@ mod tests {
     #[test]
     fn a_name_that_was_guessed_is_not_taken_over() {
         let long = "x".repeat(100);
-        let expected = Names::default().add("victim", &long, 1);
+        let expected = Names::default().add("victim", long.as_str(), 1);
         let guessed = expected.strip_prefix("victim__").unwrap();
         let mut names = Names::default();
         let first = names.add("victim", guessed, 2);
         assert_eq!(first, expected);
-        let second = names.add("victim", &long, 1);
+        let second = names.add("victim", long, 1);
         assert_ne!(first, second);
         assert!(second.len() <= MAX_NAME);
         assert_eq!(

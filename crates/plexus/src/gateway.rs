@@ -52,6 +52,8 @@ pub(crate) struct Gateway {
     builtins: Builtins,
     /// Which of them are offered, whatever the settings say.
     choice: Option<Choice>,
+    /// What is offered besides.
+    also: Vec<Builtin>,
     /// Every client searches for tools, whatever the settings say.
     tool_search: bool,
     profile: Profile,
@@ -81,6 +83,8 @@ pub(crate) struct Opening {
     pub(crate) extras: Extras,
     /// What of all that is built in is offered, if it is not for the settings to say.
     pub(crate) choice: Option<Choice>,
+    /// What is offered besides.
+    pub(crate) also: Vec<Builtin>,
     /// Clients find tools by searching, even if the settings do not say so.
     pub(crate) tool_search: bool,
 }
@@ -120,6 +124,7 @@ impl Gateway {
             files,
             mut extras,
             choice,
+            also,
             tool_search,
         } = opening;
         let mut locations = locations()?;
@@ -127,7 +132,7 @@ impl Gateway {
         locations.explicit = files.into_iter().map(absolute).collect();
         let mut loaded = config::load(&locations, &environment);
         if profile == Profile::Plexus {
-            extras.choice = Some(settled(choice.as_ref(), &mut loaded));
+            extras.choice = Some(settled(choice.as_ref(), &mut loaded).with(&also));
         }
         let (memory, problems) = data::open_in_time()?;
         let servers = extras.servers.clone();
@@ -143,6 +148,7 @@ impl Gateway {
             hub,
             builtins,
             choice,
+            also,
             tool_search,
             profile,
             locations,
@@ -316,7 +322,7 @@ impl Gateway {
             Approvals::none(&self.data)
         });
         members::refuse_reserved(&mut loaded);
-        let choice = settled(self.choice.as_ref(), &mut loaded);
+        let choice = settled(self.choice.as_ref(), &mut loaded).with(&self.also);
         if let Err(error) = self.builtins.choose(choice) {
             announce::problem(&error);
         }
