@@ -7,14 +7,17 @@ import { parseArgs } from "node:util";
 import { judge, validateBaseline } from "./baseline.mjs";
 import * as clientSuites from "./client-suites.mjs";
 import { clientProgram, fixtureProgram, plexusProgram, root, startFixture, target } from "./fixture.mjs";
+import { startGateway } from "./gateway.mjs";
 import * as serverSuites from "./server-suites.mjs";
 import { count, findings, readYaml } from "./suites.mjs";
 import { table } from "./table.mjs";
 
 const USAGE = `usage: conformance/run [SIDE] [OPTION...]
 
-The sides are server, client, and bridge-ERA-TRANSPORT: the fixture server behind plexus bridge, where
-the server speaks one era (legacy or modern) over one transport (stdio or http). bridge means all four.
+The sides are server and client, and
+  bridge-ERA-TRANSPORT  the fixture server behind plexus bridge, where it speaks one era (legacy or modern)
+                        over one transport (stdio or http); bridge means all four
+  serve-ERA             the fixture server behind plexus serve, beside two other servers; serve means both
 Without a side, everything is tested.
 
   --server PROGRAM   start this fixture server instead of the one in target/quick
@@ -22,7 +25,7 @@ Without a side, everything is tested.
   --url URL          test the server that is listening there, and no client
   --client PROGRAM   test this client instead of the one in target/quick
                      (so does PLEXUS_CONFORMANCE_CLIENT)
-  --plexus PROGRAM   bridge with this plexus instead of the one in target/quick
+  --plexus PROGRAM   bridge and serve with this plexus instead of the one in target/quick
                      (so does PLEXUS_PROGRAM)
   --scenario NAME    run one scenario, of the server unless a side is given, and print all it checked
   --revision NAME    with --scenario: 0.1.16, or a revision such as 2025-11-25 of the newer suite`;
@@ -58,9 +61,22 @@ const sides = {
       ]),
     ),
   ),
+  ...Object.fromEntries(
+    ["legacy", "modern"].map((era) => [
+      `serve-${era}`,
+      {
+        suites: { ...serverSuites, runs: serverSuites.bridgedRuns },
+        locate: ({ plexus, server }) => ({ program: plexusProgram(plexus), fixture: fixtureProgram(server), era }),
+        open: openGateway,
+      },
+    ]),
+  ),
 };
 
-const bridges = Object.keys(sides).filter((side) => side.startsWith("bridge-"));
+/** Names for several sides at once. */
+const groups = Object.fromEntries(
+  ["bridge", "serve"].map((name) => [name, Object.keys(sides).filter((side) => side.startsWith(`${name}-`))]),
+);
 
 async function main() {
   const { values: options, positionals } = parseArgs({
@@ -80,14 +96,16 @@ async function main() {
     return true;
   }
   const [side] = positionals;
-  const isKnown = side === undefined || side === "bridge" || Object.hasOwn(sides, side);
+  const isKnown = side === undefined || Object.hasOwn(groups, side) || Object.hasOwn(sides, side);
   if (positionals.length > 1 || !isKnown) {
-    throw new Error(`cannot test ${positionals.join(" ")}: there are ${Object.keys(sides).join(", ")} and bridge`);
+    const known = [...Object.keys(sides), ...Object.keys(groups)];
+    throw new Error(`cannot test ${positionals.join(" ")}: there are ${known.join(", ")}`);
   }
   if (options.scenario || options.revision) {
     return debug(located(side ?? "server"), options);
   }
-  const tested = side === "bridge" ? bridges : side ? [side] : options.url ? ["server"] : Object.keys(sides);
+  const alone = side ? [side] : options.url ? ["server"] : Object.keys(sides);
+  const tested = groups[side] ?? alone;
   return runAll(tested.map(located));
 
   function located(side) {
@@ -196,6 +214,12 @@ async function openBridge({ program, fixture, era, transport }) {
     execute: (run, folder) => serverSuites.execute(run, bridge.url, folder),
     close: async () => [...(await bridge.stop()), ...((await upstream?.stop()) ?? [])],
   };
+}
+
+/** The fixture server behind `plexus serve`, as one of three. */
+async function openGateway({ program, fixture, era }) {
+  const gateway = await startGateway(program, fixture, era, join(results, `serve-${era}.log`));
+  return { execute: (run, folder) => serverSuites.execute(run, gateway.url, folder), close: gateway.stop };
 }
 
 function label(side, { name, suite }) {

@@ -6,6 +6,8 @@
 
 mod carry;
 mod file_vault;
+mod identity;
+mod invitation;
 mod oauth;
 mod send;
 mod vault;
@@ -14,12 +16,13 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use plexus_oauth::OAuthError;
-use plexus_service::Boxed;
+use plexus_service::{Boxed, EventSender};
 
 pub(crate) use send::send;
 
 pub use file_vault::{FileVault, VaultKey};
-pub use oauth::{Means, OAuth, OAuthOptions};
+pub use identity::{Identities, Identity, OwnIdentity};
+pub use oauth::{Grants, Means, OAuth, OAuthOptions};
 pub use plexus_oauth as rules;
 pub use vault::{Drawer, Holding, MemoryVault, Vault, VaultError};
 
@@ -38,6 +41,19 @@ pub trait Authorizer: std::fmt::Debug + Send + Sync {
 
     /// Takes notice of what came with an answer, whatever it is.
     fn noted(&self, headers: &HeaderMap);
+
+    /// Whether callers can be shown a page to sign in on.
+    fn invites(&self) -> bool {
+        false
+    }
+
+    /// Has the caller of a call that was refused sign in, on a page that its own client shows. The
+    /// answer is whether it did; false means that it cannot be shown one.
+    ///
+    /// Dropping the future loses nothing: the user may be on the page already.
+    fn invite(&self, _events: &EventSender) -> Boxed<Result<bool, AuthError>> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
 }
 
 /// A request that was refused.
@@ -91,6 +107,36 @@ pub enum AuthError {
     /// The page could not be shown, or nobody came back.
     #[error("{0}")]
     Page(String),
+    /// The server is to be told whom we act for, and we do not know.
+    #[error(
+        "the server {0:?} is used in its callers' own names, and this caller was let in without a token that could be shown for it"
+    )]
+    Nameless(String),
+    /// The caller's token is not for the server.
+    #[error(
+        "the caller's token is for {shown:?}, and the server {called:?} takes those for {wanted:?}; it is not passed on"
+    )]
+    OtherAudience {
+        /// What people call the server.
+        called: String,
+        /// Whom the token is for.
+        shown: String,
+        /// Whom it would have to be for.
+        wanted: String,
+    },
+    /// The server does not take the caller's own token.
+    #[error("the server {0:?} refuses the caller's own token")]
+    TokenRefused(String),
+    /// The user did not want to visit the page.
+    #[error("the user did not want to sign in to {0:?}")]
+    Declined(String),
+}
+
+impl AuthError {
+    /// Whether it would help if a user signed in.
+    pub(crate) fn wants_user(&self) -> bool {
+        matches!(self, Self::SignIn(_))
+    }
 }
 
 impl From<VaultError> for AuthError {

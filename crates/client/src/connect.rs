@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
+use crate::auth::AuthError;
 use crate::chain::{chain, with_last_words};
 use crate::child::{Program, StartError};
 use crate::definition::{Definition, HttpTarget, Target};
@@ -37,6 +38,9 @@ pub enum ConnectError {
     /// The way to it failed.
     #[error(transparent)]
     Link(#[from] LinkError),
+    /// Nobody signed in.
+    #[error(transparent)]
+    SignIn(AuthError),
     /// It answered the greeting with an error.
     #[error("the server refused {method}: {message} ({code})")]
     Refused {
@@ -74,8 +78,13 @@ impl ConnectError {
                 error,
                 LinkError::Unreachable(_) | LinkError::NeedsAuth { .. }
             ),
-            Self::Start(_) | Self::Http(_) => false,
+            Self::Start(_) | Self::Http(_) | Self::SignIn(_) => false,
         }
+    }
+
+    /// Whether it would help if a user signed in.
+    pub(crate) fn wants_user(&self) -> bool {
+        matches!(self, Self::Link(LinkError::NeedsAuth { wants_user, .. }) if *wants_user)
     }
 }
 

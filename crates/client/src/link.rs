@@ -88,6 +88,8 @@ pub enum LinkError {
         status: u16,
         /// The `WWW-Authenticate` header, which says how.
         challenge: Option<String>,
+        /// Whether it would help if a user signed in.
+        wants_user: bool,
         /// Why we have none that would do, if there was an attempt to get them.
         reason: Option<String>,
     },

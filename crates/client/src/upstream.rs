@@ -3,14 +3,15 @@
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use plexus_mcp::messages::{Implementation, ServerCapabilities};
-use plexus_mcp::{Era, Fault};
-use plexus_service::{Boxed, Call, Catalogue, Outcome, Peer, Service, Updates};
+use plexus_mcp::messages::{CallToolResult, Implementation, ServerCapabilities};
+use plexus_mcp::{Era, Fault, method};
+use plexus_service::{Boxed, Call, Catalogue, EventSender, Outcome, Peer, Service, Updates};
 use plexus_wire::Raw;
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use crate::auth::AuthError;
 use crate::chain::brief;
 use crate::connect::{self, ConnectError, Connected, Quirk};
 use crate::definition::Definition;
@@ -28,6 +29,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// A connection that lasted so long was a good one.
 const LASTING: Duration = Duration::from_secs(30);
+/// How often the caller of one call may be asked to sign in (AUTH26-18).
+const MAX_INVITATIONS: u32 = 2;
 
 /// One MCP server, of whatever revision and behind whatever transport, as a [`Service`]. Cheap to
 /// clone: all clones are one.
@@ -50,9 +53,6 @@ struct Inner {
     connecting: AsyncMutex<()>,
     tasks: TaskTracker,
 }
-
-/// The server has forgotten our session.
-struct SessionLost;
 
 /// What is known of a connected server.
 #[derive(Debug, Clone)]
@@ -154,6 +154,28 @@ impl Upstream {
         self.connect().await
     }
 
+    /// Whether callers are offered a page to sign in on, if that is what it takes to connect.
+    pub fn invites(&self) -> bool {
+        let authorizer = self.inner.definition.authorizer();
+        authorizer.is_some_and(|authorizer| authorizer.invites())
+    }
+
+    /// Connects, unless it is connected, for a caller who is asked to sign in if that is what it
+    /// takes.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub async fn connect_for(&self, events: &EventSender) -> Result<(), ConnectError> {
+        match self.connect().await {
+            Err(error) if error.wants_user() => match self.invited(events).await {
+                Ok(true) => self.connect().await,
+                Ok(false) => Err(error),
+                Err(error) => Err(ConnectError::SignIn(error)),
+            },
+            connected => connected,
+        }
+    }
+
     /// Connects, and connects again whenever the connection is lost, ever less often if it does not
     /// last (C35). No call is ever made again. Ends only if the server wants credentials.
     pub async fn keep_connected(&self) {
@@ -162,11 +184,11 @@ impl Upstream {
         loop {
             let began = Instant::now();
             if self.connect().await.is_ok() {
-                let lost = |status: &Status| {
-                    matches!(
-                        status.state,
-                        State::Failed | State::NeedsAuth | State::Disabled
-                    )
+                // A call that was refused costs nobody else the connection.
+                let lost = |status: &Status| match status.state {
+                    State::Failed | State::Disabled => true,
+                    State::NeedsAuth => self.inner.live().is_none(),
+                    State::Pending | State::Connected => false,
                 };
                 if status.wait_for(lost).await.is_err() {
                     return;
@@ -222,40 +244,95 @@ impl Upstream {
         greeted
     }
 
-    async fn try_call(
-        &self,
-        live: &Arc<Live>,
-        call: &Call,
-    ) -> Result<Result<Raw, SessionLost>, Fault> {
+    /// Carries out a call, in another session if the server has forgotten the one it was made in.
+    async fn attempt(&self, call: &Call) -> Result<Raw, CallFailure> {
+        let live = self.live().await?;
         match live.call(call).await {
-            Ok(result) => {
-                self.admitted();
-                Ok(Ok(result))
+            // Nothing was carried out, so the call can be made once more.
+            Err(CallFailure::SessionLost) => {
+                self.renew(&live).await?;
+                match self.live().await?.call(call).await {
+                    Err(CallFailure::SessionLost) => Err(forgetful().into()),
+                    outcome => outcome,
+                }
             }
-            Err(CallFailure::SessionLost) => Ok(Err(SessionLost)),
-            Err(CallFailure::NeedsAuth(reason)) => {
+            outcome => outcome,
+        }
+    }
+
+    /// Has the caller sign in, if that can be offered to it.
+    async fn invited(&self, events: &EventSender) -> Result<bool, AuthError> {
+        let definition = &self.inner.definition;
+        let own = definition.identity(events.peer())?;
+        let own = own.map(|identity| identity.authorizer);
+        match own.as_ref().or(definition.authorizer()) {
+            Some(authorizer) => authorizer.invite(events).await,
+            None => Ok(false),
+        }
+    }
+
+    /// Whether what the caller's calls carry is its own, and says nothing of anybody else's.
+    fn has_own_identity(&self, peer: &Peer) -> bool {
+        !matches!(self.inner.definition.identity(peer), Ok(None))
+    }
+
+    async fn carry_out(&self, call: &Call) -> Outcome {
+        let mut invitations = 0;
+        loop {
+            let (reason, wants_user) = match self.attempt(call).await {
+                Ok(result) => {
+                    self.admitted(call.peer());
+                    return Ok(result);
+                }
+                Err(CallFailure::NeedsAuth { reason, wants_user }) => (reason, wants_user),
+                Err(failure) => return Err(failure.into()),
+            };
+            let may_ask = invitations < MAX_INVITATIONS && method::may_ask(&call.method);
+            let invited = if wants_user && may_ask {
+                self.invited(&call.events).await
+            } else {
+                Ok(false)
+            };
+            if matches!(invited, Ok(true)) {
+                invitations += 1;
+                continue;
+            }
+            if !self.has_own_identity(call.peer()) {
                 self.set_status(State::NeedsAuth, Some(reason.clone()));
-                Err(Fault::Internal(reason))
             }
-            Err(CallFailure::Fault(fault)) => Err(fault),
+            return match invited {
+                Err(error) if &*call.method == method::TOOLS_CALL => {
+                    Ok(CallToolResult::error(error.to_string()).to_raw())
+                }
+                Err(error) => Err(Fault::Internal(error.to_string())),
+                Ok(_) => Err(Fault::Internal(reason)),
+            };
         }
     }
 
     /// A call was let through, so credentials are no longer wanting.
-    fn admitted(&self) {
+    fn admitted(&self, peer: &Peer) {
         let wanting = self.inner.status.borrow().state == State::NeedsAuth;
-        if wanting {
+        if wanting && !self.has_own_identity(peer) {
             self.set_status(State::Connected, None);
         }
     }
 
-    /// The connection; if one is being made, it is waited for.
-    async fn live(&self) -> Result<Arc<Live>, Fault> {
+    /// The connection; if one is being made, it is waited for. A server that wanted credentials is
+    /// tried again, as there may be some by now.
+    async fn live(&self) -> Result<Arc<Live>, CallFailure> {
         if let Some(live) = self.inner.live() {
             return Ok(live);
         }
-        let _made = self.inner.connecting.lock().await;
-        self.inner.live().ok_or_else(|| self.not_connected())
+        let made = self.inner.connecting.lock().await;
+        let wants_credentials = self.inner.status.borrow().state == State::NeedsAuth;
+        let live = self.inner.live();
+        drop(made);
+        if live.is_none() && wants_credentials {
+            self.connect().await?;
+        }
+        let live = live.or_else(|| self.inner.live());
+        Ok(live.ok_or_else(|| self.not_connected())?)
     }
 
     /// Connects anew after `lost` was lost, unless somebody did already.
@@ -352,23 +429,18 @@ impl Service for Upstream {
 
     fn call(&self, call: Call) -> Boxed<Outcome> {
         let upstream = self.clone();
-        Box::pin(async move {
-            let live = upstream.live().await?;
-            if let Ok(result) = upstream.try_call(&live, &call).await? {
-                return Ok(result);
-            }
-            // Nothing was carried out, so the call can be made once more, in a new session.
-            let renewed = upstream.renew(&live).await;
-            renewed.map_err(|error| Fault::Internal(error.to_string()))?;
-            let again = upstream.try_call(&upstream.live().await?, &call).await?;
-            again.map_err(|SessionLost| forgetful())
-        })
+        Box::pin(async move { upstream.carry_out(&call).await })
     }
 
-    fn subscribe(&self, _peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {
+    fn subscribe(&self, peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {
         let upstream = self.clone();
-        let uri = uri.to_owned();
+        let (peer, uri) = (Arc::clone(peer), uri.to_owned());
         Box::pin(async move {
+            // What is watched, is watched with what the server is connected with.
+            if upstream.has_own_identity(&peer) {
+                let method = method::RESOURCES_SUBSCRIBE.to_owned();
+                return Err(Fault::MethodNotFound(method));
+            }
             let live = upstream.live().await?;
             let patience = upstream.inner.definition.timeouts.request;
             live.watched()?.watch(&uri, patience).await

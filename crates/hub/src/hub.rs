@@ -6,6 +6,7 @@ mod inspect;
 mod lifecycle;
 mod management;
 mod permission;
+mod resolve;
 mod searching;
 mod status;
 mod subscriptions;
@@ -214,24 +215,11 @@ impl Hub {
         let (owner, member) = match &*call.method {
             method::TOOLS_CALL => {
                 let name = text(&params, "name")?;
-                let owner = match routes.tool(&name) {
-                    Some(owner) => owner.clone(),
-                    None => self.resolve_tool(&routes, name.clone())?,
-                };
-                if !self.inner.clients.shows(call.peer(), &routes, &owner) {
-                    return Err(Fault::UnknownTool(name));
-                }
-                (owner, "name")
+                (self.tool_called(call.peer(), &routes, &name)?, "name")
             }
             method::PROMPTS_GET => {
                 let name = text(&params, "name")?;
-                (
-                    routes
-                        .prompt(&name)
-                        .cloned()
-                        .ok_or(Fault::UnknownPrompt(name))?,
-                    "name",
-                )
+                (Self::prompt_called(&routes, name)?, "name")
             }
             method::RESOURCES_READ => {
                 let uri = text(&params, "uri")?;
@@ -255,23 +243,6 @@ impl Hub {
         Ok((self.member(&owner.member)?, Some(params.into_raw())))
     }
 
-    /// The tool that is meant by a name that nobody shows.
-    fn resolve_tool(&self, routes: &Routes, name: String) -> Result<Owner, Fault> {
-        let members = self.members();
-        let mut resolving = members.iter().filter(|member| member.is_enabled());
-        let resolver = resolving.find_map(|member| Some((member, member.resolve_tool.as_ref()?)));
-        let Some((member, resolve)) = resolver else {
-            return Err(Fault::UnknownTool(name));
-        };
-        let owner = Owner {
-            member: Arc::clone(&member.name),
-            key: resolve(&name)?.into(),
-        };
-        // What is not shown cannot be reached by another name.
-        let shown = routes.shows_tool(&owner);
-        shown.then_some(owner).ok_or(Fault::UnknownTool(name))
-    }
-
     /// A completion is for whoever owns the prompt or the template that it refers to.
     fn address_completion(
         &self,
@@ -289,13 +260,7 @@ impl Hub {
                 .and_then(|raw| raw.decode::<String>().ok())
         };
         let (owner, member): (Owner, _) = match (text("name"), text("uri")) {
-            (Some(name), _) => (
-                routes
-                    .prompt(&name)
-                    .cloned()
-                    .ok_or(Fault::UnknownPrompt(name))?,
-                "name",
-            ),
+            (Some(name), _) => (Self::prompt_called(routes, name)?, "name"),
             (None, Some(uri)) => (
                 routes.template(&uri).ok_or(Fault::ResourceNotFound(uri))?,
                 "uri",

@@ -1,6 +1,7 @@
 //! One server of a hub.
 
 mod connection;
+mod sign_in;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -332,9 +333,7 @@ impl Member {
         if condition.is_some_and(|status| status.state == State::Pending) {
             self.connect().await?;
         }
-        let connected = self
-            .connection()
-            .and_then(|connection| connection.service());
+        let connected = self.connection().and_then(Connection::service);
         connected.ok_or_else(|| {
             let status = self.condition();
             let reason = status.and_then(|status| status.reason);

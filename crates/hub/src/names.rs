@@ -20,9 +20,9 @@ pub struct Names<T> {
     shown: HashMap<Arc<str>, T>,
     /// What was named, in order.
     named: Vec<Named>,
-    /// The shown names by their aliases. Few callers use an alias, and thousands of names are made
-    /// before the first client is answered, so they are made when the first is looked for.
-    aliases: OnceLock<HashMap<String, Arc<str>>>,
+    /// Other ways to name it. Few callers use one, and thousands of names are made before the first
+    /// client is answered, so they are made when the first is looked for.
+    others: OnceLock<Others>,
 }
 
 #[derive(Debug, Clone)]
@@ -32,12 +32,20 @@ struct Named {
     name: Arc<str>,
 }
 
+#[derive(Debug, Clone, Default)]
+struct Others {
+    /// The shown names by their aliases.
+    aliases: HashMap<String, Arc<str>>,
+    /// Under which names entries are shown that their servers call the same.
+    short: HashMap<Arc<str>, Vec<Arc<str>>>,
+}
+
 impl<T> Default for Names<T> {
     fn default() -> Self {
         Self {
             shown: HashMap::new(),
             named: Vec::new(),
-            aliases: OnceLock::new(),
+            others: OnceLock::new(),
         }
     }
 }
@@ -63,7 +71,7 @@ impl<T> Names<T> {
             self.hashed(&plain, &server, &entry).into()
         };
         self.shown.insert(Arc::clone(&name), stands_for);
-        self.aliases.take();
+        self.others.take();
         self.named.push(Named {
             server,
             entry,
@@ -98,29 +106,53 @@ impl<T> Names<T> {
     /// What a name stands for: as it is shown, as `server.tool`, or as `mcp__server__tool`.
     pub fn find(&self, name: &str) -> Option<&T> {
         self.shown.get(name).or_else(|| {
-            let aliases = self.aliases.get_or_init(|| self.all_aliases());
+            let aliases = &self.others().aliases;
             self.shown.get(aliases.get(name)?)
         })
     }
 
-    fn all_aliases(&self) -> HashMap<String, Arc<str>> {
-        let mut aliases = HashMap::with_capacity(3 * self.named.len());
+    /// The entries that their servers call `name`, as they are shown. Only if there is exactly one
+    /// can it be meant.
+    pub fn called(&self, name: &str) -> &[Arc<str>] {
+        self.others().short.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    fn others(&self) -> &Others {
+        self.others.get_or_init(|| Others::of(&self.named))
+    }
+}
+
+impl Others {
+    fn of(named: &[Named]) -> Self {
+        let mut others = Self::default();
         for Named {
             server,
             entry,
             name,
-        } in &self.named
+        } in named
         {
             for alias in [
                 format!("{server}.{entry}"),
                 format!("mcp{SEPARATOR}{server}{SEPARATOR}{entry}"),
                 format!("mcp{SEPARATOR}{name}"),
             ] {
+                let aliases = &mut others.aliases;
                 aliases.entry(alias).or_insert_with(|| Arc::clone(name));
             }
+            if is_short(entry) {
+                let same = others.short.entry(Arc::clone(entry)).or_default();
+                same.push(Arc::clone(name));
+            }
         }
-        aliases
+        others
     }
+}
+
+/// Whether an entry can be found without its server. A name that looks as if it had a server in it
+/// cannot: whoever calls `git__push` when `git` is gone must not reach a tool that another server
+/// calls so.
+fn is_short(entry: &str) -> bool {
+    !entry.contains(SEPARATOR) && !entry.contains('.')
 }
 
 fn legal(c: char) -> char {
@@ -178,6 +210,26 @@ mod tests {
         }
         assert_eq!(names.find("status"), None);
         assert_eq!(names.find("git__stat"), None);
+    }
+
+    /// C11, C12: a name without its server is good if only one has it, and cannot be mistaken for
+    /// one with a server.
+    #[test]
+    fn a_name_without_its_server_stands_for_all_that_are_called_so() {
+        let mut names = Names::default();
+        names.add("git", "status", 1);
+        names.add("git", "log", 2);
+        names.add("svn", "log", 3);
+        names.add("evil", "hg__push", 4);
+        names.add("evil", "hg.push", 5);
+        let called = |name: &str| -> Vec<String> {
+            names.called(name).iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(called("status"), ["git__status"]);
+        assert_eq!(called("log"), ["git__log", "svn__log"]);
+        for name in ["hg__push", "hg.push", "nothing"] {
+            assert!(called(name).is_empty(), "{name}");
+        }
     }
 
     /// C11: names that would be the same are told apart, the same way every time.

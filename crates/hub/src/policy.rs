@@ -11,6 +11,11 @@
 //! text, not commands: `git *` also matches `git log; rm -r .`. Braces and brackets of the JSON are
 //! written with a backslash, as they mean something in globs.
 //!
+//! A rule with a `principal` is about callers of that name only, one with a `scope` about those whose
+//! token allows it: `{ tool = "*__delete_*", scope = "!files:write", action = "deny" }`. The client that
+//! started us, and whoever else is not asked for a token, has no scopes and is not meant by the
+//! latter.
+//!
 //! What no rule matches is allowed [behind a client](Policy::behind_client) unless the mode says
 //! otherwise: such a client sees the tools' annotations and asks its user itself, and to ask a
 //! second time would only teach people to say yes. A last rule `{ tool = "*", action = "ask" }`
@@ -158,6 +163,12 @@ impl fmt::Display for Reason<'_> {
                 if let Some(pattern) = &rule.pattern {
                     write!(f, ", pattern = {pattern:?}")?;
                 }
+                if let Some(principal) = &rule.principal {
+                    write!(f, ", principal = {principal:?}")?;
+                }
+                if let Some(scope) = &rule.scope {
+                    write!(f, ", scope = {scope:?}")?;
+                }
                 let action = match rule.action {
                     Action::Allow => "allow",
                     Action::Ask => "ask",
@@ -185,6 +196,7 @@ struct CompiledRule {
 struct Globs {
     tool: GlobMatcher,
     pattern: Option<GlobMatcher>,
+    principal: Option<GlobMatcher>,
 }
 
 impl CompiledRule {
@@ -195,17 +207,40 @@ impl CompiledRule {
         }
     }
 
+    /// Whether it is about whoever calls the tool.
+    fn is_about(&self, tool: &ToolFacts<'_>, globs: &Globs) -> bool {
+        let named = match (&self.source.principal, &globs.principal) {
+            (Some(condition), Some(glob)) => turned(condition).0 != glob.is_match(tool.principal()),
+            _ => true,
+        };
+        let allowed = self.source.scope.as_deref().is_none_or(|condition| {
+            let (is_turned, scope) = turned(condition);
+            tool.scopes()
+                .is_some_and(|scopes| is_turned != scopes.contains(scope))
+        });
+        named && allowed
+    }
+
     fn matches(&self, tool: &ToolFacts<'_>, arguments: &Arguments<'_>) -> bool {
         let allows = self.source.action == Action::Allow;
         let Some(globs) = &self.globs else {
             return !allows;
         };
-        tool.names().iter().any(|name| globs.tool.is_match(name))
+        self.is_about(tool, globs)
+            && tool.names().iter().any(|name| globs.tool.is_match(name))
             && match &globs.pattern {
                 None => true,
                 Some(glob) if allows => arguments.all_match(glob),
                 Some(glob) => arguments.any_matches(glob),
             }
+    }
+}
+
+/// Whether a condition is turned around, and the rest of it.
+fn turned(condition: &str) -> (bool, &str) {
+    match condition.strip_prefix('!') {
+        Some(rest) => (true, rest),
+        None => (false, condition),
     }
 }
 
@@ -215,6 +250,11 @@ impl Globs {
         Ok(Self {
             tool: compile(&rule.tool)?,
             pattern: rule.pattern.as_deref().map(compile).transpose()?,
+            principal: rule
+                .principal
+                .as_deref()
+                .map(|glob| compile(turned(glob).1))
+                .transpose()?,
         })
     }
 }

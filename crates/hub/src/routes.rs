@@ -77,6 +77,11 @@ impl Routes {
         self.tools.find(name)
     }
 
+    /// The names under which all tools are shown that their owners call `name`.
+    pub(crate) fn tools_called(&self, name: &str) -> &[Arc<str>] {
+        self.tools.called(name)
+    }
+
     /// The name under which the tool is shown that `member` calls `key`.
     pub(crate) fn shown_tool(&self, member: &str, key: &str) -> Option<&Arc<str>> {
         self.shown_tools.get(member)?.get(key)
@@ -89,6 +94,11 @@ impl Routes {
 
     pub(crate) fn prompt(&self, name: &str) -> Option<&Owner> {
         self.prompts.find(name)
+    }
+
+    /// The names under which all prompts are shown that their owners call `name`.
+    pub(crate) fn prompts_called(&self, name: &str) -> &[Arc<str>] {
+        self.prompts.called(name)
     }
 
     /// The owner of a resource: whom its URI names, else who lists it, else who has the first

@@ -109,7 +109,14 @@ async fn a_client_sees_and_calls_what_its_filter_lets_through() {
 
     call(&hub, &reader, "git__status").await.unwrap();
     call(&hub, &writer, "git__push").await.unwrap();
-    for hidden in ["git__push", "git.push", "mcp__git__push", "mail__send"] {
+    for hidden in [
+        "git__push",
+        "git.push",
+        "mcp__git__push",
+        "push",
+        "mail__send",
+        "send",
+    ] {
         let refused = call(&hub, &reader, hidden).await;
         assert_eq!(refused, Err(Fault::UnknownTool(hidden.to_owned())));
         call(&hub, &other, hidden).await.unwrap();

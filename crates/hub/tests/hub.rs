@@ -115,8 +115,49 @@ async fn tools_of_all_members_are_offered_and_reached() {
             "{name}: {said}"
         );
     }
-    let unknown = call(&hub, "tools/call", r#"{"name":"who"}"#).await;
-    assert_eq!(unknown, Err(Fault::UnknownTool("who".to_owned())));
+    let unknown = call(&hub, "tools/call", r#"{"name":"whom"}"#).await;
+    assert_eq!(unknown, Err(Fault::UnknownTool("whom".to_owned())));
+}
+
+/// C11, C12: what only one server has is also found by that server's own name for it; what several
+/// have is not guessed at.
+#[tokio::test]
+async fn a_name_without_its_server_is_taken_if_only_one_can_be_meant() {
+    let hub = hub();
+    let other = LocalService::builder("c", "1.0.0")
+        .tool(
+            Tool::new("alone"),
+            |_: NoArguments, _: Context| async move { "c" },
+        )
+        .prompt(Prompt::new("ask"), |_: Variables, _: Context| async move {
+            PromptMessage::user("c")
+        })
+        .complete_prompt("ask", "who", |_: String, _| async move { ["c"] })
+        .build()
+        .unwrap();
+    let other = MemberSpec::new("c", MemberKind::Local(Arc::new(other)), [3; 32]);
+    hub.set_members(vec![local("a", 1), local("b", 1), other])
+        .await;
+    let completion =
+        r#"{"ref":{"type":"ref/prompt","name":"ask"},"argument":{"name":"who","value":""}}"#;
+    for (method, params) in [
+        ("tools/call", r#"{"name":"alone"}"#),
+        ("prompts/get", r#"{"name":"ask"}"#),
+        ("completion/complete", completion),
+    ] {
+        let said = call(&hub, method, params).await.unwrap();
+        assert!(said.contains(r#""c""#), "{method}: {said}");
+    }
+    for (method, params, names) in [
+        ("tools/call", r#"{"name":"who"}"#, "a__who, b__who"),
+        ("prompts/get", r#"{"name":"greet"}"#, "a__greet, b__greet"),
+    ] {
+        let Err(Fault::InvalidParams(why)) = call(&hub, method, params).await else {
+            panic!("{method} {params} was guessed at");
+        };
+        assert!(why.ends_with(names), "{why}");
+    }
+    assert!(!keys(&hub, Section::Tools).contains(&"alone".to_owned()));
 }
 
 /// S004-55, S004-71.

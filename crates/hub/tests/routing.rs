@@ -297,9 +297,9 @@ async fn completions_reach_the_owner_of_what_they_refer_to() {
         assert_eq!(sent["ref"], own);
         assert_eq!(result["completion"]["values"], json!(["ada"]));
     }
-    let unknown = json!({"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {}});
+    let unknown = json!({"ref": {"type": "ref/prompt", "name": "greeting"}, "argument": {}});
     let refused = outcome(&two.hub, "completion/complete", &unknown).await;
-    assert_eq!(refused, Err(Fault::UnknownPrompt("greet".to_owned())));
+    assert_eq!(refused, Err(Fault::UnknownPrompt("greeting".to_owned())));
     assert_eq!(two.one_got().await, [""; 0]);
 }
 

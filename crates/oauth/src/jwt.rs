@@ -66,6 +66,9 @@ pub struct Claims {
     /// What it allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scopes>,
+    /// The same, as some issuers call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scp: Option<Scopes>,
     /// The key it is bound to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cnf: Option<Confirmation>,

@@ -69,6 +69,16 @@ impl Serialize for Scopes {
 
 impl<'de> Deserialize<'de> for Scopes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self::parse(&String::deserialize(deserializer)?))
+        // A list is against the rules, but some issuers have one.
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Words(String),
+            List(Vec<String>),
+        }
+        Ok(match Written::deserialize(deserializer)? {
+            Written::Words(words) => Self::parse(&words),
+            Written::List(list) => list.iter().map(String::as_str).collect(),
+        })
     }
 }

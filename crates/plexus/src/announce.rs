@@ -9,10 +9,10 @@ use plexus_server::net::BindError;
 use crate::VERSION;
 
 /// Says where HTTP is served, how to connect, and what to be careful about.
-pub(crate) fn listening(addresses: &[SocketAddr], options: &HttpOptions) {
+pub(crate) fn listening(addresses: &[SocketAddr], options: &HttpOptions, asks: bool) {
     for line in addresses
         .iter()
-        .flat_map(|&address| about(address, options))
+        .flat_map(|&address| about(address, options, asks))
     {
         say(&line);
     }
@@ -38,6 +38,13 @@ pub(crate) fn sign_in(url: &str, is_open: bool) {
              address here:\n{url}"
         ));
     }
+}
+
+/// Says what to do with a token that was just printed.
+pub(crate) fn token_made(name: &str) {
+    say(&format!(
+        "this is shown once; {name} sends it as the header 'Authorization: Bearer TOKEN'"
+    ));
 }
 
 /// Says what is wrong with something that is done without.
@@ -69,7 +76,7 @@ fn say(text: &str) {
     drop(writeln!(io::stderr(), "{text}"));
 }
 
-fn about(address: SocketAddr, options: &HttpOptions) -> Vec<String> {
+fn about(address: SocketAddr, options: &HttpOptions, asks: bool) -> Vec<String> {
     let url = |address: SocketAddr, path: &str| format!("http://{address}{path}");
     let mut lines = vec![format!(
         "plexus {VERSION} listening on {}",
@@ -82,11 +89,8 @@ fn about(address: SocketAddr, options: &HttpOptions) -> Vec<String> {
     lines.push(format!(
         "  connect: claude mcp add --transport http plexus {nearby}"
     ));
-    if !address.ip().is_loopback() {
-        lines.push(format!(
-            "warning: {address} can be reached from other machines, and there is no sign-in yet: \
-             whoever reaches it can call every tool"
-        ));
+    if asks {
+        lines.push("  callers are asked for a token".to_owned());
     }
     lines
 }
@@ -130,7 +134,8 @@ mod tests {
     use super::*;
 
     fn said(address: &str, options: &HttpOptions) -> Vec<String> {
-        about(address.parse().unwrap(), options)
+        let address: SocketAddr = address.parse().unwrap();
+        about(address, options, !address.ip().is_loopback())
     }
 
     #[test]
@@ -142,14 +147,13 @@ mod tests {
         assert!(lines[1].ends_with(&format!("claude mcp add --transport http plexus {url}")));
     }
 
-    /// HTTPL-03, HTTP26-03: nobody serves other machines without having been told.
     #[test]
-    fn elsewhere_the_lack_of_a_sign_in_is_said() {
+    fn elsewhere_callers_are_asked() {
         for (address, nearby) in [("0.0.0.0:80", "127.0.0.1:80"), ("[::]:80", "[::1]:80")] {
             let lines = said(address, &HttpOptions::default());
             assert!(lines[0].ends_with(&format!("listening on http://{address}/mcp")));
             assert!(lines[1].ends_with(&format!("plexus http://{nearby}/mcp")));
-            assert!(lines[2].contains("no sign-in yet"));
+            assert!(lines[2].contains("asked for a token"));
         }
     }
 

@@ -7,6 +7,7 @@ use anyhow::Context;
 use plexus_client::Upstream;
 use plexus_server::Options;
 
+use crate::access::Entrance;
 use crate::cli::BridgeArgs;
 use crate::signals::Signals;
 use crate::{named, serve};
@@ -16,8 +17,11 @@ use crate::{named, serve};
 pub(crate) fn run(arguments: &BridgeArgs) -> anyhow::Result<ExitCode> {
     serve::on_runtime(async {
         let mut signals = Signals::take().context("cannot wait for signals")?;
+        let entrance = Entrance::of(&arguments.downstream)?;
         let era = arguments.server_era.map(Into::into);
-        let mut definition = named::definition(&arguments.server, &arguments.header, era)?;
+        let landing = arguments.downstream.landing();
+        let (words, headers) = (&arguments.server, &arguments.header);
+        let mut definition = named::definition(words, headers, era, landing.as_ref())?;
         if let Some(affinity) = arguments.affinity {
             definition.affinity = affinity.into();
         }
@@ -28,12 +32,8 @@ pub(crate) fn run(arguments: &BridgeArgs) -> anyhow::Result<ExitCode> {
             signal = signals.next() => return Ok(signal.exit_code()),
         }
         let service = Arc::new(upstream.clone());
-        let served = serve::serve(
-            service,
-            Options::default(),
-            &arguments.downstream,
-            &mut signals,
-        );
+        let (options, downstream) = (Options::default(), &arguments.downstream);
+        let served = serve::serve(service, options, downstream, entrance, &mut signals);
         let ended = tokio::select! {
             ended = served => ended.map(|ended| ended.exit_code()),
             () = upstream.keep_connected() => Err(anyhow::anyhow!("the server wants credentials")),

@@ -1,5 +1,6 @@
 //! The command line. Help, completions and checks all come from these types.
 
+mod access;
 mod filled;
 mod values;
 
@@ -16,10 +17,11 @@ use plexus_server::Options;
 use plexus_server::http::{HttpOptions, SsePaths};
 use plexus_server::net::{Host, Origin};
 
+use access::AccessArgs;
 pub(crate) use values::{Compat, Era, LogLevel, Profile, ServerAffinity, ServerEra, parse_header};
 use values::{parse_address, parse_path, parse_seconds};
 
-use crate::auth::{self, AuthArgs};
+use crate::auth::{self, AuthArgs, Landing};
 use crate::backup::{self, BackupArgs};
 use crate::call::{self, CallArgs};
 use crate::doctor::{self, DoctorArgs};
@@ -36,6 +38,7 @@ use crate::resources::{self, ReadArgs, ResourcesArgs, SubscribeArgs};
 use crate::servers::{self, ServersArgs};
 use crate::status::{self, StatusArgs};
 use crate::task::{self, TaskArgs};
+use crate::token::{self, TokenArgs};
 use crate::tools::{self, ToolsArgs};
 use crate::trust::{self, TrustArgs};
 
@@ -60,6 +63,14 @@ Examples:
 
   Keep the context of a model small, however many servers there are:
     claude mcp add plexus -- plexus serve --stdio --tool-search
+
+  Serve other machines, and let in who has a token:
+    plexus token add laptop
+    plexus serve --http 0.0.0.0:4445
+
+  Let people sign in at an authorization server:
+    plexus serve --http 0.0.0.0:4445 --issuer https://auth.example.com \
+      --resource https://plexus.example.com/mcp
 
   Serve clients that know only HTTP+SSE as well, with details in the log:
     plexus serve --sse --log-level debug
@@ -187,6 +198,12 @@ pub(crate) enum Command {
     /// Sign in to servers on the web, and out again.
     #[command(after_help = auth::EXAMPLES)]
     Auth(AuthArgs),
+    /// Make tokens for clients that reach this machine over HTTP, and take them back.
+    ///
+    /// Where there is an authorization server, its tokens are taken instead: see `plexus serve
+    /// --help`, --issuer.
+    #[command(after_help = token::EXAMPLES)]
+    Token(TokenArgs),
     /// Take over the MCP servers that other clients know.
     ///
     /// What is found is shown, and added to ~/.mcp.json if that is wanted.
@@ -237,7 +254,8 @@ pub(crate) struct DownstreamArgs {
 
     /// Serve HTTP on this address; if no transport is named, on 127.0.0.1:4445.
     ///
-    /// Port 0 lets the system choose one. This may be combined with --stdio.
+    /// Port 0 lets the system choose one. This may be combined with --stdio. On an address that
+    /// other machines can reach, every caller is asked for a token.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_address)]
     http: Option<SocketAddr>,
 
@@ -266,6 +284,9 @@ pub(crate) struct DownstreamArgs {
     /// repeated.
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<Origin>,
+
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
 
     /// Speak the revisions of this era.
     ///
@@ -365,7 +386,7 @@ pub(crate) struct ServeArgs {
 
 impl ServeArgs {
     /// What is served.
-    pub(crate) fn opening(&self) -> Opening {
+    pub(crate) fn opening(&self, landing: Option<Landing>) -> Opening {
         Opening {
             profile: self.profile,
             files: self.mcp_config.clone(),
@@ -373,6 +394,7 @@ impl ServeArgs {
             choice: self.builtin.choice(),
             also: self.also(),
             tool_search: self.tool_search,
+            landing,
         }
     }
 
@@ -500,6 +522,15 @@ impl DownstreamArgs {
         self.http.or((!self.stdio).then_some(DEFAULT_ADDRESS))
     }
 
+    /// Where users come back to whose clients show them the page to sign in on. Only those who use
+    /// this machine are shown one: the tokens are its user's, and the page leads back to it.
+    pub(crate) fn landing(&self) -> Option<Landing> {
+        let is_near = self
+            .address()
+            .is_none_or(|address| address.ip().is_loopback());
+        is_near.then(Landing::default)
+    }
+
     /// How every client is served; `options` says what is not up to these arguments.
     pub(crate) fn options(&self, mut options: Options) -> Options {
         options.served = self.era.into();
@@ -549,6 +580,7 @@ impl DownstreamArgs {
         ];
         given
             .into_iter()
+            .chain(self.access.given())
             .find_map(|(flag, given)| given.then_some(flag))
     }
 }

@@ -26,6 +26,7 @@ pub(crate) use report::ServerReport;
 
 use builtin::Builtins;
 
+use crate::auth::Landing;
 use crate::cli::Profile;
 use crate::surroundings::{environment, locations};
 use crate::trust::Approvals;
@@ -59,6 +60,8 @@ pub(crate) struct Gateway {
     profile: Profile,
     locations: Locations,
     data: PathBuf,
+    /// Where callers come back to from sign-in pages, if they are offered any.
+    landing: Option<Landing>,
     /// What the files said when they were last read.
     current: Mutex<Current>,
     /// One reads the files at a time.
@@ -87,11 +90,14 @@ pub(crate) struct Opening {
     pub(crate) also: Vec<Builtin>,
     /// Clients find tools by searching, even if the settings do not say so.
     pub(crate) tool_search: bool,
+    /// Where callers come back to from the pages where servers want them to sign in, if they are
+    /// offered any.
+    pub(crate) landing: Option<Landing>,
 }
 
 /// Opens the hub of all servers that are configured for the current directory and user, of those
-/// in further files, and of the built-in tools. Nobody is connected yet: see [`Gateway::start`] and the
-/// methods of [`Hub`]. What is wrong with a file or a server is said on standard error, and costs
+/// in further files, and of the built-in tools. Nobody is connected yet: see [`Gateway::start`] and
+/// the methods of [`Hub`]. What is wrong with a file or a server is said on standard error, and costs
 /// the others nothing.
 ///
 /// # Errors
@@ -126,6 +132,7 @@ impl Gateway {
             choice,
             also,
             tool_search,
+            landing,
         } = opening;
         let mut locations = locations()?;
         let absolute = |file| std::path::absolute(&file).unwrap_or(file);
@@ -153,6 +160,7 @@ impl Gateway {
             profile,
             locations,
             data,
+            landing,
             current: Mutex::default(),
             applying: tokio::sync::Mutex::default(),
         };
@@ -198,11 +206,6 @@ impl Gateway {
     /// The built-in service that a tool of this name would be of, if it is not offered.
     pub(crate) fn left_out(&self, tool: &str) -> Option<Builtin> {
         self.builtins.left_out(tool)
-    }
-
-    /// How clients are served, as the settings say.
-    pub(crate) fn serve_settings(&self) -> config::Serve {
-        self.current().settings.serve.clone()
     }
 
     /// Begins to connect the servers, as the settings say, and gives those of whom nothing is known
@@ -330,7 +333,7 @@ impl Gateway {
         let mut trusted = Vec::new();
         for entry in &loaded.servers {
             let admitted = approvals.admit(self.project(), entry);
-            members.extend(members::configured(entry, admitted));
+            members.extend(members::configured(entry, admitted, self.landing.as_ref()));
             trusted.extend(entry.trusted.then(|| entry.name.clone()));
         }
         let policy = Policy::behind_client(&loaded.settings.policy).trusting(trusted);

@@ -1,5 +1,6 @@
 //! The `plexus` command: reads what is asked for, starts it, and says how it ended.
 
+mod access;
 mod announce;
 mod arguments;
 mod asking;
@@ -37,6 +38,7 @@ mod suggest;
 mod surroundings;
 mod task;
 mod terminal;
+mod token;
 mod tools;
 mod trust;
 
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         Ok(Command::Probe(arguments)) => probe::run(&arguments),
         Ok(Command::Mcp(arguments)) => mcp::run(&arguments),
         Ok(Command::Auth(arguments)) => auth::run(&arguments),
+        Ok(Command::Token(arguments)) => token::run(&arguments),
         Ok(Command::Import(arguments)) => import::run(&arguments),
         Ok(Command::Trust(arguments)) => trust::run(&arguments),
         Ok(Command::Task(arguments)) => task::run(arguments),

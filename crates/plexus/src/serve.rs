@@ -12,6 +12,7 @@ use plexus_server::{Edge, Options, stdio};
 use plexus_service::Service;
 use tokio::runtime::Runtime;
 
+use crate::access::Entrance;
 use crate::cli::{Compat, DownstreamArgs, ServeArgs};
 use crate::gateway::{self, Gateway};
 use crate::signals::{Ending, Signals};
@@ -22,17 +23,19 @@ use crate::{announce, control};
 pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     on_runtime(async {
         let mut signals = Signals::take().context("cannot wait for signals")?;
+        let downstream = arguments.downstream.filled()?;
+        let entrance = Entrance::of(&downstream)?;
         let mut options = Options::default();
         options.profile = arguments.profile.into();
         options.native = arguments.native;
         options.mcp_validator = arguments.compat == Some(Compat::McpValidator);
-        let gateway = gateway::configured(arguments.opening()).await?;
+        let opening = arguments.opening(downstream.landing());
+        let gateway = gateway::configured(opening).await?;
         let gateway = Arc::new(gateway);
-        let downstream = arguments.downstream.filled(&gateway.serve_settings())?;
         gateway.start().await;
         let served = async {
             let service = gateway.service();
-            let ended = serve(service, options, &downstream, &mut signals).await?;
+            let ended = serve(service, options, &downstream, entrance, &mut signals).await?;
             if let Ended::ClientLeft = ended {
                 tokio::select! {
                     () = gateway.linger() => {}
@@ -113,11 +116,12 @@ pub(crate) async fn serve(
     service: Arc<dyn Service>,
     options: Options,
     arguments: &DownstreamArgs,
+    entrance: Entrance,
     signals: &mut Signals,
 ) -> anyhow::Result<Ended> {
     let edge = Edge::new(service, arguments.options(options))
         .context("the system gives no random numbers")?;
-    let http = bind(&edge, arguments).await?;
+    let http = bind(&edge, arguments, entrance).await?;
     if arguments.stdio && io::stdin().is_terminal() {
         announce::waiting_for_messages();
     }
@@ -136,13 +140,19 @@ pub(crate) async fn serve(
     }
 }
 
-async fn bind(edge: &Arc<Edge>, arguments: &DownstreamArgs) -> anyhow::Result<Option<HttpServer>> {
+async fn bind(
+    edge: &Arc<Edge>,
+    arguments: &DownstreamArgs,
+    entrance: Entrance,
+) -> anyhow::Result<Option<HttpServer>> {
     let Some(address) = arguments.address() else {
         return Ok(None);
     };
     let options = arguments.http_options();
     let server = HttpServer::bind(Arc::clone(edge), &[address], options.clone()).await?;
-    announce::listening(server.addresses(), &options);
+    let asks = entrance.asks();
+    let server = entrance.guard(server, &options).await?;
+    announce::listening(server.addresses(), &options, asks);
     Ok(Some(server))
 }
 

@@ -9,6 +9,7 @@ use plexus_service::Fault;
 use plexus_wire::{Malformed, Message};
 
 use crate::exchange::{Exchange, Output};
+use crate::http::Admitted;
 use crate::outlet::Outlet;
 use crate::render::{Answer, anonymous_error};
 use crate::session::{Session, Ticket};
@@ -26,6 +27,7 @@ pub(crate) struct Batch {
 pub(crate) fn begin(
     session: &Arc<Session>,
     messages: Vec<Result<Message, Malformed>>,
+    caller: Option<&Admitted>,
 ) -> Result<Batch, Answer> {
     if session
         .revision()
@@ -51,7 +53,7 @@ pub(crate) fn begin(
             }
             Ok(Message::Request(request)) => {
                 let id = request.id.clone();
-                match session.begin(request) {
+                match session.begin(request, caller) {
                     // Its answer has to come before its events, and cannot wait for the others.
                     (Exchange::Native(_), _) => {
                         let text = "a native call must not be in a batch";

@@ -1,8 +1,10 @@
 //! What all transports of one server share.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use plexus_mcp::messages::{CacheScope, DiscoverResult, LogLevel, ServerCapabilities};
+use plexus_mcp::messages::{
+    CacheScope, DiscoverResult, Implementation, LogLevel, ServerCapabilities,
+};
 use plexus_mcp::{Revision, method};
 use plexus_service::{Call, Catalogue, EventSender, Fault, Peer, Principal, Service};
 use plexus_wire::Raw;
@@ -11,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::lists::{Lists, section_of};
+use crate::lock::lock;
 use crate::options::Options;
 use crate::park::Parking;
 use crate::render::{Voice, hinted};
@@ -29,6 +32,8 @@ pub struct Edge {
     pub(crate) shutdown: CancellationToken,
     catalogue: watch::Receiver<Arc<Catalogue>>,
     lists: Lists,
+    /// One for each revision that was spoken, with whom it speaks for.
+    voices: Mutex<Vec<(Implementation, Voice)>>,
 }
 
 impl Edge {
@@ -50,6 +55,7 @@ impl Edge {
             tracker: TaskTracker::new(),
             shutdown: CancellationToken::new(),
             lists: Lists::default(),
+            voices: Mutex::default(),
         })
     }
 
@@ -84,11 +90,18 @@ impl Edge {
 
     /// How a client of `revision` is spoken to.
     pub(crate) fn voice(&self, revision: Revision) -> Voice {
-        Voice::new(
-            revision,
-            &self.catalogue.borrow().identity,
-            self.options.max_answer,
-        )
+        let identity = &self.catalogue.borrow().identity;
+        let mut voices = lock(&self.voices);
+        if let Some((_, voice)) = voices
+            .iter()
+            .find(|(known, voice)| voice.revision == revision && known == identity)
+        {
+            return voice.clone();
+        }
+        let voice = Voice::new(revision, identity, self.options.max_answer);
+        voices.retain(|(known, voice)| voice.revision != revision && known == identity);
+        voices.push((identity.clone(), voice.clone()));
+        voice
     }
 
     /// Starts a call of `peer`.
@@ -117,8 +130,7 @@ impl Edge {
             return Some(Ok(voice.stamped(self.discovery(catalogue, voice.revision))));
         }
         let section = section_of(method)?;
-        let page = self.lists.page(catalogue, section, voice.revision, params);
-        Some(page.map(|page| voice.stamped(page)))
+        Some(self.lists.page(catalogue, section, voice, params))
     }
 
     fn discovery(&self, catalogue: &Catalogue, revision: Revision) -> Raw {

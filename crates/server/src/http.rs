@@ -1,6 +1,8 @@
 //! MCP over HTTP: Streamable HTTP of both eras on one endpoint, and, where asked for, the HTTP+SSE
 //! of 2024-11-05 beside it.
 
+mod access;
+mod attended;
 mod cors;
 mod negotiation;
 mod options;
@@ -13,12 +15,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use plexus_mcp::{Era, Revision};
 use plexus_service::Fault;
 use tokio_util::task::TaskTracker;
 
+pub use access::{Access, AccessDenied, Admitted};
 pub use options::{HttpOptions, SsePaths};
 
 use crate::edge::Edge;
@@ -36,7 +40,7 @@ const LAST_EVENT_HEADER: &str = "last-event-id";
 #[derive(Debug)]
 pub struct HttpServer {
     listener: Listener,
-    endpoint: Arc<Endpoint>,
+    endpoint: Box<Endpoint>,
 }
 
 impl HttpServer {
@@ -58,13 +62,23 @@ impl HttpServer {
             guard = guard.allow_origin(origin.clone());
         }
         let sessions = Sessions::new(&options);
-        let endpoint = Arc::new(Endpoint {
+        let endpoint = Box::new(Endpoint {
             edge,
             guard,
             sessions,
+            access: None,
+            anonymous: Admitted::anonymous(),
             options,
         });
         Ok(Self { listener, endpoint })
+    }
+
+    /// The same, which lets in only whom `access` admits. Without it everybody is let in, so that the
+    /// addresses must be ones that only the right people reach.
+    #[must_use]
+    pub fn admitting(mut self, access: Arc<dyn Access>) -> Self {
+        self.endpoint.access = Some(access);
+        self
     }
 
     /// The bound addresses, with the ports that the system chose.
@@ -80,6 +94,7 @@ impl HttpServer {
     /// Serves until the edge is shut down, then drains.
     pub async fn run(self) {
         let Self { listener, endpoint } = self;
+        let endpoint: Arc<Endpoint> = endpoint.into();
         let housekeeping = TaskTracker::new();
         let shutdown = endpoint.edge.shutdown.clone();
         let keeper = Arc::clone(&endpoint);
@@ -107,6 +122,10 @@ struct Endpoint {
     edge: Arc<Edge>,
     guard: Guard,
     sessions: Sessions,
+    /// Who is let in; everybody, if nobody says so.
+    access: Option<Arc<dyn Access>>,
+    /// Every caller, where nobody is asked who it is.
+    anonymous: Admitted,
     options: HttpOptions,
 }
 
@@ -129,7 +148,7 @@ impl Endpoint {
         let path = request.uri().path();
         if let Some(sse) = &self.options.sse {
             if path == sse.stream {
-                return self.sse_stream(&request);
+                return self.sse_stream(request).await;
             }
             if path == sse.messages {
                 return self.sse_message(request).await;
@@ -141,32 +160,63 @@ impl Endpoint {
         match path {
             // Some clients look here before they connect.
             "/health" => respond::json(StatusCode::OK, r#"{"status":"ok"}"#.into()),
-            _ => respond::text(
-                StatusCode::NOT_FOUND,
-                &format!("nothing here; the MCP endpoint is {}\n", self.options.path),
-            ),
+            _ => match self.document(&request) {
+                Some(document) => document,
+                None => respond::text(
+                    StatusCode::NOT_FOUND,
+                    &format!("nothing here; the MCP endpoint is {}\n", self.options.path),
+                ),
+            },
         }
     }
 
     async fn endpoint(self: &Arc<Self>, request: Request<Incoming>) -> Response<Body> {
-        match *request.method() {
-            Method::POST => self.post(request).await,
-            Method::GET => self.get(request.headers()),
-            Method::DELETE => self.delete(request.headers()),
-            Method::HEAD => respond::empty(StatusCode::OK),
-            _ => respond::method_not_allowed("POST, GET, DELETE"),
+        let (head, body) = request.into_parts();
+        if ![Method::POST, Method::GET, Method::DELETE, Method::HEAD].contains(&head.method) {
+            return respond::method_not_allowed("POST, GET, DELETE");
+        }
+        let caller = match self.admit(&head).await {
+            Ok(caller) => caller,
+            Err(refusal) => return refusal,
+        };
+        match head.method {
+            Method::POST => self.post(&head.headers, body, &caller).await,
+            Method::GET => self.get(&head.headers, &caller),
+            Method::DELETE => self.delete(&head.headers, &caller),
+            _ => respond::empty(StatusCode::OK),
         }
     }
 
+    /// Who sends a request, if they are let in.
+    async fn admit(&self, head: &Parts) -> Result<Admitted, Response<Body>> {
+        let Some(access) = &self.access else {
+            return Ok(self.anonymous.clone());
+        };
+        access.admit(head).await.map_err(|denied| {
+            tracing::debug!(status = %denied.status, reason = %denied.text, "let nobody in");
+            denied.into_response()
+        })
+    }
+
+    /// What says how to be let in.
+    fn document(&self, request: &Request<Incoming>) -> Option<Response<Body>> {
+        let access = self.access.as_ref()?;
+        let document = access.document(request.uri().path())?;
+        Some(match *request.method() {
+            Method::GET | Method::HEAD => respond::json(StatusCode::OK, document),
+            _ => respond::method_not_allowed("GET"),
+        })
+    }
+
     /// The legacy stream for what belongs to no request, or one that is resumed.
-    fn get(self: &Arc<Self>, headers: &HeaderMap) -> Response<Body> {
+    fn get(self: &Arc<Self>, headers: &HeaderMap, caller: &Admitted) -> Response<Body> {
         if !self.serves_handshake()
             || !headers.contains_key(SESSION_HEADER)
             || speaks_stateless(headers)
         {
             return respond::method_not_allowed("POST");
         }
-        let session = match self.session(headers) {
+        let session = match self.session(headers, caller) {
             Ok(session) => session,
             Err(answer) => return reply(answer),
         };
@@ -179,14 +229,14 @@ impl Endpoint {
         streams::resume(self, &session, headers.get(LAST_EVENT_HEADER))
     }
 
-    fn delete(&self, headers: &HeaderMap) -> Response<Body> {
+    fn delete(&self, headers: &HeaderMap, caller: &Admitted) -> Response<Body> {
         if !self.serves_handshake()
             || !headers.contains_key(SESSION_HEADER)
             || speaks_stateless(headers)
         {
             return respond::method_not_allowed("POST");
         }
-        match self.session(headers) {
+        match self.session(headers, caller) {
             Ok(session) => {
                 self.sessions.remove(&session);
                 respond::empty(StatusCode::NO_CONTENT)
@@ -199,10 +249,11 @@ impl Endpoint {
         self.edge.options.served.includes(Era::Handshake)
     }
 
-    /// The session that the request names; unknown ones are told to begin anew (HTTPL-20).
-    fn session(&self, headers: &HeaderMap) -> Result<Arc<HttpSession>, Answer> {
+    /// The session of `caller` that the request names; who names an unknown one, or somebody else's,
+    /// is told to begin anew (HTTPL-20, SEC-03).
+    fn session(&self, headers: &HeaderMap, caller: &Admitted) -> Result<Arc<HttpSession>, Answer> {
         let id = headers.get(SESSION_HEADER).map(http::HeaderValue::as_bytes);
-        if let Some(session) = id.and_then(|id| self.sessions.get(id)) {
+        if let Some(session) = id.and_then(|id| self.sessions.get(id, &caller.principal)) {
             return Ok(session);
         }
         let text = "unknown or expired session; send initialize again, without a session id";

@@ -45,6 +45,7 @@ mod render;
 mod running;
 mod seal;
 mod session;
+mod shares;
 mod stateless;
 pub mod stdio;
 mod writer;

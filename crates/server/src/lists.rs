@@ -1,29 +1,33 @@
 //! `tools/list` and its kin, answered from the catalogue.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use plexus_mcp::messages::ListParams;
-use plexus_mcp::{Revision, convert, cursor, method};
-use plexus_service::{Catalogue, Fault, Section};
+use plexus_mcp::{Features, Revision, convert, cursor, method};
+use plexus_service::{CacheHints, Catalogue, Fault, Section};
 use plexus_wire::{Object, Raw};
 
-use crate::render::{hinted, json};
+use crate::lock::lock;
+use crate::render::{Voice, hinted, json};
 
 /// A list as one revision shows it.
 struct Lowered {
     /// Of the list it was made from.
     hash: [u8; 32],
-    entries: Vec<LoweredEntry>,
+    /// What every page carries besides.
+    hints: CacheHints,
+    server_info: Raw,
+    /// As the catalogue has them. They are lowered page by page: the first page of a long list is
+    /// not to wait for the rest.
+    entries: Vec<(Arc<str>, Raw)>,
+    lower: Lower,
+    /// Whole answers, by their cursors, as they were first asked for.
+    pages: Mutex<HashMap<Option<String>, Raw>>,
 }
 
-/// An entry, lowered when its page is first asked for: the first page of a long list is not to wait
-/// for the rest.
-struct LoweredEntry {
-    key: Arc<str>,
-    definition: Raw,
-    lowered: OnceLock<Raw>,
-}
+/// Makes a definition what a revision shows.
+type Lower = fn(&Raw, &Features) -> Raw;
 
 /// How many forms of one list are kept, as not everybody need be shown the same.
 const KEPT: usize = 16;
@@ -38,12 +42,12 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// The page that `params` asks for.
+    /// The page that `params` asks for, as `voice` says it.
     pub(crate) fn page(
         &self,
         catalogue: &Catalogue,
         section: Section,
-        revision: Revision,
+        voice: &Voice,
         params: Option<&Raw>,
     ) -> Result<Raw, Fault> {
         let params: ListParams = match params {
@@ -52,65 +56,82 @@ impl Lists {
                 .map_err(|error| Fault::InvalidParams(format!("params: {error}")))?,
             None => ListParams::default(),
         };
-        let features = revision.features();
-        let lowered = self.lowered(catalogue, section, revision);
-        let name = member(section);
-        let page = cursor::page(
-            &lowered.entries,
-            |entry| &entry.key,
-            name,
-            params.cursor.as_deref(),
-            cursor::PAGE_SIZE,
-        )
-        .map_err(|error| Fault::InvalidParams(error.to_string()))?;
-        let lower = match section {
+        let lowered = self.lowered(catalogue, section, voice);
+        lowered.page(member(section), params.cursor, voice)
+    }
+
+    fn lowered(&self, catalogue: &Catalogue, section: Section, voice: &Voice) -> Arc<Lowered> {
+        let list = catalogue.list(section);
+        let mut cache = lock(&self.lowered);
+        let kept = cache.entry((section, voice.revision)).or_default();
+        let is_current = |lowered: &&Arc<Lowered>| {
+            lowered.hash == *list.hash()
+                && lowered.hints == catalogue.cache
+                && lowered.server_info == voice.server_info
+        };
+        if let Some(lowered) = kept.iter().find(is_current) {
+            return Arc::clone(lowered);
+        }
+        let lower: Lower = match section {
             Section::Tools => convert::tool_definition,
             Section::Resources => convert::resource_definition,
             Section::Templates => convert::template_definition,
             Section::Prompts => convert::prompt_definition,
         };
-        let definitions: Vec<&Raw> = page
-            .items
-            .iter()
-            .map(|entry| {
-                let lowered = || lower(&entry.definition, features);
-                entry.lowered.get_or_init(lowered)
-            })
-            .collect();
-        let mut result = Object::new();
-        result.set(name, json(&definitions));
-        if let Some(next) = &page.next_cursor {
-            result.set("nextCursor", json(next));
-        }
-        let result = result.into_raw();
-        if features.typed_results {
-            return Ok(hinted(result, catalogue.cache));
-        }
-        Ok(result)
-    }
-
-    fn lowered(&self, catalogue: &Catalogue, section: Section, revision: Revision) -> Arc<Lowered> {
-        let list = catalogue.list(section);
-        let mut cache = self.lowered.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = cache.entry((section, revision)).or_default();
-        if let Some(lowered) = kept.iter().find(|lowered| lowered.hash == *list.hash()) {
-            return Arc::clone(lowered);
-        }
         let entries = list.entries().iter();
         let entries = entries
-            .map(|entry| LoweredEntry {
-                key: Arc::clone(&entry.key),
-                definition: entry.definition.clone(),
-                lowered: OnceLock::new(),
-            })
+            .map(|entry| (Arc::clone(&entry.key), entry.definition.clone()))
             .collect();
         let lowered = Arc::new(Lowered {
             hash: *list.hash(),
+            hints: catalogue.cache,
+            server_info: voice.server_info.clone(),
             entries,
+            lower,
+            pages: Mutex::default(),
         });
         kept.truncate(KEPT - 1);
         kept.push_front(Arc::clone(&lowered));
         lowered
+    }
+}
+
+impl Lowered {
+    fn page(&self, name: &str, cursor: Option<String>, voice: &Voice) -> Result<Raw, Fault> {
+        if let Some(page) = lock(&self.pages).get(&cursor) {
+            return Ok(page.clone());
+        }
+        let page = self.make_page(name, cursor.as_deref(), voice)?;
+        let mut pages = lock(&self.pages);
+        // A page may begin anywhere, for cursors outlive the lists they were made for.
+        if pages.len() <= self.entries.len() / cursor::PAGE_SIZE {
+            pages.insert(cursor, page.clone());
+        }
+        Ok(page)
+    }
+
+    fn make_page(&self, name: &str, cursor: Option<&str>, voice: &Voice) -> Result<Raw, Fault> {
+        let page = cursor::page(
+            &self.entries,
+            |(key, _)| key,
+            name,
+            cursor,
+            cursor::PAGE_SIZE,
+        )
+        .map_err(|error| Fault::InvalidParams(error.to_string()))?;
+        let features = voice.revision.features();
+        let definitions = page.items.iter();
+        let definitions = definitions.map(|(_, definition)| (self.lower)(definition, features));
+        let mut result = Object::new();
+        result.set(name, json(&definitions.collect::<Vec<_>>()));
+        if let Some(next) = &page.next_cursor {
+            result.set("nextCursor", json(next));
+        }
+        let mut result = result.into_raw();
+        if features.typed_results {
+            result = hinted(result, self.hints);
+        }
+        Ok(voice.stamped(result))
     }
 }
 

@@ -1,16 +1,18 @@
 //! Calls that wait for their client to come back with answers.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plexus_service::{Ask, Fault};
+use plexus_service::{Ask, Fault, Principal};
 use tokio::time::Instant;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::lock::lock;
 use crate::running::Running;
 use crate::seal::{SealKey, Sealer, State, random};
+use crate::shares::Shares;
 
 /// A call that asked something, and the questions that are open. It does not run while it waits.
 pub(crate) struct ParkedCall {
@@ -18,6 +20,8 @@ pub(crate) struct ParkedCall {
     pub(crate) asks: Vec<(String, Ask)>,
     /// How many questions the call has asked so far; their keys are never used twice.
     pub(crate) asked: u32,
+    /// Whose it is.
+    pub(crate) principal: Principal,
 }
 
 /// Where it stands in the table.
@@ -39,6 +43,7 @@ pub(crate) struct Parking {
 struct Slot {
     call: ParkedCall,
     generation: u32,
+    expires: u64,
     _expiry: AbortOnDropHandle<()>,
 }
 
@@ -118,22 +123,38 @@ impl Parking {
     }
 
     fn insert(&self, tracker: &TaskTracker, call: ParkedCall, state: State) -> Result<(), Fault> {
+        // Dropped, and so cancelled, when the table is free again.
+        let mut _victim = None;
         let mut table = lock(&self.table);
         if table.len() >= self.capacity {
-            return Err(Fault::Busy(
-                "too many calls wait for input; try again later".to_owned(),
-            ));
+            let victim = victim(&table, &call.principal).ok_or_else(|| {
+                Fault::Busy("too many calls wait for input; try again later".to_owned())
+            })?;
+            _victim = table.remove(&victim);
         }
         let remaining = Duration::from_secs(state.expires).saturating_sub(self.started.elapsed());
         let expiry = expire(Arc::clone(&self.table), state, remaining);
         let slot = Slot {
             call,
             generation: state.generation,
+            expires: state.expires,
             _expiry: AbortOnDropHandle::new(tracker.spawn(expiry)),
         };
         table.insert(state.call, slot);
         Ok(())
     }
+}
+
+/// The call that makes room for one of `newcomer`: the next to expire of whoever has the most. Nobody
+/// gives up a call of their own for another.
+fn victim(table: &HashMap<[u8; 16], Slot>, newcomer: &Principal) -> Option<[u8; 16]> {
+    let shares = Shares::new(table.values().map(|slot| &slot.call.principal), newcomer);
+    table
+        .iter()
+        .filter(|(_, slot)| slot.call.principal != *newcomer)
+        .filter_map(|(id, slot)| Some((shares.of(&slot.call.principal)?, slot.expires, id)))
+        .min_by_key(|(share, expires, _)| (Reverse(*share), *expires))
+        .map(|(_, _, id)| *id)
 }
 
 async fn expire(table: Arc<Mutex<HashMap<[u8; 16], Slot>>>, state: State, time: Duration) {

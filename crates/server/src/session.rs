@@ -14,7 +14,7 @@ use bytes::Bytes;
 use plexus_mcp::lifecycle::{Lifecycle, Rules, State};
 use plexus_mcp::messages::{CancelledParams, LogLevel, SetLevelParams};
 use plexus_mcp::{Era, RequestMeta, Revision, method};
-use plexus_service::{Catalogue, Changes, Fault, Peer, Presence};
+use plexus_service::{Catalogue, Changes, Fault, Peer, Presence, Principal};
 use plexus_wire::{Id, Malformed, Notification, Raw, Request, Response};
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +23,7 @@ pub(crate) use native::NativeCall;
 
 use crate::edge::{Edge, admit};
 use crate::exchange::Exchange;
+use crate::http::Admitted;
 use crate::lock::lock;
 use crate::outlet::Outlet;
 use crate::render::{Answer, Narrator, Voice, anonymous_error, complete, notification};
@@ -36,6 +37,8 @@ const DEFAULT_LOG_LEVEL: LogLevel = LogLevel::Info;
 /// One legacy session.
 pub(crate) struct Session {
     edge: Arc<Edge>,
+    /// Whose it is.
+    principal: Principal,
     /// Where messages go that belong to no request.
     outlet: Outlet,
     state: Mutex<SessionState>,
@@ -65,10 +68,17 @@ struct Agreed {
 }
 
 impl Session {
-    pub(crate) fn new(edge: Arc<Edge>, outlet: Outlet, rules: Rules) -> Arc<Self> {
+    pub(crate) fn new(
+        edge: Arc<Edge>,
+        outlet: Outlet,
+        rules: Rules,
+        principal: Principal,
+    ) -> Arc<Self> {
         let rules = edge.options.rules(rules);
         let presence = Presence::new();
-        let agreed = rules.ungated.then(|| native::presumed(&edge, &presence));
+        let agreed = rules
+            .ungated
+            .then(|| native::presumed(&edge, &principal, &presence));
         Arc::new(Self {
             state: Mutex::new(SessionState {
                 lifecycle: Lifecycle::new(rules),
@@ -79,6 +89,7 @@ impl Session {
                 agreed,
             }),
             edge,
+            principal,
             outlet,
             asks: Asks::default(),
             subscriptions: Subscriptions::default(),
@@ -115,9 +126,13 @@ impl Session {
         &self.outlet
     }
 
-    /// Serves a request. The returned ticket takes it off the list of requests in flight when it
-    /// is dropped.
-    pub(crate) fn begin(self: &Arc<Self>, request: Request) -> (Exchange, Ticket) {
+    /// Serves a request of `caller`, where somebody asked who that is. The returned ticket takes it
+    /// off the list of requests in flight when it is dropped.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        request: Request,
+        caller: Option<&Admitted>,
+    ) -> (Exchange, Ticket) {
         let id = request.id.clone();
         let ticket = match self.ticket(&id) {
             Ok(ticket) => ticket,
@@ -127,7 +142,7 @@ impl Session {
             }
         };
         let exchange = self
-            .try_begin(request)
+            .try_begin(request, caller)
             .unwrap_or_else(|fault| Exchange::Answered(self.voice().error(&id, &fault)));
         (exchange, ticket)
     }
@@ -229,9 +244,13 @@ impl Session {
         }
     }
 
-    fn try_begin(self: &Arc<Self>, request: Request) -> Result<Exchange, Fault> {
+    fn try_begin(
+        self: &Arc<Self>,
+        request: Request,
+        caller: Option<&Admitted>,
+    ) -> Result<Exchange, Fault> {
         if &*request.method == method::INITIALIZE {
-            return self.initialize(&request);
+            return self.initialize(&request, caller);
         }
         self.state().lifecycle.admit(&request.method)?;
         let Some(Agreed { peer, voice }) = self.agreed() else {
@@ -241,6 +260,7 @@ impl Session {
                 &Raw::empty_object(),
             )));
         };
+        let peer = shown(peer, caller);
         let Request { id, method, params } = request;
         if let Some(result) = self.compatibility(&method) {
             return Ok(Exchange::Answered(complete(&id, &result)));
@@ -388,6 +408,19 @@ impl Drop for Ticket {
             lock(&session.calls).remove(id);
         }
     }
+}
+
+/// The peer with what the credentials of the request at hand allow. Those of a session may change:
+/// they expire, and are renewed with more or less.
+fn shown(peer: Arc<Peer>, caller: Option<&Admitted>) -> Arc<Peer> {
+    let Some(caller) = caller else { return peer };
+    if let Some(credential) = &caller.credential {
+        peer.credentials.show(credential.clone());
+    }
+    if peer.scopes == caller.scopes {
+        return peer;
+    }
+    Arc::new(Arc::unwrap_or_clone(peer).holding(caller.scopes.clone()))
 }
 
 /// A message for the client that a lost connection may lose.

@@ -12,13 +12,14 @@ use plexus_mcp::messages::{
     ClientCapabilities, InputRequest, InputRequiredResult, ListenParams, LogLevel,
 };
 use plexus_mcp::{Era, RequestMeta, Revision, method};
-use plexus_service::{Ask, AskError, Event, Fault, Peer, Presence, Principal};
+use plexus_service::{Ask, AskError, Event, Fault, Peer, Presence};
 use plexus_wire::{Id, Object, Raw, Request};
 use tokio::time::{Instant, timeout_at};
 
 use crate::canonical;
 use crate::edge::{Edge, admit};
 use crate::exchange::{Exchange, Output};
+use crate::http::Admitted;
 use crate::listen::Listen;
 use crate::park::{ParkedCall, Place};
 use crate::question;
@@ -28,7 +29,7 @@ use crate::seal;
 
 /// Who sends a request, as far as its transport knows.
 pub(crate) struct Caller {
-    pub(crate) principal: Principal,
+    pub(crate) admitted: Admitted,
     /// That it stays there between its requests, where that is known.
     pub(crate) presence: Option<Presence>,
 }
@@ -72,17 +73,23 @@ fn try_begin(
     if let Some(headers) = headers {
         headers::check_method(headers, &request.method)?;
     }
-    let Caller {
+    let Caller { admitted, presence } = caller;
+    let Admitted {
         principal,
-        presence,
-    } = caller;
+        scopes,
+        credential,
+    } = admitted;
     let mut peer = Peer::new(
         voice.revision,
         capabilities,
         meta.client_info.clone(),
         principal.clone(),
     );
+    peer.scopes = scopes;
     peer.presence = presence;
+    if let Some(credential) = credential {
+        peer.credentials.show(credential);
+    }
     let catalogue = edge.catalogue_for(&peer);
     admit(&request.method, voice.revision, &catalogue.capabilities)?;
     let Request { id, method, params } = request;
@@ -111,9 +118,9 @@ fn try_begin(
         meta.progress_token.clone(),
         log_level(&meta)?,
     );
-    let binding = seal::binding(principal.as_str(), &method, &canonical::request(&object));
     let retried = match object.get("requestState") {
         Some(state) if method::may_ask(&method) => {
+            let binding = binding(&peer, &method, &object);
             Some(retry::resume(edge, state, &object, &binding)?)
         }
         _ => None,
@@ -125,7 +132,7 @@ fn try_begin(
         peer: Arc::clone(&peer),
         id,
         method,
-        binding,
+        params: object,
         place: None,
         running: None,
         asks: Vec::new(),
@@ -149,7 +156,7 @@ fn try_begin(
         }
     } else {
         if method::may_ask(&call.method) {
-            call.volunteered = retry::answers(&object)?;
+            call.volunteered = retry::answers(&call.params)?;
         }
         let wants = call.narrator.wants(meta.trace_parent);
         call.running = Some(edge.start(&call.method, Some(params), peer, wants));
@@ -166,7 +173,7 @@ pub(crate) struct StatelessCall {
     peer: Arc<Peer>,
     id: Id,
     method: Box<str>,
-    binding: [u8; 32],
+    params: Object,
     /// Where the call was parked before.
     place: Option<Place>,
     /// Gone once the call is parked or done.
@@ -278,14 +285,21 @@ impl StatelessCall {
             running,
             asks,
             asked: self.asked,
+            principal: self.peer.principal.clone(),
         };
-        let state =
-            self.edge
-                .parking
-                .park(&self.edge.tracker, call, self.binding, self.place.take())?;
+        let binding = binding(&self.peer, &self.method, &self.params);
+        let state = self
+            .edge
+            .parking
+            .park(&self.edge.tracker, call, binding, self.place.take())?;
         result.request_state = Some(state);
         Ok(complete(&self.id, &self.voice.stamped(result.to_raw())))
     }
+}
+
+/// What binds a parked call to its request.
+fn binding(peer: &Peer, method: &str, params: &Object) -> [u8; 32] {
+    seal::binding(peer.principal.as_str(), method, &canonical::request(params))
 }
 
 fn required(value: Option<&Raw>, name: &str) -> Result<String, Fault> {

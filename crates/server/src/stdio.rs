@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt;
 use plexus_mcp::classify::{self, Facts, Kind, Route};
 use plexus_mcp::lifecycle::Rules;
 use plexus_mcp::messages::CancelledParams;
@@ -29,6 +30,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::edge::{Edge, anonymous};
 use crate::exchange::{Exchange, Output};
+use crate::http::Admitted;
 use crate::lock::lock;
 use crate::outlet::Outlet;
 use crate::pipe;
@@ -108,7 +110,7 @@ impl Pipe {
             Rules::STRICT
         };
         Self {
-            session: Session::new(Arc::clone(edge), outlet, rules),
+            session: Session::new(Arc::clone(edge), outlet, rules, anonymous()),
             edge: Arc::clone(edge),
             lines,
             tracker,
@@ -192,7 +194,7 @@ impl Pipe {
         match self.route(&request) {
             Ok((Route::Stateless, meta)) => self.stateless_request(request, meta).await,
             Ok(_) => {
-                let (exchange, ticket) = self.session.begin(request);
+                let (exchange, ticket) = self.session.begin(request, None);
                 self.run(exchange, ticket.cancel.clone(), Some(Box::new(ticket)))
                     .await;
             }
@@ -251,7 +253,7 @@ impl Pipe {
             id,
         };
         let caller = stateless::Caller {
-            principal: anonymous(),
+            admitted: Admitted::anonymous(),
             presence: Some(self.session.presence().clone()),
         };
         let exchange = stateless::begin(&self.edge, request, meta, None, caller);
@@ -270,30 +272,36 @@ impl Pipe {
         self.session.notified(notification);
     }
 
-    /// Carries an exchange to its end, in a task of its own unless it is answered already.
-    /// `entry` is dropped with it.
+    /// Carries an exchange to its end, in a task of its own unless it is answered at once, as most
+    /// are that nothing outside this process is needed for. `entry` is dropped with it.
     async fn run(
         &self,
         mut exchange: Exchange,
         cancel: CancellationToken,
         entry: Option<Box<dyn Send>>,
     ) {
-        if let Exchange::Answered(answer) = exchange {
+        let mut first = exchange.next_unless(&cancel).now_or_never();
+        let listening = match &exchange {
+            Exchange::Listen(listen) => Some(listen.id().clone()),
+            _ => None,
+        };
+        if let (Some(Some(Output::Answer(answer))), None) = (&first, &listening) {
+            let message = answer.message.clone();
             drop(entry);
-            return self.send(answer.message).await;
+            return self.send(message).await;
         }
         let outlet = self.session.outlet().clone();
         let gone = self.gone.clone();
         self.tracker.spawn(async move {
-            let listening = match &exchange {
-                Exchange::Listen(listen) => Some(listen.id().clone()),
-                _ => None,
-            };
             loop {
-                let output = tokio::select! {
-                    output = exchange.next_unless(&cancel) => output,
-                    // Nobody is left to hear what a subscription would say.
-                    () = gone.cancelled(), if listening.is_some() => None,
+                let output = if let Some(output) = first.take() {
+                    output
+                } else {
+                    tokio::select! {
+                        output = exchange.next_unless(&cancel) => output,
+                        // Nobody is left to hear what a subscription would say.
+                        () = gone.cancelled(), if listening.is_some() => None,
+                    }
                 };
                 match output {
                     Some(Output::Notification(message) | Output::Question(message)) => {

@@ -79,6 +79,11 @@ impl LineSender {
     ///
     /// Dropping this future before it completes leaves the message unsent.
     pub(crate) async fn send(&self, message: Bytes) -> Result<(), Closed> {
+        match self.try_send(message.clone()) {
+            Ok(()) => return Ok(()),
+            Err(TrySendError::Closed) => return Err(Closed),
+            Err(TrySendError::Full) => {}
+        }
         let room = Arc::clone(&self.room).acquire_many_owned(kibibytes(&message));
         let queued = tokio::select! {
             biased;

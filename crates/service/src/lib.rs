@@ -176,6 +176,7 @@
 mod call;
 mod catalogue;
 mod context;
+mod credential;
 mod event;
 mod excerpt;
 mod form;
@@ -188,12 +189,13 @@ mod uri_template;
 pub use call::{Boxed, Call, Outcome, Service, Updates};
 pub use catalogue::{CacheHints, Catalogue, Changes, Entry, InvalidDefinition, List, Section};
 pub use context::Context;
+pub use credential::{Credential, Credentials};
 pub use event::{
     Ask, AskError, Event, EventReceiver, EventSender, Log, Progress, Question, ToolUse,
 };
 pub use excerpt::Excerpt;
 pub use local::{BuildError, Builder, IntoContents, IntoPrompt, LocalService};
-pub use peer::{Peer, Presence, Principal};
+pub use peer::{Peer, Presence, Principal, Scopes};
 pub use schema::NoArguments;
 pub use tool_result::{IntoToolResult, Json, ToolError, ToolResult};
 pub use uri_template::{InvalidTemplate, UriTemplate, Variables};

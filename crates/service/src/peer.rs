@@ -1,11 +1,14 @@
 //! Who is calling.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plexus_mcp::Revision;
 use plexus_mcp::messages::{ClientCapabilities, ClientCapability};
 use plexus_wire::Raw;
 use tokio_util::sync::CancellationToken;
+
+use crate::credential::Credentials;
 
 /// On whose behalf a call is made, from verified credentials only: never from what a client says
 /// of itself, its address or its connection.
@@ -26,6 +29,28 @@ impl Principal {
     /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// What a caller's credentials allow, in the words of whoever issued them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scopes(Arc<BTreeSet<Box<str>>>);
+
+impl Scopes {
+    /// Whether `scope` is one of them.
+    pub fn contains(&self, scope: &str) -> bool {
+        self.0.contains(scope)
+    }
+
+    /// Each of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(AsRef::as_ref)
+    }
+}
+
+impl<'a> FromIterator<&'a str> for Scopes {
+    fn from_iter<I: IntoIterator<Item = &'a str>>(scopes: I) -> Self {
+        Self(Arc::new(scopes.into_iter().map(Into::into).collect()))
     }
 }
 
@@ -75,10 +100,14 @@ pub struct Peer {
     pub capabilities: ClientCapabilities,
     /// On whose behalf it calls.
     pub principal: Principal,
+    /// What its credentials allow; `None` if it was asked for none, as on a pipe.
+    pub scopes: Option<Scopes>,
     /// The revision it speaks. Services have no use for it; it is here for logs and for relays.
     pub revision: Revision,
     /// That it is still there; `None` if nothing joins its calls, as each stands alone.
     pub presence: Option<Presence>,
+    /// What it was let in with, for upstream servers that are to know whom we act for.
+    pub credentials: Credentials,
 }
 
 impl Peer {
@@ -93,8 +122,10 @@ impl Peer {
             client_info,
             capabilities,
             principal,
+            scopes: None,
             revision,
             presence: None,
+            credentials: Credentials::default(),
         }
     }
 
@@ -102,6 +133,13 @@ impl Peer {
     #[must_use]
     pub fn present(mut self, presence: Presence) -> Self {
         self.presence = Some(presence);
+        self
+    }
+
+    /// The same, with credentials that allow this.
+    #[must_use]
+    pub fn holding(mut self, scopes: Option<Scopes>) -> Self {
+        self.scopes = scopes;
         self
     }
 

@@ -3,8 +3,10 @@
 //! It registers clients (RFC 7591), fetches documents about them (CIMD), lets its one user sign in
 //! with PKCE, issues signed tokens for one resource each (RFC 9068, RFC 8707), binds them to keys
 //! where that is asked for (RFC 9449), rotates refresh tokens, takes tokens back (RFC 7009), and says
-//! what they are worth (RFC 7662). Whoever replays a refresh token loses everything got with it.
+//! what they are worth (RFC 7662). It exchanges tokens (RFC 8693), takes the word of others for
+//! workloads and users (RFC 7523, ID-JAG), and knows clients by their keys. Whoever replays a refresh token loses everything got with it.
 
+mod assertions;
 mod bearer;
 mod endpoints;
 mod register;
@@ -21,6 +23,9 @@ use http_body_util::{BodyExt, Full};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use jsonwebtoken::Header;
+use jsonwebtoken::jwk::{Jwk, JwkSet};
+use plexus_oauth::jwt::Claims;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -43,6 +48,8 @@ pub struct Behaviour {
     pub token_life: u64,
     /// Whether clients can register.
     pub registers: bool,
+    /// Whether clients must say what kind of application they are, as 2026-07-28 has it.
+    pub wants_application_type: bool,
     /// Whether a URL can be a client id.
     pub fetches_documents: bool,
     /// Whether proofs must hold a nonce.
@@ -51,6 +58,12 @@ pub struct Behaviour {
     pub agrees: bool,
     /// Clients that exist from the beginning, with their secrets.
     pub clients: Vec<(String, Option<String>)>,
+    /// Clients that prove themselves with a key, and its public half.
+    pub keys: Vec<(String, Jwk)>,
+    /// The audience of tokens that are exchanged for others (RFC 8693).
+    pub exchanges: Option<String>,
+    /// Whose word is taken for workloads (RFC 7523): an issuer, and its key.
+    pub vouched_by: Option<(String, Jwk)>,
     /// What can be asked for.
     pub scopes: Vec<String>,
 }
@@ -60,10 +73,14 @@ impl Default for Behaviour {
         Self {
             token_life: 3600,
             registers: true,
+            wants_application_type: true,
             fetches_documents: false,
             wants_nonce: false,
             agrees: true,
             clients: Vec::new(),
+            keys: Vec::new(),
+            exchanges: None,
+            vouched_by: None,
             scopes: Vec::new(),
         }
     }
@@ -128,6 +145,40 @@ impl AuthorizationServer {
     /// Makes every access token worthless, as if its time were over. Refresh tokens stay.
     pub fn expire(&self) {
         self.shared.state().live.clear();
+    }
+
+    /// A token of `subject` for `resource`, as if it had signed in.
+    pub fn issue_to(&self, subject: &str, resource: &str, scope: &str) -> String {
+        endpoints::issue_to(&self.shared, subject, resource, scope)
+    }
+
+    /// A token with these claims, signed with the server's own key, whatever they say. The header
+    /// names the key unless it names one itself.
+    pub fn sign(&self, mut header: Header, claims: &Claims) -> String {
+        let state = self.shared.state();
+        header.kid = header.kid.or_else(|| Some(state.key_name()));
+        let signed = state.key.sign(header, claims);
+        signed.unwrap_or_else(|error| panic!("the server can sign: {error}"))
+    }
+
+    /// The keys that tokens are signed with, as everybody can see them.
+    pub fn keys(&self) -> JwkSet {
+        bearer::keys(&self.shared)
+    }
+
+    /// Signs with a new key from now on, and forgets the old one.
+    pub fn rotate_key(&self) {
+        self.shared.state().rotate_key();
+    }
+
+    /// A token for `subject`, for `audience`, as somebody gets it who has nothing to do with us.
+    pub fn token(&self, subject: &str, audience: &str) -> String {
+        assertions::token(&self.shared, subject, audience)
+    }
+
+    /// That a user has signed in here, for the client of this id (OpenID Connect).
+    pub fn id_token(&self, subject: &str, client_id: &str) -> String {
+        assertions::id_token(&self.shared, subject, client_id)
     }
 
     /// What a server that wants tokens of this issuer answers before it even looks at a message;

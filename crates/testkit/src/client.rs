@@ -58,7 +58,12 @@ impl Client {
 
     /// A client of the Streamable HTTP endpoint at `url`.
     pub fn http(url: &str, revision: Revision, capabilities: Value) -> Self {
-        let wire = OverHttp::streamable(HttpClient::new(url, revision));
+        Self::over(HttpClient::new(url, revision), revision, capabilities)
+    }
+
+    /// A client that sends what `client` sends, such as credentials, with every request.
+    pub fn over(client: HttpClient, revision: Revision, capabilities: Value) -> Self {
+        let wire = OverHttp::streamable(client);
         Self::new(Wire::Http(Box::new(wire)), revision, capabilities)
     }
 

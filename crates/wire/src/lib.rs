@@ -38,6 +38,7 @@ mod line;
 mod message;
 mod object;
 mod raw;
+mod scan;
 pub mod sse;
 mod string;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use memchr::memchr2;
+use crate::scan::after_string;
 
 /// Limits of what a decoder accepts.
 ///
@@ -47,19 +47,6 @@ impl Limits {
         }
         false
     }
-}
-
-/// What follows the string whose opening quote was just read.
-fn after_string(mut text: &[u8]) -> &[u8] {
-    while let Some(at) = memchr2(b'"', b'\\', text) {
-        let is_escape = text.get(at) == Some(&b'\\');
-        let skipped = if is_escape { at + 2 } else { at + 1 };
-        text = text.get(skipped..).unwrap_or_default();
-        if !is_escape {
-            return text;
-        }
-    }
-    &[]
 }
 
 #[cfg(test)]

@@ -1,11 +1,9 @@
-use std::borrow::Cow;
 use std::fmt;
 
 use bytes::{BufMut, BytesMut};
-use serde::Deserializer;
-use serde::de::{self, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use memchr::memchr;
 
+use crate::scan::Members;
 use crate::string;
 use crate::{Kind, Raw};
 
@@ -54,8 +52,10 @@ impl Object {
         if raw.kind() != Kind::Object {
             return Err(ObjectError::NotAnObject);
         }
-        let members = serde_json::Deserializer::from_str(raw.as_str())
-            .deserialize_map(MembersOf(raw))
+        let places = Members::of(raw.as_bytes());
+        let members = places.map(|(key, value)| Member::read(raw.at(key), raw.at(value)));
+        let members = members
+            .collect::<Result<_, _>>()
             .map_err(ObjectError::Key)?;
         let object = Self { members };
         match object.duplicate_key() {
@@ -137,6 +137,16 @@ impl Object {
 
     /// A key that occurs twice. Sorting keeps a hostile object of many keys from costing its square.
     fn duplicate_key(&self) -> Option<&str> {
+        // Sorting pays only where there are many.
+        const FEW: usize = 16;
+        if self.members.len() <= FEW {
+            let mut seen = self.members.iter().enumerate();
+            let repeated = seen.find(|(index, member)| {
+                let before = self.members.iter().take(*index);
+                before.into_iter().any(|other| other.has_name_of(member))
+            });
+            return repeated.map(|(_, member)| member.name());
+        }
         let mut names: Vec<&str> = self.members.iter().map(Member::name).collect();
         names.sort_unstable();
         names
@@ -172,6 +182,17 @@ impl Member {
         }
     }
 
+    /// A member as it is written.
+    fn read(key: Raw, value: Raw) -> Result<Self, serde_json::Error> {
+        let is_escaped = memchr(b'\\', key.as_bytes()).is_some();
+        let unescaped = is_escaped.then(|| key.decode()).transpose()?;
+        Ok(Self {
+            key,
+            unescaped,
+            value,
+        })
+    }
+
     fn name(&self) -> &str {
         match &self.unescaped {
             Some(name) => name,
@@ -183,35 +204,18 @@ impl Member {
     fn is_named(&self, name: &str) -> bool {
         match &self.unescaped {
             Some(own) => **own == *name,
-            None => self.key.len() == name.len() + 2 && self.name() == name,
+            None => {
+                self.key.len() == name.len() + 2
+                    && self.key.as_bytes().get(1..=name.len()) == Some(name.as_bytes())
+            }
         }
     }
-}
 
-/// Reads the members of the object that is the given value.
-struct MembersOf<'a>(&'a Raw);
-
-impl<'a> Visitor<'a> for MembersOf<'a> {
-    type Value = Vec<Member>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Vec::new();
-        while let Some((key, value)) = map.next_entry::<&RawValue, &RawValue>()? {
-            let unescaped = match string::read(key.get()).map_err(de::Error::custom)? {
-                Cow::Borrowed(_) => None,
-                Cow::Owned(name) => Some(name.into()),
-            };
-            members.push(Member {
-                key: self.0.part(key),
-                unescaped,
-                value: self.0.part(value),
-            });
+    fn has_name_of(&self, other: &Self) -> bool {
+        match (&self.unescaped, &other.unescaped) {
+            (None, None) => self.key == other.key,
+            _ => self.is_named(other.name()),
         }
-        Ok(members)
     }
 }
 

@@ -1,10 +1,12 @@
 use std::fmt;
+use std::ops::Range;
 
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 use serde_json::value::RawValue;
 
 use crate::decode::{checked_text, syntax_error};
+use crate::scan::Elements;
 use crate::{DecodeError, Limits};
 
 /// One JSON value as the bytes it arrived in: a reference-counted slice, always valid JSON in UTF-8.
@@ -156,6 +158,24 @@ impl Raw {
         } else {
             Self(Bytes::copy_from_slice(part))
         }
+    }
+
+    /// The elements of the array that this is; `None` if it is none.
+    pub fn elements(&self) -> Option<impl Iterator<Item = Self>> {
+        let places = (self.kind() == Kind::Array).then(|| Elements::of(&self.0))?;
+        Some(places.map(|place| self.at(place)))
+    }
+
+    /// The same value in bytes of its own, for whoever keeps it: as part of a message, it keeps all
+    /// of the buffer that the message came in.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self(Bytes::copy_from_slice(&self.0))
+    }
+
+    /// The value at a place that [`Members`](crate::scan::Members) found in this one.
+    pub(crate) fn at(&self, place: Range<usize>) -> Self {
+        Self(self.0.slice(place))
     }
 
     /// Wraps bytes that the caller wrote as one JSON value.

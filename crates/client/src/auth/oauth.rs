@@ -10,11 +10,12 @@ use plexus_oauth::{
     Ambient as _, Challenges, Client, Grant, Guard, OAuthError, Plan, Renewal, Scopes, Session,
     SignIn, UserGrant, revocation,
 };
-use plexus_service::Boxed;
+use plexus_service::{Boxed, EventSender, Principal};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::task::TaskTracker;
 
 use super::carry::{Carrier, System, reach_of};
+use super::invitation::{self, Invitation};
 use super::{AuthError, Authorizer, Drawer, Holding, MemoryVault, Refusal, UserAgent, Vault};
 use crate::lock::lock;
 
@@ -34,14 +35,20 @@ pub struct OAuthOptions {
     pub server: Uri,
     /// Whose they are; one user may have several accounts at a server.
     pub account: String,
+    /// The caller that they are kept for; the user of this machine has no name.
+    pub principal: Principal,
     /// How they are got.
     pub means: Means,
     /// The client that somebody registered by hand.
     pub client: Option<Client>,
     /// Where they are kept.
     pub vault: Arc<dyn Vault>,
+    /// What people call the server.
+    pub called: String,
     /// What to tell a user who would have to sign in.
     pub advice: String,
+    /// Awaits users who are shown the page by their own client; without it, none is offered one.
+    pub landing: Option<Arc<dyn UserAgent>>,
 }
 
 /// How a token is got.
@@ -59,6 +66,25 @@ pub enum Means {
     },
     /// Nobody needs to be asked.
     Alone(Grant),
+    /// The same, with what must be got anew each time, as it soon ends.
+    Afresh(Arc<dyn Grants>),
+}
+
+/// Says with what a token is got, each time that one is.
+pub trait Grants: std::fmt::Debug + Send + Sync {
+    /// With what it is got now.
+    fn now(&self) -> Boxed<Result<Grant, AuthError>>;
+}
+
+impl Means {
+    /// A page that nobody shows: only what is kept is used and renewed.
+    pub fn page() -> Self {
+        Self::Page {
+            agent: None,
+            client_name: "Plexus".to_owned(),
+            metadata_url: None,
+        }
+    }
 }
 
 impl OAuthOptions {
@@ -66,21 +92,24 @@ impl OAuthOptions {
     pub fn new(server: Uri) -> Self {
         Self {
             account: "default".to_owned(),
+            principal: Principal::anonymous(),
+            called: server.to_string(),
             server,
-            means: Means::Page {
-                agent: None,
-                client_name: "Plexus".to_owned(),
-                metadata_url: None,
-            },
+            means: Means::page(),
             client: None,
             vault: Arc::new(MemoryVault::default()),
             advice: "the server wants a user to sign in".to_owned(),
+            landing: None,
         }
     }
 
     /// The drawer of the vault in which they are kept.
     pub fn drawer(&self) -> String {
-        format!("{}\n{}", self.server, self.account)
+        let own = format!("{}\n{}", self.server, self.account);
+        if self.principal == Principal::anonymous() {
+            return own;
+        }
+        format!("{own}\nprincipal\n{}", self.principal.as_str())
     }
 }
 
@@ -99,6 +128,8 @@ struct Inner {
     current: Mutex<Option<Session>>,
     /// What the server last wanted to see in a proof.
     nonce: Mutex<Option<String>>,
+    /// The sign-in that callers are shown the page of, if there is one.
+    invitation: Mutex<Option<Invitation>>,
     tasks: TaskTracker,
 }
 
@@ -111,6 +142,7 @@ impl OAuth {
             turn: AsyncMutex::default(),
             current: Mutex::default(),
             nonce: Mutex::default(),
+            invitation: Mutex::default(),
             tasks: TaskTracker::new(),
         };
         Self {
@@ -138,12 +170,31 @@ impl OAuth {
     /// # Errors
     /// See [`AuthError`].
     pub async fn sign_in(&self, challenges: Challenges) -> Result<Session, AuthError> {
+        self.sign_in_by(self.inner.options.means.clone(), challenges)
+            .await
+    }
+
+    /// The same, with pages shown by `agent`.
+    pub(super) async fn sign_in_on(
+        &self,
+        agent: Arc<dyn UserAgent>,
+        challenges: Challenges,
+    ) -> Result<Session, AuthError> {
+        let mut means = self.inner.options.means.clone();
+        if let Means::Page { agent: own, .. } = &mut means {
+            *own = Some(agent);
+        }
+        self.sign_in_by(means, challenges).await
+    }
+
+    async fn sign_in_by(&self, means: Means, challenges: Challenges) -> Result<Session, AuthError> {
         let inner = Arc::clone(&self.inner);
         self.to_the_end(async move {
             // A user takes their time, and others need the drawer meanwhile.
             let kept = inner.options.vault.read(&inner.options.drawer()).await?;
-            let signed_in = inner.sign_in(challenges, kept.clone()).await;
-            if signed_in.is_err() && kept.registrations.is_empty() {
+            let signed_in = inner.sign_in(&means, challenges, kept.clone()).await;
+            let declined = matches!(signed_in, Err(AuthError::Declined(_)));
+            if declined || (signed_in.is_err() && kept.registrations.is_empty()) {
                 return signed_in;
             }
             let mut drawer = inner.open().await?;
@@ -199,6 +250,22 @@ impl OAuth {
             Ok(true)
         })
         .await
+    }
+
+    /// Runs `work`, whoever waits for it.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.inner.tasks.spawn(work);
+    }
+
+    /// The sign-in that callers are shown the page of; a new one if there is none.
+    fn invitation(&self, landing: &Arc<dyn UserAgent>) -> Invitation {
+        let mut current = lock(&self.inner.invitation);
+        match &*current {
+            Some(invitation) if !invitation.is_over() => invitation.clone(),
+            _ => current
+                .insert(Invitation::begin(self, landing, &self.inner.options.called))
+                .clone(),
+        }
     }
 
     /// Runs `work` to its end even if nobody waits for it any more: a token that was rotated and
@@ -280,16 +347,25 @@ impl Inner {
         let mut holding = drawer.holding().clone();
         holding.server = self.options.server.to_string();
         holding.name.clone_from(&self.options.account);
+        let principal = &self.options.principal;
+        let is_named = *principal != Principal::anonymous();
+        holding.principal = is_named.then(|| principal.as_str().to_owned());
         holding.keep(session.clone());
         // It is used even if it cannot be kept: the old one is gone already.
         *lock(&self.current) = Some(session);
         Ok(drawer.put(holding).await?)
     }
 
-    async fn sign_in(&self, challenges: Challenges, kept: Holding) -> Result<Session, AuthError> {
+    async fn sign_in(
+        &self,
+        means: &Means,
+        challenges: Challenges,
+        kept: Holding,
+    ) -> Result<Session, AuthError> {
         let options = &self.options;
-        let (grant, visit) = match &options.means {
+        let (grant, visit) = match means {
             Means::Alone(grant) => (grant.clone(), None),
+            Means::Afresh(grants) => (grants.now().await?, None),
             Means::Page {
                 agent: Some(agent),
                 client_name,
@@ -372,7 +448,7 @@ impl Inner {
             return Err(AuthError::StillRefused(wanted.to_string()));
         }
         let kept = drawer.holding().clone();
-        let session = self.sign_in(challenges, kept).await?;
+        let session = self.sign_in(&self.options.means, challenges, kept).await?;
         self.keep(session, &mut *drawer).await?;
         Ok(true)
     }
@@ -404,6 +480,25 @@ impl Authorizer for OAuth {
         if let Some(Ok(nonce)) = headers.get(NONCE).map(HeaderValue::to_str) {
             *lock(&self.inner.nonce) = Some(nonce.to_owned());
         }
+    }
+
+    fn invites(&self) -> bool {
+        self.inner.options.landing.is_some()
+    }
+
+    fn invite(&self, events: &EventSender) -> Boxed<Result<bool, AuthError>> {
+        let (oauth, events) = (self.clone(), events.clone());
+        Box::pin(async move {
+            let options = &oauth.inner.options;
+            let Some(landing) = &options.landing else {
+                return Ok(false);
+            };
+            if !invitation::is_for(options, &events) {
+                return Ok(false);
+            }
+            oauth.invitation(landing).put(&events, options).await?;
+            Ok(true)
+        })
     }
 }
 

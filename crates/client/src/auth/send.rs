@@ -42,6 +42,7 @@ async fn authorized(
         let credentials = credentials.map_err(|error| LinkError::NeedsAuth {
             status: StatusCode::UNAUTHORIZED.as_u16(),
             challenge: None,
+            wants_user: error.wants_user(),
             reason: Some(error.to_string()),
         })?;
         let sent = credentials.get(AUTHORIZATION).cloned();
@@ -70,6 +71,7 @@ async fn authorized(
                 return Err(LinkError::NeedsAuth {
                     status: status.as_u16(),
                     challenge: challenge.map(str::to_owned),
+                    wants_user: error.wants_user(),
                     reason: Some(error.to_string()),
                 });
             }

@@ -408,6 +408,7 @@ impl Shared {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => LinkError::NeedsAuth {
                 status: status.as_u16(),
                 challenge: challenge.and_then(|value| value.to_str().ok().map(str::to_owned)),
+                wants_user: false,
                 reason: None,
             },
             StatusCode::NOT_FOUND if self.has_session() => LinkError::SessionLost,

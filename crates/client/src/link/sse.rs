@@ -148,6 +148,7 @@ fn refusal(response: &HttpResponse) -> LinkError {
             LinkError::NeedsAuth {
                 status,
                 challenge,
+                wants_user: false,
                 reason: None,
             }
         }

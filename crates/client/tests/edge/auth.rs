@@ -22,8 +22,8 @@ async fn work(upstream: &Upstream) -> Result<(), String> {
     }
 }
 
-fn answering_calls() -> impl Fn(&plexus_testkit::server::Received) -> Reply + Send + Sync + 'static
-{
+pub(crate) fn answering_calls()
+-> impl Fn(&plexus_testkit::server::Received) -> Reply + Send + Sync + 'static {
     |request| match request.mcp() {
         "tools/call" => {
             Reply::json(&request.result(&json!({"resultType": "complete", "content": []})))

@@ -8,6 +8,7 @@ use http::header::LOCATION;
 use plexus_client::auth::{AuthError, Means, OAuth, OAuthOptions, UserAgent, Visit};
 use plexus_client::http::{HttpClient, HttpClientOptions};
 use plexus_client::{Definition, Target};
+use plexus_mcp::Revision;
 use plexus_oauth::Client;
 use plexus_service::Boxed;
 use plexus_testkit::authorization_server::{AuthorizationServer, Behaviour, Demands};
@@ -58,7 +59,11 @@ impl Protected {
 }
 
 pub(crate) fn offer() -> Offer {
-    let mut offer = Offer::new(STATELESS).declaring("tools", json!({}));
+    offer_of(STATELESS)
+}
+
+pub(crate) fn offer_of(revision: Revision) -> Offer {
+    let mut offer = Offer::new(revision).declaring("tools", json!({}));
     offer.tools.push(tool("work"));
     offer
 }
@@ -100,19 +105,22 @@ impl Visit for Agreeable {
     }
 
     fn show(self: Box<Self>, url: String) -> Boxed<Result<String, AuthError>> {
-        Box::pin(async move {
-            let client = HttpClient::new(&HttpClientOptions::default()).unwrap();
-            let request = Request::get(url).body(Bytes::new()).unwrap();
-            let page = client.send(request).await.unwrap();
-            let location = page
-                .headers
-                .get(LOCATION)
-                .map(|value| value.to_str().unwrap());
-            let (place, query) = location
-                .and_then(|location| location.split_once('?'))
-                .unwrap();
-            assert_eq!(place, BACK);
-            Ok(query.to_owned())
-        })
+        Box::pin(async move { Ok(led_to(&url).await) })
     }
+}
+
+/// The query with which a page leads back whose user agrees at once.
+pub(crate) async fn led_to(page: &str) -> String {
+    let client = HttpClient::new(&HttpClientOptions::default()).unwrap();
+    let request = Request::get(page).body(Bytes::new()).unwrap();
+    let page = client.send(request).await.unwrap();
+    let location = page
+        .headers
+        .get(LOCATION)
+        .map(|value| value.to_str().unwrap());
+    let (place, query) = location
+        .and_then(|location| location.split_once('?'))
+        .unwrap();
+    assert_eq!(place, BACK);
+    query.to_owned()
 }

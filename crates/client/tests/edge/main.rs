@@ -9,6 +9,10 @@ mod auth;
 #[cfg(test)]
 mod auth_fixture;
 #[cfg(test)]
+mod auth_identity;
+#[cfg(test)]
+mod auth_inviting;
+#[cfg(test)]
 mod auth_rotation;
 #[cfg(test)]
 mod bad_input;

@@ -1,5 +1,6 @@
 //! `plexus.toml`: Plexus's own settings.
 
+mod access;
 mod merge;
 
 use std::collections::BTreeMap;
@@ -10,9 +11,11 @@ use globset::Glob;
 use serde::Deserialize;
 
 use super::disk;
-use super::entry::Source;
+use super::entry::{Scope, Source};
 use super::filter::ToolFilter;
 use super::problem::{ConfigProblem, Position};
+
+pub use access::{Access, IntrospectionClient, SecretReference, TokenIssuer};
 
 /// Plexus's own settings. Everything has a default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +25,8 @@ pub struct Settings {
     pub policy: Policy,
     /// How clients are served.
     pub serve: Serve,
+    /// Who is let in over HTTP.
+    pub access: Access,
     /// How servers are run.
     pub hub: Hub,
     /// What clients are shown, by the names that they give themselves; `*` is everybody who is not
@@ -74,6 +79,11 @@ pub struct Rule {
     pub tool: String,
     /// A glob over the input; `None` for any input.
     pub pattern: Option<String>,
+    /// A glob over the names of callers, `None` for everybody; a `!` in front turns it around.
+    pub principal: Option<String>,
+    /// What a caller's token must allow, `None` for everybody; a `!` in front turns it around. Callers
+    /// who were not asked for a token are not meant in either case.
+    pub scope: Option<String>,
     /// What to do.
     pub action: Action,
     /// The file it stands in.
@@ -86,6 +96,8 @@ impl Rule {
         Self {
             tool: tool.into(),
             pattern: None,
+            principal: None,
+            scope: None,
             action,
             file: file.into(),
         }
@@ -185,6 +197,7 @@ pub(super) fn load(sources: &[Source], problems: &mut Vec<ConfigProblem>) -> Set
             Ok(None) => {}
             Err(problem) => {
                 settings.policy.mode = Mode::DontAsk;
+                settings.access.is_uncertain |= source.scope != Scope::Project;
                 problems.push(match problem.advice {
                     Some(_) => problem,
                     None => problem.advice("until then, only tools that a rule allows can be used"),
@@ -201,6 +214,7 @@ pub(super) fn load(sources: &[Source], problems: &mut Vec<ConfigProblem>) -> Set
 struct SettingsFile {
     policy: PolicyTable,
     serve: Option<Serve>,
+    access: Option<Access>,
     hub: HubTable,
     clients: BTreeMap<String, ClientTable>,
 }
@@ -217,6 +231,8 @@ struct PolicyTable {
 struct RuleTable {
     tool: String,
     pattern: Option<String>,
+    principal: Option<String>,
+    scope: Option<String>,
     action: Action,
 }
 
@@ -284,9 +300,14 @@ impl SettingsFile {
             }
         })?;
         for (index, rule) in parsed.policy.rules.iter().enumerate() {
+            let principal = rule.principal.as_deref();
             let globs = [
-                ("tool", Some(&rule.tool)),
-                ("pattern", rule.pattern.as_ref()),
+                ("tool", Some(rule.tool.as_str())),
+                ("pattern", rule.pattern.as_deref()),
+                (
+                    "principal",
+                    principal.map(|glob| glob.strip_prefix('!').unwrap_or(glob)),
+                ),
             ];
             for (key, glob) in globs {
                 let Some(glob) = glob else { continue };

@@ -2,7 +2,7 @@
 
 use plexus_mcp::messages::{CallToolParams, ToolAnnotations};
 use plexus_mcp::method;
-use plexus_service::{Call, Entry, Fault, Section};
+use plexus_service::{Call, Entry, Fault, Peer, Section};
 use plexus_wire::Raw;
 
 use super::Hub;
@@ -25,7 +25,10 @@ impl Hub {
             return Ok(None);
         }
         let tool = self.called(call, member)?;
-        let (facts, identity) = (tool.facts(member, &policy), tool.identity(member));
+        let (facts, identity) = (
+            tool.facts(member, &policy, call.peer()),
+            tool.identity(member),
+        );
         let gate = &self.inner.gate;
         let refusal = gate.refusal(&policy, &facts, &identity, &tool.arguments, &call.events);
         Ok(refusal.await)
@@ -45,7 +48,10 @@ impl Hub {
             return Ok(Ok(Permit::default()));
         };
         let tool = self.called(call, member)?;
-        let (facts, identity) = (tool.facts(member, &policy), tool.identity(member));
+        let (facts, identity) = (
+            tool.facts(member, &policy, call.peer()),
+            tool.identity(member),
+        );
         let principal = &call.peer().principal;
         let permit = Permit::of(&policy, &facts, &identity, &tool.arguments, principal);
         Ok(Ok(permit))
@@ -62,7 +68,10 @@ impl Hub {
             return Ok(None);
         };
         let tool = self.called(call, member)?;
-        let (facts, identity) = (tool.facts(member, &policy), tool.identity(member));
+        let (facts, identity) = (
+            tool.facts(member, &policy, call.peer()),
+            tool.identity(member),
+        );
         let principal = &call.peer().principal;
         let gate = &self.inner.gate;
         Ok(gate.revoked(
@@ -109,9 +118,10 @@ struct CalledTool {
 }
 
 impl CalledTool {
-    fn facts<'a>(&self, member: &'a Member, policy: &Policy) -> ToolFacts<'a> {
+    fn facts<'a>(&self, member: &'a Member, policy: &Policy, peer: &Peer) -> ToolFacts<'a> {
         let facts = ToolFacts::new(&self.entry.key, &member.name, &self.name)
-            .annotated(annotations(&self.entry), policy.trusts(&member.name));
+            .annotated(annotations(&self.entry), policy.trusts(&member.name))
+            .called_by(peer);
         if manage::is_it(member) {
             return facts.ours();
         }

@@ -89,10 +89,11 @@ impl Hub {
                 search::SEARCH
             )
         };
-        let owner = routes.tool(name).cloned();
-        let owner = owner.or_else(|| self.resolve_tool(&routes, name.clone()).ok());
-        let owner = owner.filter(|owner| self.inner.clients.shows(peer, &routes, owner));
-        let owner = owner.ok_or_else(unknown)?;
+        let owner = self.tool_called(peer, &routes, name);
+        let owner = owner.map_err(|fault| match fault {
+            Fault::InvalidParams(why) => why,
+            _ => unknown(),
+        })?;
         let shown = routes
             .shown_tool(&owner.member, &owner.key)
             .ok_or_else(unknown)?;

@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
 use plexus_client::{ProcessInfo, Report, State, Status, Upstream};
-use plexus_service::{Catalogue, Service};
+use plexus_service::{Catalogue, EventSender, Service};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::sign_in::SignIn;
 use super::{Prepare, nothing};
 use crate::remembered::Known;
 
@@ -106,10 +107,21 @@ impl Connection {
         self.current()?.process().await
     }
 
-    /// What answers calls, once it was connected.
-    pub(crate) fn service(&self) -> Option<Arc<dyn Service>> {
-        self.current()
-            .map(|upstream| Arc::new(upstream) as Arc<dyn Service>)
+    /// What answers calls, once it was connected or is to be signed in to.
+    pub(crate) fn service(self: &Arc<Self>) -> Option<Arc<dyn Service>> {
+        let upstream = self.current()?;
+        Some(match self.sign_in(&upstream) {
+            Some(sign_in) => Arc::new(sign_in),
+            None => Arc::new(upstream),
+        })
+    }
+
+    /// The tool to sign in with, as long as there is nothing else.
+    fn sign_in(self: &Arc<Self>, upstream: &Upstream) -> Option<SignIn> {
+        let state = upstream.status().borrow().state;
+        let is_it = state == State::NeedsAuth && upstream.invites() && !self.is_known();
+        let sign_in = || SignIn::new(&Arc::downgrade(self), upstream.clone());
+        is_it.then(sign_in)?
     }
 
     /// Connects, unless it is connected. Dropping the future gives the attempt up.
@@ -123,6 +135,17 @@ impl Connection {
         if connected.is_ok() {
             self.lock_facts().connected_in = Some(began.elapsed());
         }
+        self.mirror(generation);
+        connected.map_err(|error| error.to_string())
+    }
+
+    /// The same for a caller, who is asked to sign in if that is what it takes.
+    ///
+    /// # Errors
+    /// Why it cannot be connected.
+    pub(super) async fn connect_for(self: &Arc<Self>, events: &EventSender) -> Result<(), String> {
+        let (upstream, generation) = self.prepared().await?;
+        let connected = upstream.connect_for(events).await;
         self.mirror(generation);
         connected.map_err(|error| error.to_string())
     }
@@ -168,10 +191,17 @@ impl Connection {
                 }
                 let lost =
                     |status: &Status| matches!(status.state, State::Failed | State::NeedsAuth);
-                match status.wait_for(lost).await {
-                    Ok(status) if status.state == State::Failed => {}
+                let is_failed = match status.wait_for(lost).await {
+                    Ok(status) => status.state == State::Failed,
+                    Err(_) => return,
+                };
+                if !is_failed {
                     // Without credentials, another attempt ends like this one.
-                    _ => return,
+                    let admitted = |status: &Status| status.state != State::NeedsAuth;
+                    if status.wait_for(admitted).await.is_err() {
+                        return;
+                    }
+                    continue;
                 }
                 if began.elapsed() >= LASTING {
                     pause = PAUSE;
@@ -222,7 +252,7 @@ impl Connection {
 
     /// Takes over how the server is doing and, while it is connected, what it offers; unless it is
     /// another one by now.
-    fn mirror(&self, generation: u64) {
+    fn mirror(self: &Arc<Self>, generation: u64) {
         let current = self.lock_current();
         let Some(upstream) = &current.upstream else {
             return;
@@ -231,21 +261,31 @@ impl Connection {
             return;
         }
         let status = upstream.status().borrow().clone();
-        if status.state == State::Connected {
-            let catalogue = Arc::clone(&upstream.catalogue().borrow());
-            if let Some(report) = upstream.report() {
-                self.lock_facts().revision = Some(report.facts.revision.as_str().to_owned());
-            }
-            self.known.store(true, Ordering::Release);
-            self.catalogue.send_if_modified(|known| {
-                let differs = catalogue.differs_from(known);
-                if differs {
-                    *known = catalogue;
+        match status.state {
+            State::Connected => {
+                if let Some(report) = upstream.report() {
+                    self.lock_facts().revision = Some(report.facts.revision.as_str().to_owned());
                 }
-                differs
-            });
+                self.known.store(true, Ordering::Release);
+                self.offer(Arc::clone(&upstream.catalogue().borrow()));
+            }
+            State::NeedsAuth | State::Failed if !self.is_known() => {
+                let sign_in = self.sign_in(upstream);
+                self.offer(sign_in.map_or_else(|| Arc::new(nothing()), |one| one.offer()));
+            }
+            _ => {}
         }
         self.set_status(status);
+    }
+
+    fn offer(&self, catalogue: Arc<Catalogue>) {
+        self.catalogue.send_if_modified(|known| {
+            let differs = catalogue.differs_from(known);
+            if differs {
+                *known = catalogue;
+            }
+            differs
+        });
     }
 
     fn set_status(&self, status: Status) {

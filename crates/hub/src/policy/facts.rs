@@ -1,8 +1,9 @@
-//! What a policy knows of a tool.
+//! What a policy knows of a call.
 
 use plexus_mcp::messages::ToolAnnotations;
+use plexus_service::{Peer, Principal, Scopes};
 
-/// What a policy knows of a tool.
+/// What a policy knows of a tool, and of who calls it.
 #[derive(Debug, Clone)]
 pub struct ToolFacts<'a> {
     server: &'a str,
@@ -10,6 +11,8 @@ pub struct ToolFacts<'a> {
     trusted: bool,
     ours: bool,
     annotations: ToolAnnotations,
+    principal: Principal,
+    scopes: Option<Scopes>,
 }
 
 impl<'a> ToolFacts<'a> {
@@ -27,6 +30,8 @@ impl<'a> ToolFacts<'a> {
             trusted: false,
             ours: false,
             annotations: ToolAnnotations::default(),
+            principal: Principal::anonymous(),
+            scopes: None,
         }
     }
 
@@ -35,6 +40,14 @@ impl<'a> ToolFacts<'a> {
     pub fn annotated(mut self, annotations: ToolAnnotations, trusted: bool) -> Self {
         self.annotations = annotations;
         self.trusted = trusted;
+        self
+    }
+
+    /// Who calls it; somebody who was not asked, if it is not said.
+    #[must_use]
+    pub fn called_by(mut self, peer: &Peer) -> Self {
+        self.principal = peer.principal.clone();
+        self.scopes.clone_from(&peer.scopes);
         self
     }
 
@@ -49,6 +62,15 @@ impl<'a> ToolFacts<'a> {
     /// Whether it is one of the tools that manage servers.
     pub(super) fn is_ours(&self) -> bool {
         self.ours
+    }
+
+    pub(super) fn principal(&self) -> &str {
+        self.principal.as_str()
+    }
+
+    /// What the caller's token allows; `None` if it was asked for none.
+    pub(super) fn scopes(&self) -> Option<&Scopes> {
+        self.scopes.as_ref()
     }
 
     /// The server that has the tool.

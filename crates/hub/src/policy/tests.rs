@@ -1,4 +1,5 @@
 use plexus_mcp::messages::ToolAnnotations;
+use plexus_service::Principal;
 use plexus_wire::Limits;
 
 use super::*;
@@ -265,4 +266,41 @@ fn reasons_name_the_rule_and_its_file() {
     let expected =
         r#"the rule { tool = "fs__*", pattern = "*.env", action = "deny" } in /etc/plexus.toml"#;
     assert_eq!(reason.to_string(), expected);
+}
+
+/// A rule may be about some callers only, by who they are or by what their tokens allow.
+#[test]
+fn a_rule_may_be_about_some_callers() {
+    let peer = |principal: &str, scopes: Option<&[&str]>| {
+        let none = plexus_mcp::messages::ClientCapabilities::none();
+        let revision = plexus_mcp::Revision::V2026_07_28;
+        let peer = plexus_service::Peer::new(revision, none, None, Principal::new(principal));
+        peer.holding(scopes.map(|scopes| scopes.iter().copied().collect()))
+    };
+    let decided = |change: &dyn Fn(&mut Rule), peer: &plexus_service::Peer| {
+        let mut rule = rule("fs__*", Action::Deny);
+        change(&mut rule);
+        let policy = Policy::behind_client(&settings(Mode::Default, vec![rule]));
+        let facts = ToolFacts::new("fs__write", "fs", "write").called_by(peer);
+        action(policy.decide(&facts, &raw("{}")))
+    };
+    let reader = peer("https://as.example alice", Some(&["read"]));
+    let writer = peer("token:ci", Some(&["read", "write"]));
+    let local = peer("anonymous", None);
+    let callers = [&reader, &writer, &local];
+
+    let by = |change: &dyn Fn(&mut Rule)| callers.map(|peer| decided(change, peer));
+    let is = |condition: &'static str| {
+        move |rule: &mut Rule| rule.principal = Some(condition.to_owned())
+    };
+    let allows =
+        |condition: &'static str| move |rule: &mut Rule| rule.scope = Some(condition.to_owned());
+    let [allow, deny] = [Action::Allow, Action::Deny];
+    assert_eq!(by(&is("token:*")), [allow, deny, allow]);
+    assert_eq!(by(&is("!token:*")), [deny, allow, deny]);
+    assert_eq!(by(&is("https://as.example *")), [deny, allow, allow]);
+    assert_eq!(by(&allows("write")), [allow, deny, allow]);
+    assert_eq!(by(&allows("!write")), [deny, allow, allow]);
+    // A condition that is no glob must not let anything through.
+    assert_eq!(by(&is("[")), [deny, deny, deny]);
 }

@@ -1,7 +1,6 @@
 //! Editing raw JSON, and noticing when nothing was edited.
 
 use plexus_wire::{Object, Raw};
-use serde_json::value::RawValue;
 
 use crate::messages::to_raw;
 
@@ -87,8 +86,7 @@ pub(super) fn edited_items(raw: &Raw, edit: impl Fn(usize, &Raw) -> Raw) -> Raw 
 
 /// The elements of an array.
 pub(super) fn items(raw: &Raw) -> Option<Vec<Raw>> {
-    let items: Vec<&RawValue> = raw.decode().ok()?;
-    Some(items.into_iter().map(|item| raw.part(item)).collect())
+    raw.elements().map(Iterator::collect)
 }
 
 /// Whether two values are the same bytes in the same place: cheaper to tell than that they are equal.

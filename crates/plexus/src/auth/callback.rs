@@ -1,36 +1,66 @@
-//! Where the user comes back to: one port of this machine, for one answer.
+//! Where users come back to from sign-in pages: one port of this machine for all sign-ins of this
+//! process, each known by its state.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use plexus_client::auth::AuthError;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::task::JoinSet;
-
-use super::browser::is_of;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+use url::form_urlencoded;
 
 /// The port that is tried first, since some authorization servers remember it.
 const USUAL: u16 = 4446;
 const PATH: &str = "/callback";
 const LONGEST: usize = 16 * 1024;
-/// How long a browser may take to say what it wants.
+/// How long a browser may take to say what it wants, and how many may be about to.
 const PATIENCE: Duration = Duration::from_secs(10);
+const MAX_VISITORS: usize = 32;
+/// How long a user may take to sign in.
+const SIGN_IN: Duration = Duration::from_mins(10);
 
 const THANKS: &str = "Plexus has the answer. You can close this page and go back.";
 const STRANGER: &str = "This is not the answer to a sign-in that Plexus waits for.";
 
-/// Listens for a user to come back.
-#[derive(Debug)]
-pub(super) struct Listener {
-    listener: TcpListener,
-    redirect_uri: String,
+/// All places of this process where users come back to. All clones are one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Landing {
+    /// By the port that was wished for. One that nobody waits at is closed.
+    doors: Arc<AsyncMutex<HashMap<Option<u16>, Weak<Door>>>>,
 }
 
-impl Listener {
-    /// Listens on `port`, or if none is named, on the usual one or any that is free.
-    pub(super) async fn bind(port: Option<u16>) -> Result<Self, AuthError> {
+impl Landing {
+    /// The place at `port`, or if none is named, at the usual one or any that is free.
+    pub(super) async fn door(&self, port: Option<u16>) -> Result<Arc<Door>, AuthError> {
+        let mut doors = self.doors.lock().await;
+        if let Some(door) = doors.get(&port).and_then(Weak::upgrade) {
+            return Ok(door);
+        }
+        let door = Arc::new(Door::open(port).await?);
+        doors.insert(port, Arc::downgrade(&door));
+        Ok(door)
+    }
+}
+
+/// Users who are awaited, by the state of their sign-in.
+type Awaited = Arc<Mutex<HashMap<String, oneshot::Sender<String>>>>;
+
+/// One port. It is closed when it is dropped.
+#[derive(Debug)]
+pub(super) struct Door {
+    redirect_uri: String,
+    awaited: Awaited,
+    _receiving: AbortOnDropHandle<()>,
+}
+
+impl Door {
+    async fn open(port: Option<u16>) -> Result<Self, AuthError> {
         let bound = match port {
             Some(port) => bind(port).await,
             None => match bind(USUAL).await {
@@ -48,9 +78,12 @@ impl Listener {
         };
         let listener = bound.map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
+        let awaited = Awaited::default();
+        let receiving = TaskTracker::new().spawn(receive(listener, Arc::clone(&awaited)));
         Ok(Self {
-            listener,
             redirect_uri: format!("http://127.0.0.1:{port}{PATH}"),
+            awaited,
+            _receiving: AbortOnDropHandle::new(receiving),
         })
     }
 
@@ -58,35 +91,78 @@ impl Listener {
         &self.redirect_uri
     }
 
-    /// The query with which the user came back. Whoever comes with another state is sent away, and
-    /// ends nothing; nor does a browser that connects and says nothing keep others waiting.
+    /// The query with which the user came back whose sign-in has this state, if it comes in time.
     pub(super) async fn query(&self, state: &str) -> Result<String, AuthError> {
-        let mut visitors = JoinSet::new();
-        loop {
-            tokio::select! {
-                Ok((stream, _)) = self.listener.accept() => {
-                    visitors.spawn(received(stream, state.to_owned()));
-                }
-                Some(Ok(Some(query))) = visitors.join_next() => return Ok(query),
+        let (sender, back) = oneshot::channel();
+        lock(&self.awaited).insert(state.to_owned(), sender);
+        let _forgotten = Forget(&self.awaited, state);
+        match tokio::time::timeout(SIGN_IN, back).await {
+            Ok(Ok(query)) => Ok(query),
+            _ => {
+                let minutes = SIGN_IN.as_secs() / 60;
+                let text = format!("nobody came back from the sign-in page in {minutes} minutes");
+                Err(AuthError::Page(text))
             }
         }
     }
 }
 
-/// What one visitor brings, if it is the answer.
-async fn received(mut stream: TcpStream, state: String) -> Option<String> {
-    let said = tokio::time::timeout(PATIENCE, target(&mut stream)).await;
-    let target = said.ok().flatten()?;
-    let query = target
-        .split_once('?')
-        .filter(|(path, query)| *path == PATH && is_of(query, &state))
-        .map(|(_, query)| query.to_owned());
-    answer(&mut stream, query.is_some()).await;
-    query
+/// Whoever is not awaited any more is a stranger.
+struct Forget<'a>(&'a Awaited, &'a str);
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        lock(self.0).remove(self.1);
+    }
+}
+
+/// The state in a query.
+pub(super) fn state_of(query: &str) -> Option<String> {
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    let state = pairs.find(|(name, _)| name == "state");
+    state.map(|(_, value)| value.into_owned())
+}
+
+fn lock(awaited: &Awaited) -> std::sync::MutexGuard<'_, HashMap<String, oneshot::Sender<String>>> {
+    awaited.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn bind(port: u16) -> io::Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await
+}
+
+/// Hears visitors, of whom one that says nothing keeps no other waiting.
+async fn receive(listener: TcpListener, awaited: Awaited) {
+    let mut visitors = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept(), if visitors.len() < MAX_VISITORS => {
+                if let Ok((stream, _)) = accepted {
+                    visitors.spawn(received(stream, Arc::clone(&awaited)));
+                }
+            }
+            Some(_) = visitors.join_next() => {}
+        }
+    }
+}
+
+/// Takes what one visitor brings, if it is awaited. Whoever comes with another state is sent away,
+/// and ends nothing.
+async fn received(mut stream: TcpStream, awaited: Awaited) {
+    let said = tokio::time::timeout(PATIENCE, target(&mut stream)).await;
+    let Some(target) = said.ok().flatten() else {
+        return;
+    };
+    let query = target.split_once('?').filter(|(path, _)| *path == PATH);
+    let back = query.and_then(|(_, query)| {
+        let waiting = lock(&awaited).remove(&state_of(query)?)?;
+        Some((waiting, query.to_owned()))
+    });
+    answer(&mut stream, back.is_some()).await;
+    if let Some((waiting, query)) = back {
+        // Whoever waited may have given up meanwhile.
+        drop(waiting.send(query));
+    }
 }
 
 /// What a GET request asks for.
@@ -126,9 +202,8 @@ async fn answer(stream: &mut TcpStream, welcome: bool) {
 mod tests {
     use super::*;
 
-    async fn get(listener: &Listener, target: &str) -> String {
-        let address = listener.listener.local_addr().unwrap();
-        let mut stream = TcpStream::connect(address).await.unwrap();
+    async fn get(door: &Door, target: &str) -> String {
+        let mut stream = connect(door).await;
         let request = format!("GET {target} HTTP/1.1\r\nhost: x\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
@@ -136,38 +211,98 @@ mod tests {
         answer
     }
 
+    async fn connect(door: &Door) -> TcpStream {
+        TcpStream::connect(("127.0.0.1", port_of(door)))
+            .await
+            .unwrap()
+    }
+
+    fn port_of(door: &Door) -> u16 {
+        let address = door.redirect_uri().strip_prefix("http://127.0.0.1:");
+        let port = address.unwrap().strip_suffix(PATH);
+        port.unwrap().parse().unwrap()
+    }
+
+    async fn door() -> Arc<Door> {
+        Landing::default().door(None).await.unwrap()
+    }
+
     /// A wrong state ends nothing: the user can still come back.
     #[tokio::test]
     async fn strangers_are_sent_away() {
-        let listener = Listener::bind(None).await.unwrap();
+        let door = door().await;
         let visits = async {
-            let address = listener.listener.local_addr().unwrap();
-            let _silent = TcpStream::connect(address).await.unwrap();
-            let stranger = get(&listener, "/callback?code=c&state=guessed").await;
-            assert!(stranger.starts_with("HTTP/1.1 404"), "{stranger}");
-            let elsewhere = get(&listener, "/favicon.ico").await;
-            assert!(elsewhere.starts_with("HTTP/1.1 404"), "{elsewhere}");
-            get(&listener, "/callback?code=c&state=mine").await
+            let _silent = connect(&door).await;
+            for stranger in [
+                "/callback?code=c&state=guessed",
+                "/callback?code=c&state=",
+                "/callback?code=c",
+                "/favicon.ico",
+                "/other?code=c&state=mine",
+            ] {
+                let answer = get(&door, stranger).await;
+                assert!(answer.starts_with("HTTP/1.1 404"), "{stranger}: {answer}");
+            }
+            let welcome = get(&door, "/callback?code=c&state=mi%6Ee").await;
+            assert!(welcome.starts_with("HTTP/1.1 200"), "{welcome}");
+            get(&door, "/callback?code=c&state=mine").await
         };
-        let (query, welcome) = tokio::join!(listener.query("mine"), visits);
-        assert_eq!(query.unwrap(), "code=c&state=mine");
-        assert!(welcome.starts_with("HTTP/1.1 200"), "{welcome}");
+        let (query, again) = tokio::join!(door.query("mine"), visits);
+        assert_eq!(query.unwrap(), "code=c&state=mi%6Ee");
+        assert!(again.starts_with("HTTP/1.1 404"), "an answer counts once");
+    }
+
+    /// All sign-ins of a process share one port, and get each their own answer.
+    #[tokio::test]
+    async fn one_port_serves_many_sign_ins() {
+        let landing = Landing::default();
+        let (first, second) = (landing.door(None).await, landing.door(None).await);
+        let (first, second) = (first.unwrap(), second.unwrap());
+        assert_eq!(first.redirect_uri(), second.redirect_uri());
+        let visits = async {
+            get(&first, "/callback?code=b&state=two").await;
+            get(&first, "/callback?code=a&state=one").await;
+        };
+        let (one, two, ()) = tokio::join!(first.query("one"), second.query("two"), visits);
+        assert_eq!(one.unwrap(), "code=a&state=one");
+        assert_eq!(two.unwrap(), "code=b&state=two");
+    }
+
+    /// A page that was not visited in time is worth nothing any more.
+    #[tokio::test(start_paused = true)]
+    async fn a_sign_in_expires() {
+        let door = door().await;
+        let error = door.query("mine").await.unwrap_err().to_string();
+        assert!(error.contains("nobody came back"), "{error}");
+        assert!(lock(&door.awaited).is_empty());
+    }
+
+    /// A port is open only while somebody is awaited there.
+    #[tokio::test]
+    async fn nobody_listens_for_nobody() {
+        let landing = Landing::default();
+        let door = landing.door(None).await.unwrap();
+        let port = port_of(&door);
+        drop(door);
+        // The task that listened ends at once, but not in this very moment.
+        while TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        landing.door(None).await.unwrap();
     }
 
     /// TRAP-33
     #[tokio::test]
     async fn a_port_that_is_taken_is_told() {
-        let first = Listener::bind(None).await.unwrap();
-        let port = first.listener.local_addr().unwrap().port();
-        let error = Listener::bind(Some(port)).await.unwrap_err().to_string();
+        let first = door().await;
+        let port = port_of(&first);
+        let error = Landing::default().door(Some(port)).await.unwrap_err();
+        let error = error.to_string();
         assert!(
             error.contains("--port") && error.contains(&port.to_string()),
             "{error}"
         );
-        // Without a wish, two can sign in at once.
-        assert_ne!(
-            Listener::bind(None).await.unwrap().redirect_uri(),
-            first.redirect_uri()
-        );
+        // Without a wish, two processes can sign in at once.
+        assert_ne!(door().await.redirect_uri(), first.redirect_uri());
     }
 }

@@ -15,7 +15,7 @@ use crate::data;
 use crate::suggest::alike;
 
 /// The keys of a definition that mean something.
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 21] = [
     "type",
     "command",
     "args",
@@ -33,6 +33,10 @@ const KEYS: [&str; 17] = [
     "era",
     "allow",
     "deny",
+    "account",
+    "identity",
+    "audience",
+    "oauth",
 ];
 
 /// What other clients call things that have another name here.
@@ -127,7 +131,7 @@ fn slips(server: &ServerEntry) -> Vec<Finding> {
 fn long_name(server: &ServerEntry) -> Option<Finding> {
     /// The shortest name of a tool that is to fit behind the server's.
     const ROOM: usize = 20;
-    let prefix = Names::default().add(&server.name, "", ());
+    let prefix = Names::default().add(server.name.as_str(), "", ());
     if prefix.len() + ROOM <= MAX_NAME {
         return None;
     }

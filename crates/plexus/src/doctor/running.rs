@@ -76,9 +76,11 @@ fn failed(server: &ServerEntry, state: State, reason: &str) -> Finding {
         return Finding::warning("trust", what).fix(format!("plexus trust {}", server.name));
     }
     let fix = match (&server.kind, state) {
-        (_, State::NeedsAuth) => "it wants credentials: give them in \"headers\", as in \
-             {\"Authorization\": \"Bearer ${TOKEN}\"}"
-            .to_owned(),
+        (_, State::NeedsAuth) => format!(
+            "sign in: plexus auth login {}; or give it credentials in \"headers\", as in \
+             {{\"Authorization\": \"Bearer ${{TOKEN}}\"}}",
+            server.name
+        ),
         (Kind::Stdio { .. }, _) if reason.contains("in time") => {
             "it may still be downloading: try again; or it speaks no MCP on its standard output"
                 .to_owned()

@@ -6,7 +6,7 @@ use plexus_client::{Definition, State};
 use plexus_hub::config::{ConfigProblem, Kind, Loaded, ServerEntry};
 use plexus_hub::{MemberKind, MemberSpec, manage, secrets};
 
-use crate::auth;
+use crate::auth::{self, Landing};
 use crate::session::BUILTIN;
 use crate::trust::NOT_TRUSTED;
 
@@ -22,7 +22,11 @@ pub(super) fn refuse_reserved(loaded: &mut Loaded) {
 
 /// A server of a file; `None` if it is part of the built-in ones. Nothing of it is started before
 /// it is `admitted`, not even what fetches its secrets.
-pub(super) fn configured(entry: &ServerEntry, admitted: bool) -> Option<MemberSpec> {
+pub(super) fn configured(
+    entry: &ServerEntry,
+    admitted: bool,
+    landing: Option<&Landing>,
+) -> Option<MemberSpec> {
     let unavailable = |state, reason: &str| MemberKind::Unavailable {
         state,
         reason: reason.to_owned(),
@@ -34,11 +38,11 @@ pub(super) fn configured(entry: &ServerEntry, admitted: bool) -> Option<MemberSp
             unavailable(State::Pending, NOT_TRUSTED)
         }
         Kind::Stdio { .. } | Kind::Http { .. } | Kind::Sse { .. } => {
-            let entry = Arc::new(entry.clone());
+            let (entry, landing) = (Arc::new(entry.clone()), landing.cloned());
             MemberKind::Deferred(Arc::new(move || {
-                let entry = Arc::clone(&entry);
+                let (entry, landing) = (Arc::clone(&entry), landing.clone());
                 Box::pin(async move {
-                    let definition = definition(&entry).await;
+                    let definition = definition(&entry, landing.as_ref()).await;
                     definition.map_err(|error| format!("{error:#}"))
                 })
             }))
@@ -52,13 +56,13 @@ pub(super) fn configured(entry: &ServerEntry, admitted: bool) -> Option<MemberSp
     Some(member)
 }
 
-async fn definition(entry: &ServerEntry) -> anyhow::Result<Definition> {
+async fn definition(entry: &ServerEntry, landing: Option<&Landing>) -> anyhow::Result<Definition> {
     let secrets = secrets::fetch(entry).await?;
     let mut definition = entry.definition(&secrets)?;
     definition = definition.for_clients();
     if let Some(affinity) = entry.affinity {
         definition.affinity = affinity;
     }
-    auth::authorize_entry(&mut definition, entry);
+    auth::authorize_entry(&mut definition, entry, landing).await?;
     Ok(definition)
 }

@@ -86,7 +86,7 @@ impl ProbeArgs {
     /// It is not one.
     pub(super) fn definition(&self) -> anyhow::Result<Definition> {
         let era = self.era.map(Into::into);
-        let mut definition = named::definition(&self.server, &self.header, era)?;
+        let mut definition = named::definition(&self.server, &self.header, era, None)?;
         let patience = Duration::from_secs(self.timeout.into());
         let timeouts = &mut definition.timeouts;
         timeouts.connect = patience;

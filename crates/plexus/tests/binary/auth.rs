@@ -15,15 +15,15 @@ use tokio::runtime::Runtime;
 use crate::process::{DATA_DIR, Ended, Plexus, plexus};
 
 /// A server that wants tokens, and a home that has none yet.
-struct World {
-    issuer: Arc<AuthorizationServer>,
-    server: HttpServer,
-    home: TempDir,
+pub(crate) struct World {
+    pub(crate) issuer: Arc<AuthorizationServer>,
+    pub(crate) server: HttpServer,
+    pub(crate) home: TempDir,
     _runtime: Runtime,
 }
 
 impl World {
-    fn with(behaviour: Behaviour) -> Self {
+    pub(crate) fn with(behaviour: Behaviour) -> Self {
         let runtime = Runtime::new().unwrap();
         let issuer = Arc::new(runtime.block_on(AuthorizationServer::start(behaviour)));
         let own = Arc::clone(&issuer);
@@ -49,7 +49,7 @@ impl World {
         }
     }
 
-    fn start(&self, arguments: &[&str]) -> Plexus {
+    pub(crate) fn start(&self, arguments: &[&str]) -> Plexus {
         let mut command = plexus(arguments);
         command
             .current_dir(self.home.path().join("project"))
@@ -62,19 +62,19 @@ impl World {
         Plexus::spawn(&mut command)
     }
 
-    fn run(&self, arguments: &[&str]) -> Ended {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
         self.start(arguments).end()
     }
 
     /// What a command prints that succeeds.
-    fn says(&self, arguments: &[&str]) -> Vec<String> {
+    pub(crate) fn says(&self, arguments: &[&str]) -> Vec<String> {
         let ended = self.run(arguments);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         ended.stdout
     }
 
     /// Signs in: opens the page that is printed, and follows it back.
-    fn sign_in(&self, arguments: &[&str]) -> Ended {
+    pub(crate) fn sign_in(&self, arguments: &[&str]) -> Ended {
         let mut plexus = self.start(arguments);
         let back = led_to(&page(&plexus));
         let welcome = get(&back);
@@ -198,6 +198,117 @@ fn a_running_gateway_takes_note() {
     // The server knows no such call, and says so itself: it was let through to it.
     assert!(!answer.to_string().contains("sign in"), "{answer}");
     assert_eq!(world.issuer.counts().sign_ins, 1);
+}
+
+/// A gateway on pipes, whose client can have its user visit pages.
+fn gateway(world: &World, revision: &str) -> Plexus {
+    let file = world.home.path().join("project/.mcp.json");
+    let serve = ["serve", "--stdio", "--mcp-config", file.to_str().unwrap()];
+    let mut gateway = world.start(&serve);
+    let version = json!({"protocolVersion": revision, "clientInfo": {"name": "t", "version": "1"},
+        "capabilities": {"elicitation": {"url": {}}}});
+    let greeting = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": version});
+    gateway.send(&greeting.to_string());
+    while gateway.receive()["id"] != 0 {}
+    gateway.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    gateway.wait_for_stderr("plexus auth login example");
+    gateway
+}
+
+/// The next message for which `is_it` holds.
+fn next(plexus: &Plexus, is_it: impl Fn(&Value) -> bool) -> Value {
+    loop {
+        let message = plexus.receive();
+        if is_it(&message) {
+            return message;
+        }
+    }
+}
+
+/// ELIC-07, ELIC-09, ELIC-12: a client that shows pages is offered the one to sign in on, the user
+/// comes back to this process, and nothing that is worth anything passes through the client.
+#[test]
+fn a_client_of_the_handshake_era_is_offered_the_page() {
+    let world = World::with(Behaviour::default());
+    let mut gateway = gateway(&world, "2025-11-25");
+    gateway.send(
+        r#"{"jsonrpc":"2.0","id":"in","method":"tools/call","params":{"name":"example__sign_in"}}"#,
+    );
+    let question = next(&gateway, |message| {
+        message["method"] == "elicitation/create"
+    });
+    assert_eq!(question["params"]["mode"], "url");
+    assert!(question["params"]["elicitationId"].is_string());
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
+    gateway.send(&answer.to_string());
+    let back = led_to(question["params"]["url"].as_str().unwrap());
+    let stranger = get(&back.replace("state=", "state=x"));
+    assert!(stranger.starts_with("HTTP/1.1 404"), "{stranger}");
+    let welcome = get(&back);
+    assert!(welcome.starts_with("HTTP/1.1 200"), "{welcome}");
+    let answer = next(&gateway, |message| message["id"] == "in");
+    assert!(answer.to_string().contains("signed in"), "{answer}");
+    let tools = gateway.tools();
+    assert!(tools.contains(&"example__work".to_owned()), "{tools:?}");
+    assert!(!tools.contains(&"example__sign_in".to_owned()), "{tools:?}");
+    let token = world.says(&["auth", "token", "example"]).concat();
+    let ended = gateway.end();
+    let said = format!("{question}{answer}{ended:?}");
+    assert!(!said.contains(&token) && !said.contains("code="), "{said}");
+}
+
+/// MRTR26: the same in the stateless era, whose client comes back with its answer.
+#[test]
+fn a_client_of_the_stateless_era_is_offered_the_page() {
+    let world = World::with(Behaviour::default());
+    let file = world.home.path().join("project/.mcp.json");
+    let serve = ["serve", "--stdio", "--mcp-config", file.to_str().unwrap()];
+    let mut gateway = world.start(&serve);
+    gateway.wait_for_stderr("plexus auth login example");
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"url": {}}}});
+    let call = |id: &str, more: Value| {
+        let mut params = json!({"name": "example__sign_in", "arguments": {}, "_meta": meta});
+        let object = params.as_object_mut().unwrap();
+        object.extend(more.as_object().unwrap().clone());
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
+    };
+    gateway.send(&call("first", json!({})));
+    let asked = next(&gateway, |message| message["id"] == "first");
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    let requests = asked["result"]["inputRequests"].as_object().unwrap();
+    let (key, question) = requests.iter().next().unwrap();
+    assert_eq!(question["params"]["mode"], "url");
+    // The user is faster than the client.
+    get(&led_to(question["params"]["url"].as_str().unwrap()));
+    let answers = json!({"inputResponses": {key: {"action": "accept"}},
+        "requestState": asked["result"]["requestState"]});
+    gateway.send(&call("second", answers));
+    let answer = next(&gateway, |message| message["id"] == "second");
+    assert!(answer.to_string().contains("signed in"), "{answer}");
+    assert_eq!(world.issuer.counts().sign_ins, 1);
+}
+
+/// Without such a client, the tool says which command to run.
+#[test]
+fn a_client_without_pages_is_told_the_command() {
+    let world = World::with(Behaviour::default());
+    let file = world.home.path().join("project/.mcp.json");
+    let serve = ["serve", "--stdio", "--mcp-config", file.to_str().unwrap()];
+    let mut gateway = world.start(&serve);
+    gateway.initialize("2025-06-18");
+    gateway.wait_for_stderr("plexus auth login example");
+    gateway.send(
+        r#"{"jsonrpc":"2.0","id":"in","method":"tools/call","params":{"name":"example__sign_in"}}"#,
+    );
+    let answer = next(&gateway, |message| message["id"] == "in");
+    assert_eq!(answer["result"]["isError"], true);
+    assert!(
+        answer.to_string().contains("plexus auth login example"),
+        "{answer}"
+    );
+    assert_eq!(world.issuer.counts().registrations, 0);
 }
 
 /// Far from a browser, the address that the page led to is pasted.

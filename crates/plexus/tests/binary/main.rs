@@ -1,10 +1,14 @@
 //! The program itself, as clients and people start it.
 
+#[cfg(test)]
+mod access;
 #[cfg(unix)]
 #[cfg(test)]
 mod asking;
 #[cfg(test)]
 mod auth;
+#[cfg(test)]
+mod auth_grants;
 #[cfg(test)]
 mod bash;
 #[cfg(test)]

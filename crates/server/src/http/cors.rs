@@ -15,7 +15,7 @@ pub(super) fn allow(mut response: Response<Body>, origin: Option<HeaderValue>) -
     headers.insert(header::VARY, HeaderValue::from_static("origin"));
     headers.insert(
         header::ACCESS_CONTROL_EXPOSE_HEADERS,
-        HeaderValue::from_static("mcp-session-id"),
+        HeaderValue::from_static("mcp-session-id, www-authenticate, dpop-nonce"),
     );
     response
 }

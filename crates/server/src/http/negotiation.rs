@@ -25,12 +25,16 @@ pub(super) fn is_json(headers: &HeaderMap) -> bool {
 
 fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
     let (family, _) = wanted.split_once('/').unwrap_or_default();
+    let is_refused = |range: &str| {
+        let mut parameters = range.split(';').skip(1);
+        parameters.any(|parameter| parameter.trim() == "q=0")
+    };
     headers
         .get_all(header::ACCEPT)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
-        .filter(|range| !range.replace(' ', "").ends_with(";q=0"))
+        .filter(|range| !is_refused(range))
         .map(essence)
         .any(|range| {
             range == "*/*"

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use hyper::body::Incoming as IncomingBody;
 use plexus_mcp::classify::{self, Facts, Kind, Route};
 use plexus_mcp::lifecycle::Rules;
@@ -12,13 +11,14 @@ use plexus_service::Fault;
 use plexus_wire::{self as wire, Id, Incoming, Message};
 use tokio::time::timeout;
 
+use super::access::Admitted;
+use super::attended::Attended;
 use super::sessions::HttpSession;
 use super::{
     Endpoint, SESSION_HEADER, negotiation, reply, speaks_stateless, spoken, streams, version_header,
 };
 use crate::batch;
-use crate::edge::anonymous;
-use crate::event_stream::{Beginning, EventStream};
+use crate::event_stream::Beginning;
 use crate::exchange::{Exchange, Output};
 use crate::net::{self, Body, BodyLimits, ReadError, respond};
 use crate::outlet::Outlet;
@@ -28,24 +28,28 @@ use crate::stateless;
 use crate::stdio::decode_fault;
 
 impl Endpoint {
-    pub(super) async fn post(self: &Arc<Self>, request: Request<IncomingBody>) -> Response<Body> {
-        let (Parts { headers, .. }, body) = request.into_parts();
-        if !negotiation::is_json(&headers) {
+    pub(super) async fn post(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        body: IncomingBody,
+        caller: &Admitted,
+    ) -> Response<Body> {
+        if !negotiation::is_json(headers) {
             let text = "a message is sent as application/json\n";
             return respond::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
         }
-        if !negotiation::accepts_something(&headers) {
+        if !negotiation::accepts_something(headers) {
             let text = "answers are application/json or text/event-stream; send an Accept header that allows both\n";
             return respond::text(StatusCode::NOT_ACCEPTABLE, text);
         }
-        match self.decode(&headers, body).await {
-            Ok(Incoming::Batch(messages)) => self.batch(&headers, messages).await,
-            Ok(Incoming::Single(Ok(message))) => self.message(&headers, message).await,
+        match self.decode(headers, body).await {
+            Ok(Incoming::Batch(messages)) => self.batch(headers, messages, caller).await,
+            Ok(Incoming::Single(Ok(message))) => self.message(headers, message, caller).await,
             Ok(Incoming::Single(Err(malformed))) => {
                 let fault = Fault::InvalidRequest(malformed.reason.to_string());
                 reply(match &malformed.id {
-                    Some(id) => self.voice(&headers).error(id, &fault),
-                    None => anonymous_error(spoken(&headers), &fault),
+                    Some(id) => self.voice(headers).error(id, &fault),
+                    None => anonymous_error(spoken(headers), &fault),
                 })
             }
             Err(response) => response,
@@ -76,7 +80,12 @@ impl Endpoint {
             .map_err(|error| reply(anonymous_error(spoken(headers), &decode_fault(error))))
     }
 
-    async fn message(self: &Arc<Self>, headers: &HeaderMap, message: Message) -> Response<Body> {
+    async fn message(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        message: Message,
+        caller: &Admitted,
+    ) -> Response<Body> {
         let kind = match &message {
             Message::Request(request) => Kind::Request(&request.method),
             Message::Notification(_) => Kind::Notification,
@@ -110,22 +119,22 @@ impl Endpoint {
             (Route::Ignore, _) => respond::empty(StatusCode::ACCEPTED),
             (Route::Stateless, Message::Request(request)) => {
                 let caller = stateless::Caller {
-                    principal: anonymous(),
+                    admitted: caller.clone(),
                     presence: None,
                 };
                 let exchange = stateless::begin(&self.edge, request, meta, Some(headers), caller);
                 self.answer_stateless(headers, exchange).await
             }
-            (Route::Handshake, Message::Request(request)) => match self.session(headers) {
+            (Route::Handshake, Message::Request(request)) => match self.session(headers, caller) {
                 // A second handshake: the session itself refuses it.
                 Ok(session) => {
                     let again = Message::Request(request);
-                    self.in_session(headers, &session, again).await
+                    self.in_session(headers, &session, again, caller).await
                 }
-                Err(_) => self.open_session(request),
+                Err(_) => self.open_session(request, caller),
             },
-            (_, message) => match self.session(headers) {
-                Ok(session) => self.in_session(headers, &session, message).await,
+            (_, message) => match self.session(headers, caller) {
+                Ok(session) => self.in_session(headers, &session, message, caller).await,
                 Err(answer) => reply(answer),
             },
         }
@@ -136,6 +145,7 @@ impl Endpoint {
         headers: &HeaderMap,
         session: &Arc<HttpSession>,
         message: Message,
+        caller: &Admitted,
     ) -> Response<Body> {
         match message {
             Message::Notification(notification) => {
@@ -148,7 +158,7 @@ impl Endpoint {
             }
             Message::Request(request) => {
                 let id = request.id.clone();
-                let (exchange, ticket) = session.core.begin(request);
+                let (exchange, ticket) = session.core.begin(request, Some(caller));
                 if let Exchange::Answered(answer) = exchange {
                     return reply(answer);
                 }
@@ -159,9 +169,11 @@ impl Endpoint {
     }
 
     /// `initialize`: a session comes to be if the answer is no error.
-    fn open_session(&self, request: wire::Request) -> Response<Body> {
+    fn open_session(&self, request: wire::Request, caller: &Admitted) -> Response<Body> {
         let id = request.id.clone();
-        let session = HttpSession::new(&self.edge, self.options.replay, Rules::UNORDERED);
+        let principal = caller.principal.clone();
+        let replay = self.options.replay;
+        let session = HttpSession::new(&self.edge, replay, Rules::UNORDERED, principal);
         let session = match session {
             Ok(session) => session,
             Err(error) => {
@@ -169,7 +181,7 @@ impl Endpoint {
                 return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
             }
         };
-        let (exchange, _ticket) = session.core.begin(request);
+        let (exchange, _ticket) = session.core.begin(request, Some(caller));
         let Exchange::Answered(answer) = exchange else {
             return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
         };
@@ -192,8 +204,7 @@ impl Endpoint {
         response
     }
 
-    /// Answers with JSON if the answer comes first, else with a stream (HTTPL-05). The request
-    /// runs in a task of its own, for a lost connection does not cancel it (HTTPL-11).
+    /// Answers with JSON if the answer comes first, else with a stream (HTTPL-05).
     async fn answer_in_session(
         self: &Arc<Self>,
         headers: &HeaderMap,
@@ -202,39 +213,27 @@ impl Endpoint {
         exchange: Exchange,
         ticket: Ticket,
     ) -> Response<Body> {
-        let (number, stream) = session.open_stream(self.options.replay);
         let streaming = negotiation::accepts_events(headers);
-        let messages = if streaming {
-            Arc::clone(&stream)
-        } else {
-            Arc::clone(&session.standalone)
-        };
-        self.edge
-            .tracker
-            .spawn(run(exchange, ticket, Arc::clone(&stream), messages));
-
+        let mut request = Attended::new(self, session, streaming, exchange, ticket);
         let patience = match streams::release_after(self, session) {
             Some(release) => release.min(self.options.stream_after),
             None => self.options.stream_after,
         };
-        let beginning = if streaming {
-            timeout(patience, stream.beginning())
-                .await
-                .unwrap_or(Beginning::Message)
+        let first = if streaming {
+            timeout(patience, request.first()).await
         } else {
-            stream.beginning().await
+            Ok(request.first().await)
         };
-        match beginning {
-            Beginning::Answer(answer) => {
-                session.forget_stream(number);
-                reply(answer)
-            }
-            Beginning::Nothing => {
-                session.forget_stream(number);
-                // C08: over HTTP something must be said.
-                reply(session.core.refuse(&id, &Fault::Cancelled))
-            }
-            Beginning::Message => streams::open(self, session, number, &stream),
+        let stream = match first {
+            Ok(Some(Output::Answer(answer))) => return reply(answer),
+            Ok(Some(message)) => request.leave(Some(message)),
+            Ok(None) => None,
+            Err(_elapsed) => request.leave(None),
+        };
+        match stream {
+            Some((number, stream)) => streams::open(self, session, number, &stream),
+            // C08: over HTTP something must be said.
+            None => reply(session.core.refuse(&id, &Fault::Cancelled)),
         }
     }
 
@@ -270,6 +269,7 @@ impl Endpoint {
         self: &Arc<Self>,
         headers: &HeaderMap,
         messages: Vec<Result<Message, wire::Malformed>>,
+        caller: &Admitted,
     ) -> Response<Body> {
         let facts = Facts {
             kind: Kind::Batch,
@@ -281,11 +281,11 @@ impl Endpoint {
         if let Err(fault) = classify::http(&facts, self.edge.options.served) {
             return reply(anonymous_error(spoken(headers), &fault));
         }
-        let session = match self.session(headers) {
+        let session = match self.session(headers, caller) {
             Ok(session) => session,
             Err(answer) => return reply(answer),
         };
-        let batch = match batch::begin(&session.core, messages) {
+        let batch = match batch::begin(&session.core, messages, Some(caller)) {
             Ok(batch) if batch.is_silent() => return respond::empty(StatusCode::ACCEPTED),
             Ok(batch) => batch,
             Err(answer) => return reply(answer),
@@ -335,35 +335,5 @@ impl Endpoint {
 
     fn voice(&self, headers: &HeaderMap) -> Voice {
         self.edge.voice(spoken(headers))
-    }
-}
-
-/// Carries a request of a session to its end, whoever listens.
-async fn run(
-    mut exchange: Exchange,
-    ticket: Ticket,
-    stream: Arc<EventStream>,
-    messages: Arc<EventStream>,
-) {
-    let streaming = Arc::ptr_eq(&stream, &messages);
-    loop {
-        match exchange.next_unless(&ticket.cancel).await {
-            Some(Output::Notification(message)) => {
-                stream.set_asking(false);
-                messages.offer(message);
-                if streaming {
-                    tokio::select! {
-                        () = messages.room() => {}
-                        () = ticket.cancel.cancelled() => {}
-                    }
-                }
-            }
-            Some(Output::Question(message)) => {
-                stream.set_asking(true);
-                messages.push(message);
-            }
-            Some(Output::Answer(answer)) => return stream.end(Some(answer)),
-            None => return stream.end(None),
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! Legacy sessions by their ids.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,6 +9,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use plexus_mcp::lifecycle::Rules;
+use plexus_service::Principal;
 use tokio::time::Instant;
 
 use super::HttpOptions;
@@ -17,6 +19,7 @@ use crate::lock::lock;
 use crate::outlet::Outlet;
 use crate::seal::random;
 use crate::session::Session;
+use crate::shares::Shares;
 
 /// The most streams of one session that are kept for a client that may come back.
 const MAX_STREAMS: usize = 256;
@@ -25,6 +28,8 @@ const MAX_STREAMS: usize = 256;
 #[derive(Debug)]
 pub(super) struct HttpSession {
     pub(super) id: String,
+    /// Whose it is. For everybody else it is not there.
+    principal: Principal,
     pub(super) core: Arc<Session>,
     /// For messages that belong to no request.
     pub(super) standalone: Arc<EventStream>,
@@ -40,12 +45,14 @@ impl HttpSession {
         edge: &Arc<Edge>,
         replay: Replay,
         rules: Rules,
+        principal: Principal,
     ) -> Result<Arc<Self>, getrandom::Error> {
         let standalone = EventStream::new(replay);
         let outlet = Outlet::Stream(Arc::clone(&standalone));
         Ok(Arc::new(Self {
             id: URL_SAFE_NO_PAD.encode(random::<32>()?),
-            core: Session::new(Arc::clone(edge), outlet, rules),
+            core: Session::new(Arc::clone(edge), outlet, rules, principal.clone()),
+            principal,
             standalone,
             streams: Mutex::default(),
             last_stream: AtomicU64::new(0),
@@ -110,12 +117,11 @@ impl Sessions {
         }
     }
 
-    /// Adds a session; `false` if there is no room and every session is busy.
+    /// Adds a session; `false` if there is no room and none of those is idle that may go.
     pub(super) fn add(&self, session: Arc<HttpSession>) -> bool {
         let mut table = lock(&self.table);
         if table.len() >= self.capacity {
-            let idle = table.values().filter(|session| session.is_idle());
-            let Some(victim) = idle.min_by_key(|session| session.used()).map(Arc::clone) else {
+            let Some(victim) = victim(&table, &session.principal) else {
                 return false;
             };
             table.remove(&victim.id);
@@ -125,9 +131,13 @@ impl Sessions {
         true
     }
 
-    pub(super) fn get(&self, id: &[u8]) -> Option<Arc<HttpSession>> {
+    /// The session of `principal` with this id.
+    pub(super) fn get(&self, id: &[u8], principal: &Principal) -> Option<Arc<HttpSession>> {
         let id = std::str::from_utf8(id).ok()?;
         let session = lock(&self.table).get(id).map(Arc::clone)?;
+        if session.principal != *principal {
+            return None;
+        }
         session.touch();
         Some(session)
     }
@@ -158,6 +168,20 @@ impl Sessions {
             }
         }
     }
+}
+
+/// The session that makes room for one of `newcomer`: the longest idle of whoever has the most.
+fn victim(
+    table: &HashMap<String, Arc<HttpSession>>,
+    newcomer: &Principal,
+) -> Option<Arc<HttpSession>> {
+    let shares = Shares::new(table.values().map(|session| &session.principal), newcomer);
+    table
+        .values()
+        .filter(|session| session.is_idle())
+        .filter_map(|session| Some((shares.of(&session.principal)?, session)))
+        .min_by_key(|(share, session)| (Reverse(*share), session.used()))
+        .map(|(_, session)| Arc::clone(session))
 }
 
 fn end(session: &HttpSession) {

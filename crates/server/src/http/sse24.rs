@@ -12,6 +12,7 @@ use plexus_service::Fault;
 use plexus_wire::sse::Frame;
 use plexus_wire::{Incoming, Message};
 
+use super::access::Admitted;
 use super::sessions::HttpSession;
 use super::{Endpoint, negotiation, reply, spoken, streams};
 use crate::batch;
@@ -39,11 +40,20 @@ impl Drop for Stream {
 
 impl Endpoint {
     /// GET: opens the stream and names the other endpoint (SSE24-02).
-    pub(super) fn sse_stream(self: &Arc<Self>, request: &Request<IncomingBody>) -> Response<Body> {
+    pub(super) async fn sse_stream(
+        self: &Arc<Self>,
+        request: Request<IncomingBody>,
+    ) -> Response<Body> {
         if request.method() != Method::GET || !self.serves_handshake() {
             return respond::method_not_allowed("GET");
         }
-        let session = HttpSession::new(&self.edge, self.options.replay, Rules::UNORDERED);
+        let (head, _no_body) = request.into_parts();
+        let caller = match self.admit(&head).await {
+            Ok(caller) => caller,
+            Err(refusal) => return refusal,
+        };
+        let (replay, principal) = (self.options.replay, caller.principal);
+        let session = HttpSession::new(&self.edge, replay, Rules::UNORDERED, principal);
         let Ok(session) = session else {
             return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
         };
@@ -72,31 +82,34 @@ impl Endpoint {
         if request.method() != Method::POST {
             return respond::method_not_allowed("POST");
         }
-        if !negotiation::is_json(request.headers()) {
+        let (head, body) = request.into_parts();
+        let caller = match self.admit(&head).await {
+            Ok(caller) => caller,
+            Err(refusal) => return refusal,
+        };
+        if !negotiation::is_json(&head.headers) {
             let text = "a message is sent as application/json\n";
             return respond::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
         }
-        let id = request
-            .uri()
-            .query()
-            .and_then(|query| query.strip_prefix("session="));
-        let Some(session) = id.and_then(|id| self.sessions.get(id.as_bytes())) else {
+        let query = head.uri.query();
+        let id = query.and_then(|query| query.strip_prefix("session="));
+        let session = id.and_then(|id| self.sessions.get(id.as_bytes(), &caller.principal));
+        let Some(session) = session else {
             let fault = Fault::InvalidRequest("unknown session; open the stream again".to_owned());
-            let answer = anonymous_error(spoken(request.headers()), &fault);
+            let answer = anonymous_error(spoken(&head.headers), &fault);
             return reply(Answer {
                 status: 404,
                 ..answer
             });
         };
-        let (parts, body) = request.into_parts();
-        match self.decode(&parts.headers, body).await {
-            Ok(incoming) => self.take(&session, incoming),
+        match self.decode(&head.headers, body).await {
+            Ok(incoming) => self.take(&session, incoming, &caller),
             Err(response) => return response,
         }
         respond::empty(StatusCode::ACCEPTED)
     }
 
-    fn take(&self, session: &Arc<HttpSession>, incoming: Incoming) {
+    fn take(&self, session: &Arc<HttpSession>, incoming: Incoming, caller: &Admitted) {
         let stream = Arc::clone(&session.standalone);
         match incoming {
             Incoming::Single(Ok(Message::Notification(notification))) => {
@@ -107,23 +120,25 @@ impl Endpoint {
                 stream.push(session.core.malformed(&malformed).message);
             }
             Incoming::Single(Ok(Message::Request(request))) => {
-                let (exchange, ticket) = session.core.begin(request);
+                let (exchange, ticket) = session.core.begin(request, Some(caller));
                 let run = run(exchange, stream);
                 self.edge.tracker.spawn(async move {
                     ticket.cancel.run_until_cancelled(run).await;
                 });
             }
-            Incoming::Batch(messages) => match batch::begin(&session.core, messages) {
-                Err(answer) => stream.push(answer.message),
-                Ok(batch) => {
-                    let outlet = session.core.outlet().clone();
-                    self.edge.tracker.spawn(async move {
-                        if let Some(answers) = batch.run(&outlet).await {
-                            stream.push(answers);
-                        }
-                    });
+            Incoming::Batch(messages) => {
+                match batch::begin(&session.core, messages, Some(caller)) {
+                    Err(answer) => stream.push(answer.message),
+                    Ok(batch) => {
+                        let outlet = session.core.outlet().clone();
+                        self.edge.tracker.spawn(async move {
+                            if let Some(answers) = batch.run(&outlet).await {
+                                stream.push(answers);
+                            }
+                        });
+                    }
                 }
-            },
+            }
         }
     }
 }

@@ -7,21 +7,26 @@ use plexus_mcp::{Era, Revision};
 use plexus_service::{Fault, Peer};
 use plexus_wire::{Object, Raw, Request};
 
-use super::{Agreed, Session};
-use crate::edge::anonymous;
+use super::{Agreed, Session, shown};
 use crate::exchange::Exchange;
+use crate::http::Admitted;
 use crate::options::Profile;
 use crate::render::{complete, json};
 
 impl Session {
     /// Settles the revision and answers with what we are (LIFE-02, LIFE-07).
-    pub(super) fn initialize(&self, request: &Request) -> Result<Exchange, Fault> {
+    pub(super) fn initialize(
+        &self,
+        request: &Request,
+        caller: Option<&Admitted>,
+    ) -> Result<Exchange, Fault> {
         let invalid = |what: &str| Fault::InvalidParams(format!("initialize: {what}"));
-        let params = request
-            .params
-            .as_ref()
+        let params = request.params.as_ref();
+        // What the client says of itself is kept as long as the session.
+        let params = params
+            .map(Raw::detached)
             .ok_or_else(|| invalid("params are missing"))?;
-        let params = Object::parse(params).map_err(|error| invalid(&error.to_string()))?;
+        let params = Object::parse(&params).map_err(|error| invalid(&error.to_string()))?;
         let requested: String = params
             .get("protocolVersion")
             .and_then(|version| version.decode().ok())
@@ -35,8 +40,10 @@ impl Session {
         let revision = self.negotiate(requested)?;
         let capabilities = capabilities.within(revision.features());
         let client_info = params.get("clientInfo").cloned();
-        let peer = Peer::new(revision, capabilities, client_info, anonymous());
-        let peer = Arc::new(peer.present(self.presence.clone()));
+        let principal = self.principal.clone();
+        let peer = Peer::new(revision, capabilities, client_info, principal);
+        let peer = peer.present(self.presence.clone());
+        let peer = shown(Arc::new(peer), caller);
         let catalogue = self.edge.catalogue_for(&peer);
         let voice = self.edge.voice(revision);
         let result = InitializeResult {

@@ -15,13 +15,13 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use plexus_mcp::messages::ClientCapabilities;
 use plexus_mcp::{Revision, method};
-use plexus_service::{Event, Fault, Peer, Presence};
+use plexus_service::{Event, Fault, Peer, Presence, Principal};
 use plexus_wire::{Id, Object, Request};
 use tokio_util::sync::CancellationToken;
 
 use self::event::Teller;
 use super::{Agreed, Session, asks};
-use crate::edge::{Edge, Wants, anonymous};
+use crate::edge::{Edge, Wants};
 use crate::exchange::{Exchange, Output};
 use crate::lock::lock;
 use crate::render::{Answer, Voice, complete, json};
@@ -35,8 +35,13 @@ const UNSUBSCRIBE: &str = "unsubscribe";
 const PRESUMED: Revision = Revision::V2025_03_26;
 
 /// What counts as settled without a handshake: a client that can be asked nothing.
-pub(super) fn presumed(edge: &Edge, presence: &Presence) -> Agreed {
-    let peer = Peer::new(PRESUMED, ClientCapabilities::none(), None, anonymous());
+pub(super) fn presumed(edge: &Edge, principal: &Principal, presence: &Presence) -> Agreed {
+    let peer = Peer::new(
+        PRESUMED,
+        ClientCapabilities::none(),
+        None,
+        principal.clone(),
+    );
     Agreed {
         peer: Arc::new(peer.present(presence.clone())),
         voice: edge.voice(PRESUMED),

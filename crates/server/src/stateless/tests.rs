@@ -2,21 +2,26 @@ use std::sync::Arc;
 
 use plexus_mcp::RequestMeta;
 use plexus_service::{
-    Context, ElicitParams, LocalService, NoArguments, Principal, Tool, ToolError,
+    Context, ElicitParams, LocalService, NoArguments, Principal, Scopes, Tool, ToolError,
 };
 use plexus_wire::{Limits, Raw, Request};
 use serde_json::{Value, json};
 
 use super::{Caller, begin};
 use crate::exchange::Output;
+use crate::http::Admitted;
 use crate::{Edge, Options};
 
 fn raw(text: &str) -> Raw {
     Raw::parse(text.to_owned().into(), &Limits::default()).unwrap()
 }
 
-/// A tool that asks for a name.
 fn edge() -> Arc<Edge> {
+    edge_with(Options::default())
+}
+
+/// A tool that asks for a name.
+fn edge_with(options: Options) -> Arc<Edge> {
     let service = LocalService::builder("greeter", "1.0.0").tool(
         Tool::new("greet"),
         async |_: NoArguments, ctx: Context| -> Result<String, ToolError> {
@@ -28,7 +33,7 @@ fn edge() -> Arc<Edge> {
                 .map_or_else(String::new, |content| content.as_str().to_owned()))
         },
     );
-    Edge::new(Arc::new(service.build().unwrap()), Options::default()).unwrap()
+    Edge::new(Arc::new(service.build().unwrap()), options).unwrap()
 }
 
 /// What `who` is answered.
@@ -48,7 +53,7 @@ async fn call(edge: &Arc<Edge>, who: &str, more: &Value) -> Value {
         params: Some(params),
     };
     let caller = Caller {
-        principal: Principal::new(who),
+        admitted: Admitted::new(Principal::new(who), Scopes::default()),
         presence: None,
     };
     let mut exchange = begin(edge, request, meta, None, caller);
@@ -77,4 +82,35 @@ async fn a_state_is_good_for_its_own_caller_only() {
     let greeted = call(&edge, "kim", &retry).await;
     let text = &greeted["result"]["content"][0]["text"];
     assert_eq!(text, r#"{"name":"Kim"}"#, "{greeted}");
+}
+
+/// Whoever has many calls waiting makes room for those who have few, and cannot push them out.
+#[tokio::test]
+async fn nobody_takes_all_the_places_of_calls_that_wait() {
+    let mut options = Options::default();
+    options.max_parked = 3;
+    let edge = edge_with(options);
+    let parked =
+        async |who: &str| call(&edge, who, &json!({})).await["result"]["requestState"].clone();
+    let kim = parked("kim").await;
+    let first = parked("eve").await;
+    let second = parked("eve").await;
+    let refused = call(&edge, "eve", &json!({})).await;
+    assert!(
+        refused["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("too many"),
+        "{refused}"
+    );
+    let lee = parked("lee").await;
+
+    let answers = json!({"name": {"action": "accept", "content": {"name": "X"}}});
+    let is_there = async |who: &str, state: &Value| {
+        let retry = json!({"requestState": state, "inputResponses": answers});
+        call(&edge, who, &retry).await.get("result").is_some()
+    };
+    assert!(is_there("kim", &kim).await);
+    assert!(is_there("lee", &lee).await);
+    assert!(is_there("eve", &second).await != is_there("eve", &first).await);
 }

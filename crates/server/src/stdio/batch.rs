@@ -8,7 +8,7 @@ use crate::batch;
 impl Pipe {
     /// Runs a batch in a task of its own; its answers come together, other messages at once.
     pub(super) async fn batch(&self, messages: Vec<Result<Message, Malformed>>) {
-        match batch::begin(&self.session, messages) {
+        match batch::begin(&self.session, messages, None) {
             Err(answer) => self.send(answer.message).await,
             Ok(batch) => {
                 let outlet = self.session.outlet().clone();

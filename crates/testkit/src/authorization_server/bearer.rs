@@ -11,9 +11,10 @@ use super::state::now;
 
 /// The keys that tokens are signed with.
 pub(super) fn keys(shared: &Shared) -> JwkSet {
-    let key = shared.state().key.public();
+    let state = shared.state();
+    let key = state.key.public();
     let mut key = key.unwrap_or_else(|error| panic!("the server has a key: {error}"));
-    key.common.key_id = Some("k1".to_owned());
+    key.common.key_id = Some(state.key_name());
     JwkSet { keys: vec![key] }
 }
 

@@ -3,26 +3,27 @@
 use std::collections::HashMap;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
 use jsonwebtoken::Header;
+use jsonwebtoken::jwk::JwkSet;
 use plexus_oauth::code_challenge;
 use plexus_oauth::dpop::{self, Proven};
-use plexus_oauth::jwt::{Audience, Claims, Confirmation};
+use plexus_oauth::jwt::{self, Audience, Claims, Confirmation, Expected};
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
 use super::state::{Code, Grant, now, unguessable};
-use super::{Asked, Shared, bearer, register};
+use super::{Asked, Shared, assertions, bearer, register};
 
 /// What proofs must hold, where one is wanted.
 pub(super) const NONCE: &str = "a-nonce";
 const USER: &str = "alice";
 
-type Fields = HashMap<String, String>;
+pub(super) type Fields = HashMap<String, String>;
 type Answer = Response<Full<Bytes>>;
 
 /// An answer that is no success.
@@ -31,7 +32,10 @@ pub(super) type Refused = Box<Answer>;
 pub(super) async fn answer(shared: &Shared, asked: &Asked) -> Answer {
     let done = match (&asked.method, asked.path.as_str()) {
         (&Method::GET, "/.well-known/oauth-authorization-server") => Ok(metadata(shared)),
-        (&Method::GET, "/jwks") => Ok(json!(bearer::keys(shared))),
+        (&Method::GET, "/jwks") => {
+            shared.count(|counts| counts.key_fetches += 1);
+            Ok(json!(bearer::keys(shared)))
+        }
         (&Method::GET, "/authorize") => return authorize(shared, &fields(&asked.query)).await,
         (&Method::POST, "/register") if shared.behaviour.registers => {
             let registered = register::register(shared, asked);
@@ -66,7 +70,7 @@ fn metadata(shared: &Shared) -> Value {
         "scopes_supported": shared.behaviour.scopes,
         "response_types_supported": ["code"],
         "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
-        "token_endpoint_auth_methods_supported": ["none", "client_secret_basic", "client_secret_post"],
+        "token_endpoint_auth_methods_supported": ["none", "client_secret_basic", "client_secret_post", "private_key_jwt"],
         "code_challenge_methods_supported": ["S256"],
         "client_id_metadata_document_supported": shared.behaviour.fetches_documents,
         "authorization_response_iss_parameter_supported": true,
@@ -178,6 +182,8 @@ async fn token(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
             };
             Ok(issue(shared, grant, false))
         }
+        assertions::EXCHANGE => assertions::exchange(shared, client_id, &form),
+        assertions::BEARER => assertions::bearer(shared, client_id, &form),
         other => Err(oauth_error(
             StatusCode::BAD_REQUEST,
             "unsupported_grant_type",
@@ -186,14 +192,31 @@ async fn token(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
     }
 }
 
-fn next_number(shared: &Shared) -> u64 {
+pub(super) fn next_number(shared: &Shared) -> u64 {
     let mut state = shared.state();
     state.next_grant += 1;
     state.next_grant
 }
 
+/// An access token for somebody who did not sign in.
+pub(super) fn issue_to(shared: &Shared, subject: &str, resource: &str, scope: &str) -> String {
+    let grant = Grant {
+        number: next_number(shared),
+        client_id: "test".to_owned(),
+        subject: subject.to_owned(),
+        resource: Some(resource.to_owned()),
+        scope: scope.to_owned(),
+        jkt: None,
+    };
+    let issued = issue(shared, grant, false);
+    issued["access_token"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}
+
 /// New tokens for a grant.
-fn issue(shared: &Shared, grant: Grant, with_refresh: bool) -> Value {
+pub(super) fn issue(shared: &Shared, grant: Grant, with_refresh: bool) -> Value {
     let life = shared.behaviour.token_life;
     let id = unguessable();
     let mut claims = Claims::default();
@@ -209,12 +232,12 @@ fn issue(shared: &Shared, grant: Grant, with_refresh: bool) -> Value {
     claims.client_id = Some(grant.client_id.clone());
     claims.scope = Some(plexus_oauth::Scopes::parse(&grant.scope));
     claims.cnf = grant.jkt.clone().map(|jkt| Confirmation { jkt });
+    let mut state = shared.state();
     let header = Header {
         typ: Some("at+jwt".to_owned()),
-        kid: Some("k1".to_owned()),
+        kid: Some(state.key_name()),
         ..Header::default()
     };
-    let mut state = shared.state();
     let token = state.key.sign(header, &claims);
     let token = token.unwrap_or_else(|error| panic!("the server can sign: {error}"));
     state.live.insert(id, grant.number);
@@ -236,8 +259,8 @@ async fn introspect(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
     let form = form(asked);
     authenticated(shared, asked, &form).await?;
     let token = form.get("token").map(String::as_str).unwrap_or_default();
-    let resource = form.get("resource").map(String::as_str).unwrap_or_default();
-    let claims = bearer::claims(shared, token, resource);
+    shared.count(|counts| counts.questions += 1);
+    let claims = bearer::claims(shared, token, &audience(token));
     Ok(claims.map_or_else(
         || json!({ "active": false }),
         |claims| {
@@ -246,6 +269,14 @@ async fn introspect(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
             answer
         },
     ))
+}
+
+/// For whom a token says that it is.
+fn audience(token: &str) -> String {
+    let payload = token.split('.').nth(1).unwrap_or_default();
+    let payload = URL_SAFE_NO_PAD.decode(payload).unwrap_or_default();
+    let claims: Value = serde_json::from_slice(&payload).unwrap_or_default();
+    claims["aud"].as_str().unwrap_or_default().to_owned()
 }
 
 async fn revoke(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
@@ -280,7 +311,21 @@ async fn authenticated(shared: &Shared, asked: &Asked, form: &Fields) -> Result<
     };
     let client = register::client(shared, &client_id).await;
     let client = client.map_err(|why| invalid(&why))?;
-    if client.secret != secret {
+    if let Some(key) = &client.key {
+        let assertion = form.get("client_assertion").map(String::as_str);
+        let assertion = assertion.unwrap_or_default();
+        let keys = JwkSet {
+            keys: vec![key.clone()],
+        };
+        let audience = [shared.issuer.as_str()];
+        let expected = Expected::new(&client_id, &audience);
+        let claims = jwt::verify(assertion, &keys, &expected, now());
+        let claims = claims.map_err(|error| invalid(&error.to_string()))?;
+        let is_new = shared.state().proofs.insert(claims.jti.unwrap_or_default());
+        if claims.sub.as_deref() != Some(&client_id) || !is_new {
+            return Err(invalid("the assertion is another's, or was seen before"));
+        }
+    } else if client.secret != secret {
         return Err(invalid("wrong secret"));
     }
     Ok(client_id)

@@ -29,22 +29,27 @@ pub(super) fn register(shared: &Shared, asked: &Asked) -> Result<Value, Refused>
     if metadata.redirect_uris.is_empty() {
         return Err(invalid("no redirect_uris"));
     }
-    if !matches!(metadata.application_type.as_deref(), Some("native" | "web")) {
+    let kind = metadata.application_type.as_deref();
+    let is_said = matches!(kind, Some("native" | "web"));
+    if shared.behaviour.wants_application_type && !is_said {
         return Err(invalid("no application_type"));
     }
     let method = metadata.token_endpoint_auth_method.as_deref();
     let is_public = method == Some("none");
     let client_id = unguessable();
     let secret = (!is_public).then(unguessable);
-    let answer = json!({
+    let mut answer = json!({
         "client_id": client_id,
-        "client_secret": secret,
-        "client_secret_expires_at": 0,
-        "token_endpoint_auth_method": method,
+        "token_endpoint_auth_method": method.unwrap_or("client_secret_basic"),
         "redirect_uris": metadata.redirect_uris,
     });
+    if let Some(secret) = &secret {
+        answer["client_secret"] = json!(secret);
+        answer["client_secret_expires_at"] = json!(0);
+    }
     let client = Client {
         secret,
+        key: None,
         redirect_uris: Some(metadata.redirect_uris),
     };
     shared.state().clients.insert(client_id, client);
@@ -68,6 +73,7 @@ pub(super) async fn client(shared: &Shared, client_id: &str) -> Result<Client, S
     }
     Ok(Client {
         secret: None,
+        key: None,
         redirect_uris: Some(metadata.redirect_uris),
     })
 }

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::jwk::Jwk;
 use plexus_oauth::keys::SigningKey;
 
 use super::Behaviour;
@@ -21,13 +22,21 @@ pub struct Counts {
     pub renewals: u32,
     /// Refresh tokens that came a second time.
     pub replays: u32,
+    /// Tokens that were exchanged for others.
+    pub exchanges: u32,
     /// Tokens that were given back.
     pub revocations: u32,
+    /// Times somebody fetched the keys.
+    pub key_fetches: u32,
+    /// Times somebody asked what a token is worth.
+    pub questions: u32,
 }
 
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) key: SigningKey,
+    /// How many keys there were before.
+    keys_before: u32,
     pub(super) clients: HashMap<String, Client>,
     pub(super) codes: HashMap<String, Code>,
     /// By refresh token.
@@ -44,6 +53,8 @@ pub(super) struct State {
 #[derive(Debug, Clone)]
 pub(super) struct Client {
     pub(super) secret: Option<String>,
+    /// The public half of its key, if that is how it proves itself.
+    pub(super) key: Option<Jwk>,
     /// Those it may use; a client that was registered by hand may use any.
     pub(super) redirect_uris: Option<Vec<String>>,
 }
@@ -70,18 +81,21 @@ pub(super) struct Grant {
 
 impl State {
     pub(super) fn new(behaviour: &Behaviour) -> Self {
-        let (key, _) = SigningKey::generate().unwrap_or_else(|error| panic!("no key: {error}"));
-        let clients = behaviour.clients.iter().map(|(id, secret)| {
-            let secret = secret.clone();
-            let redirect_uris = None;
-            let client = Client {
-                secret,
-                redirect_uris,
-            };
-            (id.clone(), client)
-        });
+        let key = new_key();
+        let by_hand = |secret: Option<String>, key: Option<Jwk>| Client {
+            secret,
+            key,
+            redirect_uris: None,
+        };
+        let with_secrets = behaviour.clients.iter();
+        let with_secrets =
+            with_secrets.map(|(id, secret)| (id.clone(), by_hand(secret.clone(), None)));
+        let with_keys = behaviour.keys.iter();
+        let with_keys = with_keys.map(|(id, key)| (id.clone(), by_hand(None, Some(key.clone()))));
+        let clients = with_secrets.chain(with_keys);
         Self {
             key,
+            keys_before: 0,
             clients: clients.collect(),
             codes: HashMap::new(),
             grants: HashMap::new(),
@@ -92,11 +106,26 @@ impl State {
         }
     }
 
+    /// What the key is called.
+    pub(super) fn key_name(&self) -> String {
+        format!("k{}", self.keys_before + 1)
+    }
+
+    pub(super) fn rotate_key(&mut self) {
+        self.key = new_key();
+        self.keys_before += 1;
+    }
+
     /// Forgets a grant and everything got with it.
     pub(super) fn end(&mut self, number: u64) {
         self.grants.retain(|_, grant| grant.number != number);
         self.live.retain(|_, of| *of != number);
     }
+}
+
+fn new_key() -> SigningKey {
+    let (key, _) = SigningKey::generate().unwrap_or_else(|error| panic!("no key: {error}"));
+    key
 }
 
 /// Something nobody can guess.

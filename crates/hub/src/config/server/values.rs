@@ -26,7 +26,7 @@ impl Reader<'_> {
         values.collect()
     }
 
-    fn value(&self, key: &str, raw: &Raw) -> Result<Value, ConfigProblem> {
+    pub(super) fn value(&self, key: &str, raw: &Raw) -> Result<Value, ConfigProblem> {
         match raw.kind() {
             Kind::String => {
                 let written = self.decoded(key, raw, "a string")?;

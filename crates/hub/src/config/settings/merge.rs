@@ -52,6 +52,17 @@ impl SettingsFile {
             Some(serve) => settings.serve = serve,
             None => {}
         }
+        match self.access {
+            Some(_) if of_project => {
+                refused("access", "a project does not decide who is let in");
+            }
+            Some(access) => {
+                let is_uncertain = settings.access.is_uncertain;
+                settings.access = access;
+                settings.access.is_uncertain = is_uncertain;
+            }
+            None => {}
+        }
         if of_project && !self.clients.is_empty() {
             refused(
                 "clients",
@@ -91,6 +102,8 @@ impl RuleTable {
         Rule {
             tool: self.tool,
             pattern: self.pattern,
+            principal: self.principal,
+            scope: self.scope,
             action: self.action,
             file: source.file.clone(),
         }

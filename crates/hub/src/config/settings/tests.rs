@@ -41,6 +41,19 @@ path = "/plexus"
 allow_hosts = ["plexus.local"]
 allow_origins = ["https://app.example"]
 
+[access]
+required = true
+resource = "https://plexus.example/mcp"
+scopes = ["mcp"]
+
+[[access.issuers]]
+issuer = "https://as.example"
+jwks_uri = "https://as.example/keys"
+
+[[access.issuers]]
+issuer = "https://other.example"
+introspection = { client_id = "plexus", client_secret = { env = "SECRET" } }
+
 [hub]
 start = "lazy"
 builtin = ["task", "echo"]
@@ -82,6 +95,15 @@ fn a_user_may_set_everything() {
     assert_eq!(settings.serve.http, Some("127.0.0.1:8080".parse().unwrap()));
     assert!(settings.serve.sse);
     assert_eq!(settings.serve.path.as_deref(), Some("/plexus"));
+    assert!(settings.access.required && !settings.access.is_uncertain);
+    assert_eq!(settings.access.scopes, ["mcp"]);
+    let [signed, asked] = &settings.access.issuers[..] else {
+        panic!("{:?}", settings.access);
+    };
+    assert_eq!(signed.jwks_uri.as_deref(), Some("https://as.example/keys"));
+    let client = asked.introspection.as_ref().unwrap();
+    let expected = SecretReference::Variable("SECRET".to_owned());
+    assert_eq!(client.client_secret, expected);
     assert_eq!(settings.hub.start, Start::Lazy);
     assert_eq!(settings.hub.builtin.as_ref().unwrap().words, "task,echo");
     assert!(settings.clients["codex"].search);
@@ -111,6 +133,7 @@ fn a_project_may_only_be_stricter() {
         "project.toml: policy.rules: a project cannot allow \"mcp__github__*\" by itself; put it into your own plexus.toml",
         "project.toml: policy.mode: a project cannot skip permissions by itself; put it into your own plexus.toml",
         "project.toml: serve: a project does not decide how Plexus can be reached; put it into your own plexus.toml",
+        "project.toml: access: a project does not decide who is let in; put it into your own plexus.toml",
         "project.toml: clients: a project does not decide what clients are shown; put it into your own plexus.toml",
         "project.toml: hub.builtin: a project does not decide what is built in; put it into your own plexus.toml",
     ];
@@ -118,6 +141,7 @@ fn a_project_may_only_be_stricter() {
     assert_eq!(settings.policy.mode, Mode::Default);
     assert_eq!(settings.policy.rules.len(), 1);
     assert_eq!(settings.serve, Serve::default());
+    assert_eq!(settings.access, Access::default());
     assert!(settings.clients.is_empty());
 }
 
@@ -160,6 +184,17 @@ fn a_broken_file_allows_nothing() {
             "user.toml:2:10: search: ",
             "boolean",
         ),
+        ("[access]\nrequire = true", "user.toml:2:1: ", "`require`"),
+        (
+            "[[access.issuers]]\nissuer = \"https://as.example\"\nintrospection = { client_id = \"x\", client_secret = {} }",
+            "user.toml:3:52: client_secret: ",
+            "{ env = ",
+        ),
+        (
+            "policy.rules = [{ tool = \"x\", principal = \"![\", action = \"ask\" }]",
+            "user.toml: policy.rules[0].principal: ",
+            "[",
+        ),
         (
             "serve.http = \"nowhere\"",
             "user.toml:1:14: serve.http: ",
@@ -174,6 +209,7 @@ fn a_broken_file_allows_nothing() {
         assert!(problem.contains(words), "{problem}");
         assert_eq!(problem.lines().count(), 1, "{problem}");
         assert_eq!(settings.policy.mode, Mode::DontAsk, "{problem}");
+        assert!(settings.access.is_uncertain, "{problem}");
     }
 }
 
@@ -182,5 +218,6 @@ fn a_broken_project_does_not_undo_the_user() {
     let (settings, problems) = loaded(Some("["), Some(USER));
     assert_eq!(problems.len(), 1);
     assert_eq!(settings.policy.mode, Mode::DontAsk);
+    assert!(!settings.access.is_uncertain, "a project has no say in it");
     assert_eq!(settings.policy.rules.len(), 2);
 }

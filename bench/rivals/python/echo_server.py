@@ -1,0 +1,30 @@
+"""A server made with the Python SDK that says back what it is told.
+
+usage: echo_server.py stdio | http PORT json|stream
+"""
+
+import sys
+
+import uvicorn
+from mcp.server import MCPServer
+
+server = MCPServer("python-echo", version="0.0.0", log_level="ERROR")
+
+
+@server.tool(structured_output=False)
+def echo(message: str) -> str:
+    """Says it again."""
+    return message
+
+
+match sys.argv[1:]:
+    case ["stdio"]:
+        server.run("stdio")
+    case ["http", port, mode]:
+        is_json = mode == "json"
+        app = server.streamable_http_app(
+            json_response=is_json, stateless_http=is_json, max_sessions=100_000
+        )
+        uvicorn.run(app, host="127.0.0.1", port=int(port), log_level="error", access_log=False)
+    case _:
+        sys.exit(__doc__)

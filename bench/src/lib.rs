@@ -1,0 +1,85 @@
+//! Measures Plexus, its rivals and the limits of the machine with one load generator.
+//!
+//! Processes are put on cores and watched in ways that only Linux has; elsewhere there is nothing
+//! in here.
+
+#![cfg(target_os = "linux")]
+
+mod answer;
+mod bench;
+mod gateways;
+mod histogram;
+mod limit;
+mod load;
+mod many_tools;
+mod message;
+mod part;
+mod process;
+mod report;
+mod results;
+mod run;
+mod servers;
+mod stage;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use process::Program;
+use run::RunArgs;
+
+/// Measures Plexus, its rivals and the limits of the machine with one load generator.
+#[derive(Debug, Parser)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure, and report.
+    Run(RunArgs),
+    /// Answer every HTTP request with a fixed body.
+    LimitHttp {
+        address: SocketAddr,
+        /// What /file answers with.
+        #[arg(long)]
+        file: Option<PathBuf>,
+    },
+    /// Pass bytes on, both ways.
+    LimitProxy {
+        address: SocketAddr,
+        upstream: SocketAddr,
+    },
+    /// Write the lines that are read.
+    LimitEcho,
+    /// Serve many tools that all say back what they are told.
+    ManyTools { address: SocketAddr, tools: usize },
+    /// Become a program that stays on one core.
+    OnCore {
+        core: usize,
+        #[arg(required = true, last = true)]
+        command: Vec<String>,
+    },
+}
+
+/// Does what the command line says.
+pub fn main() -> anyhow::Result<()> {
+    match Cli::parse().command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::LimitHttp { address, file } => limit::http::serve(address, file.as_deref()),
+        Command::LimitProxy { address, upstream } => limit::proxy::serve(address, upstream),
+        Command::LimitEcho => Ok(limit::echo::run()?),
+        Command::ManyTools { address, tools } => many_tools::serve(address, tools),
+        Command::OnCore { core, command } => {
+            let mut command = command.into_iter();
+            let program = Program {
+                path: command.next().unwrap_or_default().into(),
+                arguments: command.collect(),
+                environment: Vec::new(),
+            };
+            Err(program.become_on(core))
+        }
+    }
+}

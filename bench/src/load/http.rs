@@ -1,0 +1,353 @@
+//! A closed loop over keep-alive connections.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use mio::{Events, Interest, Poll, Token};
+use tokio::time::Instant;
+
+use super::{Load, PATIENCE, Seen, Window};
+use crate::answer::Answer;
+use crate::message::{Check, Era, Job, Page, Prepared, Request, list, read_page};
+use crate::process::pause;
+
+/// What is to be read at once: little for small answers, so that the buffer stays in the cache.
+const READ: usize = 64 * 1024;
+
+/// Where the load goes.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) address: SocketAddr,
+    pub(crate) path: String,
+    pub(crate) era: Era,
+    /// Whether it answers without looking.
+    pub(crate) is_limit: bool,
+    /// The process whose CPU time counts.
+    pub(crate) process: u32,
+}
+
+/// Has `load.concurrency` connections, in a session each where there are sessions, send the job's
+/// requests.
+pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen> {
+    let mut connections = (0..load.concurrency)
+        .map(|_| Connection::open(target, job))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let mut poll = Poll::new()?;
+    for (token, connection) in connections.iter_mut().enumerate() {
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        poll.registry()
+            .register(&mut connection.stream, Token(token), interest)?;
+    }
+
+    let mut events = Events::with_capacity(load.concurrency);
+    let mut check = job.check(target.is_limit);
+    let mut scratch = vec![0; READ];
+    let mut numbers = 0..;
+    let mut window = Window::begin(load, target.process);
+    for connection in &mut connections {
+        connection.send_next(numbers.next().unwrap_or(0), Instant::now())?;
+    }
+    let mut seen = None;
+    let mut in_flight = load.concurrency;
+    while in_flight > 0 {
+        poll.poll(&mut events, Some(PATIENCE))?;
+        ensure!(!events.is_empty(), "no answer within {PATIENCE:?}");
+        for event in &events {
+            let Some(connection) = connections.get_mut(event.token().0) else {
+                continue;
+            };
+            if event.is_writable() {
+                connection.flush()?;
+            }
+            if !event.is_readable() || !connection.receive(&mut scratch, &mut check)? {
+                continue;
+            }
+            let now = Instant::now();
+            if seen.is_none() {
+                window.count(connection.sent, now);
+                seen = window.advance(now)?;
+            }
+            if seen.is_some() {
+                in_flight -= 1;
+            } else {
+                connection.send_next(numbers.next().unwrap_or(0), now)?;
+            }
+        }
+    }
+    drop(poll);
+    for connection in connections {
+        connection.close()?;
+    }
+    seen.context("the window never ended")
+}
+
+/// Waits until a request of the job is answered as it should be.
+pub(crate) fn await_answer(target: &Target, job: &Job) -> anyhow::Result<()> {
+    patiently(|| {
+        let request = job.requests(target.era).pop().context("no request")?;
+        let answer = Asking::open(target)?.ask(&request)?;
+        job.check(target.is_limit).check(0, &answer)
+    })
+}
+
+/// Waits until there are so many tools; gives the pages of the list, and the first of them whole.
+pub(crate) fn await_tools(target: &Target, tools: usize) -> anyhow::Result<(Vec<Page>, Vec<u8>)> {
+    patiently(|| {
+        let mut asking = Asking::open(target)?;
+        let (mut pages, mut first, mut listed, mut cursor) = (Vec::new(), Vec::new(), 0, None);
+        loop {
+            let answer = asking.ask(&list(target.era, cursor.as_deref()))?;
+            let (more, next) = read_page(&answer)?;
+            listed += more;
+            let length = answer.len();
+            pages.push(Page { cursor, length });
+            if first.is_empty() {
+                first = answer;
+            }
+            cursor = next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        ensure!(listed >= tools, "{listed} tools instead of {tools}");
+        Ok((pages, first))
+    })
+}
+
+/// Tries again for a while; what is measured may be on its way.
+fn patiently<T>(attempt: impl Fn() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let began = Instant::now();
+    loop {
+        let done = attempt();
+        if done.is_ok() || began.elapsed() > PATIENCE {
+            return done;
+        }
+        pause(Duration::from_millis(20));
+    }
+}
+
+/// A client that waits for each answer.
+struct Asking<'a> {
+    target: &'a Target,
+    connection: Blocking,
+    session: Option<String>,
+}
+
+impl<'a> Asking<'a> {
+    fn open(target: &'a Target) -> anyhow::Result<Self> {
+        let mut connection = Blocking::open(target.address)?;
+        let session = match target.era {
+            Era::Handshake => Session::open(&mut connection, &target.path)?.id,
+            Era::Stateless => None,
+        };
+        Ok(Self {
+            target,
+            connection,
+            session,
+        })
+    }
+
+    fn ask(&mut self, request: &Request) -> anyhow::Result<Vec<u8>> {
+        let Target { address, path, .. } = self.target;
+        let request = request.post(*address, path, self.session.as_deref());
+        let answer = self.connection.exchange(&request.bytes)?;
+        Ok(answer.message().to_vec())
+    }
+}
+
+struct Connection {
+    stream: mio::net::TcpStream,
+    session: Option<Session>,
+    requests: Vec<Prepared>,
+    /// Which of the requests is in flight, under which number, and how much of it is sent.
+    current: usize,
+    number: u64,
+    written: usize,
+    sent: Instant,
+    answer: Answer,
+}
+
+impl Connection {
+    fn open(target: &Target, job: &Job) -> anyhow::Result<Self> {
+        let mut blocking = Blocking::open(target.address)?;
+        let session = match target.era {
+            Era::Handshake if !target.is_limit => Some(Session::open(&mut blocking, &target.path)?),
+            _ => None,
+        };
+        let id = session.as_ref().and_then(|session| session.id.as_deref());
+        let requests = job.requests(target.era);
+        let requests = requests
+            .iter()
+            .map(|request| request.post(target.address, &target.path, id))
+            .collect();
+        let stream = blocking.stream;
+        stream.set_nonblocking(true)?;
+        Ok(Self {
+            stream: mio::net::TcpStream::from_std(stream),
+            session,
+            requests,
+            current: 0,
+            number: 0,
+            written: 0,
+            sent: Instant::now(),
+            answer: Answer::default(),
+        })
+    }
+
+    fn send_next(&mut self, number: u64, now: Instant) -> anyhow::Result<()> {
+        self.current = (self.current + 1) % self.requests.len();
+        self.number = number;
+        if let Some(request) = self.requests.get_mut(self.current) {
+            request.number(number);
+        }
+        self.written = 0;
+        self.sent = now;
+        self.flush()
+    }
+
+    fn flush(&mut self) -> anyhow::Result<()> {
+        let request = self.requests.get(self.current);
+        let bytes = request.map_or(&[][..], |request| &request.bytes);
+        while let Some(rest) = bytes.get(self.written..).filter(|rest| !rest.is_empty()) {
+            match self.stream.write(rest) {
+                Ok(written) => self.written += written,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error).context("cannot send"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what there is, and says whether that completes the answer, which is then checked.
+    fn receive(&mut self, scratch: &mut [u8], check: &mut Check) -> anyhow::Result<bool> {
+        loop {
+            let read = match self.stream.read(scratch) {
+                Ok(read) => read,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error).context("cannot receive"),
+            };
+            ensure!(read > 0, "the server closed a connection");
+            let complete = self.answer.feed(scratch.get(..read).unwrap_or_default())?;
+            if complete {
+                let status = self.answer.status();
+                let message = self.answer.message();
+                ensure!(
+                    status == 200,
+                    "status {status}: {}",
+                    String::from_utf8_lossy(message)
+                );
+                check.check(self.number, message)?;
+                self.answer.clear();
+                return Ok(true);
+            }
+            // The edge comes again when there is more.
+            if read < scratch.len() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Ends the session, so that the next round finds the server as this one did.
+    fn close(self) -> anyhow::Result<()> {
+        let Some(session) = self.session else {
+            return Ok(());
+        };
+        session.end()
+    }
+}
+
+/// A session of the handshake era; some servers give it no id.
+pub(crate) struct Session {
+    address: SocketAddr,
+    path: String,
+    pub(crate) id: Option<String>,
+}
+
+impl Session {
+    pub(crate) fn open(connection: &mut Blocking, path: &str) -> anyhow::Result<Self> {
+        let address = connection.address;
+        let answer = connection.exchange(&Request::initialize().post(address, path, None).bytes)?;
+        ensure!(
+            answer.status() == 200,
+            "initialize was refused with {}: {}",
+            answer.status(),
+            String::from_utf8_lossy(answer.body())
+        );
+        let id = answer.session().map(str::to_owned);
+        let initialized = Request::initialized().post(address, path, id.as_deref());
+        let answer = connection.exchange(&initialized.bytes)?;
+        ensure!(
+            (200..300).contains(&answer.status()),
+            "notifications/initialized was refused with {}",
+            answer.status()
+        );
+        Ok(Self {
+            address,
+            path: path.to_owned(),
+            id,
+        })
+    }
+
+    /// The head of a request without a body in this session.
+    pub(crate) fn head(&self, method: &str) -> String {
+        let Self { address, path, id } = self;
+        let id = id.as_deref().unwrap_or_default();
+        let revision = Era::Handshake.revision();
+        format!(
+            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n\
+             MCP-Protocol-Version: {revision}\r\nMcp-Session-Id: {id}\r\n\r\n"
+        )
+    }
+
+    fn end(&self) -> anyhow::Result<()> {
+        if self.id.is_some() {
+            let delete = self.head("DELETE");
+            Blocking::open(self.address)?.exchange(delete.as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// A connection on which each request waits for its answer.
+pub(crate) struct Blocking {
+    address: SocketAddr,
+    stream: TcpStream,
+}
+
+impl Blocking {
+    pub(crate) fn open(address: SocketAddr) -> anyhow::Result<Self> {
+        let stream = TcpStream::connect(address).context("cannot connect")?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self { address, stream })
+    }
+
+    pub(crate) fn exchange(&mut self, request: &[u8]) -> anyhow::Result<Answer> {
+        self.until(request, |_, complete| complete)
+    }
+
+    /// Sends a request, and reads until the head of the answer is there.
+    pub(crate) fn begin(&mut self, request: &[u8]) -> anyhow::Result<Answer> {
+        self.until(request, |answer, _| answer.has_head())
+    }
+
+    fn until(
+        &mut self,
+        request: &[u8],
+        enough: impl Fn(&Answer, bool) -> bool,
+    ) -> anyhow::Result<Answer> {
+        self.stream.write_all(request).context("cannot send")?;
+        let mut answer = Answer::default();
+        let mut bytes = [0; 4096];
+        loop {
+            let read = self.stream.read(&mut bytes).context("no answer")?;
+            ensure!(read > 0, "the server closed the connection");
+            let complete = answer.feed(bytes.get(..read).unwrap_or_default())?;
+            if enough(&answer, complete) {
+                return Ok(answer);
+            }
+        }
+    }
+}

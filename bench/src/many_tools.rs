@@ -1,0 +1,41 @@
+//! A server with as many tools as are wanted, for long lists.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use plexus_server::http::{HttpOptions, HttpServer};
+use plexus_server::{Edge, Options};
+use plexus_service::{Context, LocalService, Tool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+#[derive(Deserialize, JsonSchema)]
+struct Said {
+    /// What to say back.
+    message: String,
+    /// How often to say it.
+    #[serde(default)]
+    times: Option<u8>,
+}
+
+/// Serves tools with names, descriptions and schemas as long as those of real ones.
+pub(crate) fn serve(address: SocketAddr, tools: usize) -> anyhow::Result<()> {
+    let mut builder = LocalService::builder("many-tools", "1.0.0");
+    for number in 0..tools {
+        let description = format!(
+            "Number {number} of many tools that say back what they are told, described in about as \
+             many words as those that do something"
+        );
+        let tool = Tool::new(format!("say_back_{number:04}")).description(description);
+        builder = builder.tool(tool, async |Said { message, times }: Said, _: Context| {
+            message.repeat(times.unwrap_or(1).into())
+        });
+    }
+    let service = Arc::new(builder.build()?);
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let edge = Edge::new(service, Options::default())?;
+        let server = HttpServer::bind(edge, &[address], HttpOptions::default()).await?;
+        server.run().await;
+        Ok(())
+    })
+}

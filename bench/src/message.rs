@@ -1,0 +1,431 @@
+//! The messages that the generator sends, ready for the wire, and what must come back.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, ensure};
+use memchr::memmem;
+use serde_json::{Map, Value, json};
+
+/// Ids have one length, so that a request is made once and only its id is written anew.
+pub(crate) const FIRST_ID: u64 = 100_000_000;
+const ID_DIGITS: usize = 9;
+/// What every body begins with.
+const BEFORE_ID: &str = r#"{"jsonrpc":"2.0","id":"#;
+
+/// The sizes of texts that are echoed. The largest leaves room for the rest of the message, as 1 MiB
+/// is what servers take by default.
+pub(crate) const SIZES: [usize; 3] = [100, 10 * 1024, 1023 * 1024];
+
+/// The way in which a client and a server find each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Era {
+    /// A session that begins with `initialize`.
+    Handshake,
+    /// Requests that say everything themselves.
+    Stateless,
+}
+
+impl Era {
+    pub(crate) fn revision(self) -> &'static str {
+        match self {
+            Self::Handshake => "2025-11-25",
+            Self::Stateless => "2026-07-28",
+        }
+    }
+}
+
+/// What is asked for, again and again.
+#[derive(Debug, Clone)]
+pub(crate) enum Job {
+    /// One of these tools is to say back a text of so many bytes.
+    Echo {
+        tools: Vec<String>,
+        argument: String,
+        bytes: usize,
+        /// Whether the client wants to hear of progress, which some servers need to stream.
+        with_progress: bool,
+    },
+    /// The pages of a list of tools are to be told, one after the other, which are known already.
+    List { pages: Vec<Page> },
+}
+
+impl Job {
+    /// One request for each tool, or the one for the list.
+    pub(crate) fn requests(&self, era: Era) -> Vec<Request> {
+        match self {
+            Self::List { pages } => pages
+                .iter()
+                .map(|page| list(era, page.cursor.as_deref()))
+                .collect(),
+            Self::Echo {
+                tools,
+                argument,
+                bytes,
+                with_progress,
+            } => tools
+                .iter()
+                .map(|tool| {
+                    let mut params = Map::new();
+                    if *with_progress {
+                        params.insert("_meta".to_owned(), json!({"progressToken": 1}));
+                    }
+                    params.insert("name".to_owned(), json!(tool));
+                    params.insert("arguments".to_owned(), json!({argument: text(*bytes)}));
+                    Request::new(era, "tools/call", params)
+                })
+                .collect(),
+        }
+    }
+
+    /// How long the text is that goes to and fro.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Echo { bytes, .. } => *bytes,
+            Self::List { .. } => 0,
+        }
+    }
+
+    /// What tells a right answer from a wrong one.
+    pub(crate) fn check(&self, is_limit: bool) -> Check {
+        match self {
+            _ if is_limit => Check::Same(Vec::new()),
+            Self::Echo { bytes, .. } => Check::Text(text(*bytes)),
+            Self::List { pages } => Check::Page(pages.iter().map(|page| page.length).collect()),
+        }
+    }
+}
+
+/// A page of a list.
+#[derive(Debug, Clone)]
+pub(crate) struct Page {
+    /// What it is asked for by; the first one by nothing.
+    pub(crate) cursor: Option<String>,
+    /// How long the answer is.
+    pub(crate) length: usize,
+}
+
+/// A request for the page that begins at `cursor`.
+pub(crate) fn list(era: Era, cursor: Option<&str>) -> Request {
+    let cursor = cursor.map(|cursor| ("cursor".to_owned(), json!(cursor)));
+    Request::new(era, "tools/list", cursor.into_iter().collect())
+}
+
+/// How many tools a page has, and where the next one begins.
+pub(crate) fn read_page(answer: &[u8]) -> anyhow::Result<(usize, Option<String>)> {
+    let answer: Value = serde_json::from_slice(answer).context("no JSON")?;
+    let tools = answer.pointer("/result/tools").and_then(Value::as_array);
+    let tools = tools.with_context(|| format!("no tools: {answer}"))?;
+    let next = answer.pointer("/result/nextCursor").and_then(Value::as_str);
+    Ok((tools.len(), next.map(str::to_owned)))
+}
+
+/// A message of the client, and what the headers of HTTP say of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    era: Era,
+    method: &'static str,
+    name: Option<String>,
+    body: Vec<u8>,
+}
+
+impl Request {
+    pub(crate) fn new(era: Era, method: &'static str, mut params: Map<String, Value>) -> Self {
+        let name = params.get("name").and_then(Value::as_str);
+        let name = name.map(str::to_owned);
+        if era == Era::Stateless {
+            let meta = params.entry("_meta").or_insert_with(|| json!({}));
+            if let Some(meta) = meta.as_object_mut() {
+                meta.extend(stateless_meta());
+            }
+        }
+        let params = Value::Object(params);
+        let body = format!(r#"{BEFORE_ID}{FIRST_ID},"method":"{method}","params":{params}}}"#);
+        Self {
+            era,
+            method,
+            name,
+            body: body.into_bytes(),
+        }
+    }
+
+    /// The first message of a session.
+    pub(crate) fn initialize() -> Self {
+        let params = json!({
+            "protocolVersion": Era::Handshake.revision(),
+            "capabilities": {},
+            "clientInfo": client_info(),
+        });
+        let params = params.as_object().cloned().unwrap_or_default();
+        Self::new(Era::Handshake, "initialize", params)
+    }
+
+    /// What follows the answer to `initialize`.
+    pub(crate) fn initialized() -> Self {
+        Self {
+            era: Era::Handshake,
+            method: "notifications/initialized",
+            name: None,
+            body: br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_vec(),
+        }
+    }
+
+    /// As a line of a pipe.
+    pub(crate) fn line(&self) -> Prepared {
+        let mut bytes = self.body.clone();
+        bytes.push(b'\n');
+        Prepared {
+            bytes,
+            id_at: BEFORE_ID.len(),
+        }
+    }
+
+    /// As a POST.
+    pub(crate) fn post(&self, address: SocketAddr, path: &str, session: Option<&str>) -> Prepared {
+        let mut headers = Vec::new();
+        if self.method != "initialize" {
+            headers.push(("MCP-Protocol-Version", self.era.revision()));
+        }
+        headers.extend(session.map(|session| ("Mcp-Session-Id", session)));
+        if self.era == Era::Stateless {
+            headers.push(("Mcp-Method", self.method));
+            headers.extend(self.name.as_deref().map(|name| ("Mcp-Name", name)));
+        }
+        let headers: String = headers
+            .into_iter()
+            .flat_map(|(name, value)| [name, ": ", value, "\r\n"])
+            .collect();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\n{headers}Content-Length: {}\r\n\r\n",
+            self.body.len()
+        );
+        let id_at = head.len() + BEFORE_ID.len();
+        let mut bytes = head.into_bytes();
+        bytes.extend_from_slice(&self.body);
+        Prepared { bytes, id_at }
+    }
+}
+
+/// The bytes of a request, in which only the id changes.
+#[derive(Debug, Clone)]
+pub(crate) struct Prepared {
+    pub(crate) bytes: Vec<u8>,
+    id_at: usize,
+}
+
+impl Prepared {
+    /// Makes it the request of this number.
+    pub(crate) fn number(&mut self, number: u64) {
+        let id = id(number);
+        let place = self.bytes.get_mut(self.id_at..self.id_at + ID_DIGITS);
+        if let Some(place) = place {
+            place.copy_from_slice(&id);
+        }
+    }
+}
+
+/// What an answer must be.
+#[derive(Debug, Clone)]
+pub(crate) enum Check {
+    /// The answer to the request, with this text.
+    Text(String),
+    /// The answer to the request, of one of these lengths.
+    Page(Vec<usize>),
+    /// What it was the first time.
+    Same(Vec<u8>),
+    /// The request itself.
+    Mirror,
+}
+
+impl Check {
+    /// Checks the answer to request `number`.
+    pub(crate) fn check(&mut self, number: u64, answer: &[u8]) -> anyhow::Result<()> {
+        let right = match self {
+            Self::Same(first) if first.is_empty() => {
+                first.extend_from_slice(answer);
+                !answer.is_empty()
+            }
+            Self::Same(first) => first == answer,
+            Self::Mirror => has_id(answer, number),
+            Self::Text(text) => {
+                (has_id(answer, number) && has_text(answer, text))
+                    || is_echo(answer, number, text).is_ok()
+            }
+            Self::Page(lengths) => lengths.contains(&answer.len()) && has_id(answer, number),
+        };
+        ensure!(
+            right,
+            "a wrong answer to request {number}: {}",
+            excerpt(answer)
+        );
+        Ok(())
+    }
+}
+
+/// An answer with a text of so many bytes, for servers that always say the same.
+pub(crate) fn fixed_answer(bytes: usize) -> String {
+    let text = text(bytes);
+    format!(
+        r#"{BEFORE_ID}{FIRST_ID},"result":{{"content":[{{"type":"text","text":"{text}"}}],"isError":false}}}}"#
+    )
+}
+
+/// A text of this length that needs no escapes.
+fn text(bytes: usize) -> String {
+    "The quick brown fox jumps over the lazy dog, again and again. "
+        .chars()
+        .cycle()
+        .take(bytes)
+        .collect()
+}
+
+fn client_info() -> Value {
+    json!({"name": "plexus-bench", "version": env!("CARGO_PKG_VERSION")})
+}
+
+fn stateless_meta() -> Map<String, Value> {
+    let key = |name| format!("io.modelcontextprotocol/{name}");
+    Map::from_iter([
+        (key("protocolVersion"), json!(Era::Stateless.revision())),
+        (key("clientCapabilities"), json!({})),
+        (key("clientInfo"), client_info()),
+    ])
+}
+
+fn id(number: u64) -> [u8; ID_DIGITS] {
+    let mut digits = [b'0'; ID_DIGITS];
+    let mut rest = FIRST_ID + number % FIRST_ID;
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + u8::try_from(rest % 10).unwrap_or(0);
+        rest /= 10;
+    }
+    digits
+}
+
+fn has_id(answer: &[u8], number: u64) -> bool {
+    // The id is near the beginning or near the end, and long texts are not searched for it.
+    let near = 200.min(answer.len());
+    let id = id(number);
+    let has = |part: &[u8]| memmem::find(part, &id).is_some();
+    has(answer.get(..near).unwrap_or_default())
+        || has(answer.get(answer.len() - near..).unwrap_or_default())
+}
+
+fn has_text(answer: &[u8], text: &str) -> bool {
+    let key = br#""text":""#;
+    memmem::find(answer, key).is_some_and(|at| {
+        let rest = answer.get(at + key.len()..).unwrap_or_default();
+        rest.starts_with(text.as_bytes()) && rest.get(text.len()) == Some(&b'"')
+    })
+}
+
+/// The slow way, for servers that write JSON with spaces.
+fn is_echo(answer: &[u8], number: u64, text: &str) -> anyhow::Result<()> {
+    let answer: Value = serde_json::from_slice(answer)?;
+    ensure!(answer.get("id") == Some(&json!(FIRST_ID + number)));
+    ensure!(answer.pointer("/result/content/0/text") == Some(&json!(text)));
+    Ok(())
+}
+
+fn excerpt(answer: &[u8]) -> String {
+    let text = String::from_utf8_lossy(answer);
+    text.chars().take(400).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn echo(bytes: usize) -> Job {
+        Job::Echo {
+            tools: vec!["say".to_owned()],
+            argument: "message".to_owned(),
+            bytes,
+            with_progress: false,
+        }
+    }
+
+    fn body(prepared: &Prepared) -> Value {
+        let text = String::from_utf8(prepared.bytes.clone()).unwrap();
+        let body = text
+            .split_once("\r\n\r\n")
+            .map_or(text.as_str(), |parts| parts.1);
+        serde_json::from_str(body).unwrap()
+    }
+
+    #[test]
+    fn a_request_says_the_same_in_headers_and_body() {
+        let address = "127.0.0.1:80".parse().unwrap();
+        let requests = echo(10).requests(Era::Stateless);
+        let mut post = requests[0].post(address, "/mcp", None);
+        post.number(42);
+        let text = String::from_utf8(post.bytes.clone()).unwrap();
+        assert!(
+            text.contains("Mcp-Method: tools/call\r\nMcp-Name: say\r\n"),
+            "{text}"
+        );
+        let body = body(&post);
+        assert_eq!(body["id"], json!(100_000_042));
+        assert_eq!(body["params"]["arguments"]["message"], json!("The quick "));
+        let version = &body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+        assert_eq!(version, "2026-07-28");
+    }
+
+    #[test]
+    fn a_line_is_a_message_of_the_session() {
+        let mut line = echo(10).requests(Era::Handshake)[0].line();
+        line.number(7);
+        assert_eq!(line.bytes.last(), Some(&b'\n'));
+        let body = body(&line);
+        assert_eq!(body["id"], json!(100_000_007));
+        assert_eq!(body["params"].get("_meta"), None);
+    }
+
+    #[test]
+    fn answers_to_other_requests_and_other_texts_are_wrong() {
+        let mut check = echo(5).check(false);
+        let answer = |id: u64, text: &str| {
+            json!({"id": id, "result": {"content": [{"text": text}]}}).to_string()
+        };
+        check
+            .check(1, answer(100_000_001, "The q").as_bytes())
+            .unwrap();
+        let spaced = answer(100_000_001, "The q").replace(':', ": ");
+        check.check(1, spaced.as_bytes()).unwrap();
+        check
+            .check(2, answer(100_000_001, "The q").as_bytes())
+            .unwrap_err();
+        check
+            .check(1, answer(100_000_001, "The q…").as_bytes())
+            .unwrap_err();
+        let error = r#"{"id":100000001,"error":{"code":-32603,"message":"The q"}}"#;
+        check.check(1, error.as_bytes()).unwrap_err();
+    }
+
+    #[test]
+    fn pages_are_known_by_their_lengths() {
+        let page = |id: u64, tools: &Value, next: Option<&str>| {
+            json!({"id": id, "result": {"tools": tools, "nextCursor": next}}).to_string()
+        };
+        let first = page(
+            100_000_000,
+            &json!([{"name": "a"}, {"name": "b"}]),
+            Some("c"),
+        );
+        assert_eq!(
+            read_page(first.as_bytes()).unwrap(),
+            (2, Some("c".to_owned()))
+        );
+        let pages = vec![Page {
+            cursor: None,
+            length: first.len(),
+        }];
+        let mut check = Job::List { pages }.check(false);
+        check.check(0, first.as_bytes()).unwrap();
+        check.check(1, first.as_bytes()).unwrap_err();
+        let shorter = page(100_000_000, &json!([{"name": "a"}]), None);
+        check.check(0, shorter.as_bytes()).unwrap_err();
+        assert_eq!(read_page(shorter.as_bytes()).unwrap(), (1, None));
+        read_page(br#"{"id":1,"error":{}}"#).unwrap_err();
+    }
+}

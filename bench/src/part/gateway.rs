@@ -1,0 +1,223 @@
+//! Gateways over HTTP, in front of a server on HTTP or on pipes.
+
+use std::fs;
+
+use anyhow::Context as _;
+use serde_json::json;
+
+use crate::bench::Bench;
+use crate::gateways::{self, Behind, Gateway};
+use crate::load::http::{self, Target};
+use crate::load::stdio;
+use crate::message::{Era, Job, SIZES};
+use crate::process::Program;
+use crate::results::{Figures, of_load};
+use crate::servers::{self, LIMIT, PATH, Server};
+use crate::stage::Listening;
+
+pub(crate) const PART: &str = "gateway";
+/// The upstream alone, without a gateway.
+pub(crate) const DIRECT: &str = "upstream alone";
+
+/// Who speaks what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Point {
+    pub(crate) behind: Behind,
+    pub(crate) client: Era,
+    pub(crate) server: Era,
+    pub(crate) concurrency: usize,
+}
+
+impl Point {
+    pub(crate) fn name(self) -> String {
+        format!(
+            "{}, {} → {}, c={}",
+            self.behind.name(),
+            self.client.revision(),
+            self.server.revision(),
+            self.concurrency
+        )
+    }
+
+    /// Whether the gateway must translate.
+    fn is_pass_through(self) -> bool {
+        self.client == self.server
+    }
+}
+
+/// The points of a run.
+pub(crate) fn points(quick: bool, behind: Behind) -> Vec<Point> {
+    let pairs = [
+        (Era::Handshake, Era::Handshake),
+        (Era::Stateless, Era::Stateless),
+        (Era::Stateless, Era::Handshake),
+        (Era::Handshake, Era::Stateless),
+    ];
+    let mut points = Vec::new();
+    for (client, server) in pairs {
+        for concurrency in [1, 16, 256] {
+            let point = Point {
+                behind,
+                client,
+                server,
+                concurrency,
+            };
+            let wanted_quickly = match concurrency {
+                1 => point.is_pass_through() && client == Era::Handshake,
+                16 => behind == Behind::Http || client == Era::Handshake,
+                _ => false,
+            };
+            if wanted_quickly || !quick {
+                points.push(point);
+            }
+        }
+    }
+    points
+}
+
+/// One round.
+pub(crate) fn round(bench: &mut Bench) {
+    for behind in [Behind::Http, Behind::Stdio] {
+        if let Err(error) = round_of(bench, behind) {
+            bench.measure(PART, behind.name(), DIRECT, |_| Err(error));
+        }
+    }
+}
+
+fn round_of(bench: &mut Bench, behind: Behind) -> anyhow::Result<()> {
+    let server = servers::upstream(&bench.places);
+    let cores = bench.stage.cores;
+    let alone = bench.stage.listen(&server.json, cores.subject)?;
+    let upstream = bench.stage.listen(&server.json, cores.upstream)?;
+    let proxy = bench.stage.listen(
+        &Program::new(
+            &bench.places.bench,
+            &[
+                "limit-proxy",
+                "127.0.0.1:{port}",
+                &upstream.address.to_string(),
+            ],
+        ),
+        cores.subject,
+    )?;
+    let mut gateways = Vec::new();
+    for gateway in gateways::all(&bench.places, behind) {
+        for era in [Era::Handshake, Era::Stateless] {
+            if era == Era::Handshake || gateway.chooses {
+                let up = start(bench, &gateway, &server, upstream.address, era);
+                gateways.push((gateway.clone(), era, up));
+            }
+        }
+    }
+    for point in points(bench.effort.quick, behind) {
+        let name = point.name();
+        if point.is_pass_through() {
+            bench.measure(PART, &name, DIRECT, |bench| match behind {
+                Behind::Http => {
+                    over_http(bench, &alone, PATH, point, &server.echo(SIZES[0], false))
+                }
+                Behind::Stdio => over_pipes(bench, &server, point),
+            });
+        }
+        if point.is_pass_through() && behind == Behind::Http {
+            bench.measure(PART, &name, LIMIT, |bench| {
+                over_http(bench, &proxy, PATH, point, &server.echo(SIZES[0], false))
+            });
+        }
+        for (gateway, era, up) in &gateways {
+            let takes_part = gateway.clients.contains(&point.client) && *era == point.server;
+            if takes_part {
+                bench.measure(PART, &name, gateway.name, |bench| {
+                    let up = up.as_ref().map_err(|error| anyhow::anyhow!("{error:#}"))?;
+                    let job = prefixed(&server, gateway.prefix);
+                    over_http(bench, up, gateway.path, point, &job)
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Starts a gateway in front of the upstream, and waits until it passes a call on.
+fn start(
+    bench: &Bench,
+    gateway: &Gateway,
+    server: &Server,
+    upstream: std::net::SocketAddr,
+    era: Era,
+) -> anyhow::Result<Listening> {
+    let stage = &bench.stage;
+    let url = format!("http://{upstream}{PATH}");
+    let child = server.stdio.on_core(stage.cores.upstream)?;
+    let mut program = gateway.program.with("url", &url);
+    if gateway.is_configured {
+        let entry = match gateway.behind {
+            Behind::Http => json!({"type": "http", "url": url}),
+            Behind::Stdio => json!({"command": child.path, "args": child.arguments}),
+        };
+        let folder = stage.new_folder();
+        fs::create_dir_all(&folder)?;
+        let file = folder.join("servers.json");
+        fs::write(&file, json!({"mcpServers": {"up": entry}}).to_string())?;
+        program = program.with("config", &file.display().to_string());
+    }
+    if gateway.chooses {
+        let era = match era {
+            Era::Handshake => "legacy",
+            Era::Stateless => "modern",
+        };
+        program
+            .arguments
+            .extend(["--server-era".to_owned(), era.to_owned()]);
+        program.arguments.extend(match gateway.behind {
+            Behind::Http => vec![url],
+            Behind::Stdio => [vec![child.path.display().to_string()], child.arguments].concat(),
+        });
+    }
+    let up = stage.listen(&program, stage.cores.subject)?;
+    let client = gateway.clients.first().context("nobody's gateway")?;
+    let target = target(&up, gateway.path, *client);
+    http::await_answer(&target, &prefixed(server, gateway.prefix))
+        .with_context(|| format!("it passes no call on: {}", up.process.said()))?;
+    Ok(up)
+}
+
+fn prefixed(server: &Server, prefix: &str) -> Job {
+    let mut job = server.echo(SIZES[0], false);
+    if let Job::Echo { tools, .. } = &mut job {
+        for tool in tools {
+            tool.insert_str(0, prefix);
+        }
+    }
+    job
+}
+
+fn target(up: &Listening, path: &str, era: Era) -> Target {
+    Target {
+        address: up.address,
+        path: path.to_owned(),
+        era,
+        is_limit: false,
+        process: up.process.id(),
+    }
+}
+
+fn over_http(
+    bench: &Bench,
+    up: &Listening,
+    path: &str,
+    point: Point,
+    job: &Job,
+) -> anyhow::Result<Figures> {
+    bench.load(&target(up, path, point.client), job, point.concurrency)
+}
+
+fn over_pipes(bench: &Bench, server: &Server, point: Point) -> anyhow::Result<Figures> {
+    let mut process = bench
+        .stage
+        .start(&server.stdio, bench.stage.cores.subject)?;
+    let job = server.echo(SIZES[0], false);
+    let in_flight = point.concurrency.min(64);
+    let seen = stdio::run(&mut process, &job, bench.effort.load(in_flight), false)?;
+    Ok(of_load(&seen, SIZES[0]))
+}

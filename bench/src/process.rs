@@ -1,0 +1,266 @@
+//! Processes that are measured: started on a core of their own, watched through `/proc`, and ended
+//! with everything they started.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use rustix::process::{Pid, Resource, Rlimit, Signal};
+use rustix::thread::CpuSet;
+use tokio::time::Instant;
+
+use crate::load::PATIENCE;
+
+/// Which core is whose. Everybody has one, so that what is compared is work, not threads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cores {
+    /// What is measured.
+    pub(crate) subject: usize,
+    /// Servers behind a gateway that is measured.
+    pub(crate) upstream: usize,
+}
+
+impl Cores {
+    /// Takes the first cores that this process may use, and puts the generator on its own.
+    pub(crate) fn take() -> anyhow::Result<Self> {
+        let allowed = rustix::thread::sched_getaffinity(None)?;
+        let mut cores = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core));
+        let subject = cores.next().context("no core to run on")?;
+        let generator = cores.next().unwrap_or(subject);
+        let upstream = cores.next().unwrap_or(generator);
+        stay_on(generator)?;
+        Ok(Self { subject, upstream })
+    }
+}
+
+/// Lets this process and those it starts open as many files as the system allows.
+pub(crate) fn allow_many_files() -> usize {
+    let Rlimit { maximum, .. } = rustix::process::getrlimit(Resource::Nofile);
+    let wanted = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    // What cannot be had is seen in the limit that is left.
+    rustix::process::setrlimit(Resource::Nofile, wanted).ok();
+    let current = rustix::process::getrlimit(Resource::Nofile).current;
+    current.map_or(usize::MAX, |files| {
+        usize::try_from(files).unwrap_or(usize::MAX)
+    })
+}
+
+/// A program with its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Program {
+    pub(crate) path: PathBuf,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) environment: Vec<(String, String)>,
+}
+
+impl Program {
+    pub(crate) fn new(path: impl Into<PathBuf>, arguments: &[&str]) -> Self {
+        let program = Self {
+            path: path.into(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+        };
+        program.and(arguments)
+    }
+
+    /// The same with more arguments.
+    pub(crate) fn and(&self, arguments: &[&str]) -> Self {
+        let mut program = self.clone();
+        let arguments = arguments.iter().map(|&argument| argument.to_owned());
+        program.arguments.extend(arguments);
+        program
+    }
+
+    /// The same with `value` wherever an argument has `{name}`.
+    pub(crate) fn with(&self, name: &str, value: &str) -> Self {
+        let mut program = self.clone();
+        for argument in &mut program.arguments {
+            *argument = argument.replace(&format!("{{{name}}}"), value);
+        }
+        program
+    }
+
+    /// The same, for somebody else to start, on a core of its own.
+    pub(crate) fn on_core(&self, core: usize) -> anyhow::Result<Self> {
+        let mut arguments = vec!["on-core".to_owned(), core.to_string(), "--".to_owned()];
+        arguments.push(self.path.display().to_string());
+        arguments.extend(self.arguments.iter().cloned());
+        Ok(Self {
+            path: std::env::current_exe()?,
+            arguments,
+            environment: self.environment.clone(),
+        })
+    }
+
+    /// Becomes the program, on `core`. It returns only if that fails.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "no process is started; this one becomes another"
+    )]
+    pub(crate) fn become_on(&self, core: usize) -> anyhow::Error {
+        if let Err(error) = stay_on(core) {
+            return error;
+        }
+        Command::new(&self.path).args(&self.arguments).exec().into()
+    }
+
+    /// Starts it on `core`, in the empty folder `home`, with its pipes open.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place where the benchmark starts processes; it ends their whole group"
+    )]
+    pub(crate) fn start(&self, core: usize, home: &Path) -> anyhow::Result<Running> {
+        fs::create_dir_all(home)?;
+        let log = home.join("stderr.log");
+        let mut command = Command::new(&self.path);
+        command
+            .args(&self.arguments)
+            .current_dir(home)
+            .env("HOME", home)
+            .env("PLEXUS_DATA_DIR", home.join("data"))
+            .env_remove("XDG_CONFIG_HOME")
+            .envs(self.environment.iter().cloned())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(File::create(&log)?)
+            .process_group(0);
+        let back = rustix::thread::sched_getaffinity(None)?;
+        stay_on(core)?;
+        let started = Instant::now();
+        let child = command.spawn();
+        rustix::thread::sched_setaffinity(None, &back)?;
+        let child = child.with_context(|| format!("cannot start {}", self.path.display()))?;
+        Ok(Running {
+            child,
+            started,
+            log,
+        })
+    }
+}
+
+/// A process that ends, with those it started, when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Running {
+    child: Child,
+    pub(crate) started: Instant,
+    log: PathBuf,
+}
+
+/// The near ends of a process's standard input and output.
+pub(crate) struct Pipes {
+    pub(crate) input: Box<dyn Write>,
+    pub(crate) output: Box<dyn Read>,
+}
+
+impl Running {
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its pipes, once.
+    pub(crate) fn pipes(&mut self) -> anyhow::Result<Pipes> {
+        let input = self.child.stdin.take().context("the pipe is taken")?;
+        let output = self.child.stdout.take().context("the pipe is taken")?;
+        Ok(Pipes {
+            input: Box::new(input),
+            output: Box::new(output),
+        })
+    }
+
+    /// Waits until `ready` holds.
+    ///
+    /// # Errors
+    /// The process ended instead, or took too long; with what it had to say.
+    pub(crate) fn wait_until(&mut self, ready: impl Fn() -> bool) -> anyhow::Result<()> {
+        let began = Instant::now();
+        while !ready() {
+            let ended = self.child.try_wait()?;
+            ensure!(ended.is_none(), "it ended at once: {}", self.said());
+            ensure!(
+                began.elapsed() < PATIENCE,
+                "it is not ready after {PATIENCE:?}: {}",
+                self.said()
+            );
+            pause(Duration::from_millis(2));
+        }
+        Ok(())
+    }
+
+    /// The end of what it wrote to standard error.
+    pub(crate) fn said(&self) -> String {
+        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<_> = text.lines().rev().take(8).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Ok(id) = i32::try_from(self.child.id())
+            && let Some(group) = Pid::from_raw(id)
+        {
+            // A group that has gone already is what is wanted.
+            rustix::process::kill_process_group(group, Signal::KILL).ok();
+        }
+        drop(self.child.wait());
+    }
+}
+
+/// CPU time that a process has spent in all its threads.
+pub(crate) fn cpu_time(process: u32) -> anyhow::Result<Duration> {
+    let stat =
+        fs::read_to_string(format!("/proc/{process}/stat")).context("the process is gone")?;
+    // The name of the program may contain anything but ends with the last parenthesis.
+    let (_, fields) = stat.rsplit_once(')').context("no stat")?;
+    let ticks: u64 = fields
+        .split_ascii_whitespace()
+        .skip(11)
+        .take(2)
+        .filter_map(|field| field.parse::<u64>().ok())
+        .sum();
+    let per_second = rustix::param::clock_ticks_per_second();
+    Ok(Duration::from_nanos(ticks * (1_000_000_000 / per_second)))
+}
+
+/// Memory of a process in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Memory {
+    /// What it has now.
+    pub(crate) resident: u64,
+    /// What it had at most.
+    pub(crate) peak: u64,
+}
+
+impl Memory {
+    pub(crate) fn of(process: u32) -> anyhow::Result<Self> {
+        let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+        let bytes = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            let kib: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+            Some(kib * 1024)
+        };
+        Ok(Self {
+            resident: bytes("VmRSS:").context("no VmRSS")?,
+            peak: bytes("VmHWM:").context("no VmHWM")?,
+        })
+    }
+}
+
+/// Waits; nothing else could be done meanwhile.
+#[expect(clippy::disallowed_methods, reason = "there is no runtime to block")]
+pub(crate) fn pause(time: Duration) {
+    std::thread::sleep(time);
+}
+
+fn stay_on(core: usize) -> anyhow::Result<()> {
+    let mut set = CpuSet::new();
+    set.set(core);
+    rustix::thread::sched_setaffinity(None, &set).context("cannot choose a core")
+}

@@ -1,0 +1,95 @@
+//! What people read of a run.
+
+use crate::results::{Results, Row};
+use crate::servers::LIMIT;
+
+/// Figures for which less is better.
+const COSTS: [&str; 8] = [
+    "p50_us",
+    "p99_us",
+    "p999_us",
+    "cpu_us",
+    "resident_mib",
+    "peak_mib",
+    "each_kib",
+    "ms",
+];
+
+/// Figures of which a change is worth a word.
+const COMPARED: [&str; 6] = [
+    "req_s",
+    "p50_us",
+    "cpu_us",
+    "resident_mib",
+    "each_kib",
+    "ms",
+];
+
+/// Prints all rows, and how each compares with the limit and with the run before.
+#[expect(clippy::print_stdout, reason = "the figures are the output")]
+pub(crate) fn print(results: &Results, before: Option<&Results>) {
+    let mut last = "";
+    for row in &results.rows {
+        let point = format!("{}: {}", row.key.part, row.key.point);
+        if row.key.point != last {
+            println!("\n{point}");
+            last = &row.key.point;
+        }
+        println!("  {:<18} {}", row.key.subject, line(results, row));
+        if let Some(change) = before.and_then(|before| change(before, row)) {
+            println!("  {:<18} {change}", "");
+        }
+    }
+}
+
+/// How many rows have no figures.
+pub(crate) fn failures(results: &Results) -> usize {
+    let failed = results.rows.iter().filter(|row| row.failure.is_some());
+    failed.count()
+}
+
+fn line(results: &Results, row: &Row) -> String {
+    if let Some(failure) = &row.failure {
+        return format!("failed: {failure}");
+    }
+    let figure = |name: &str| row.figures.get(name).copied();
+    if let Some(rate) = figure("req_s") {
+        let limit = results.figure(&row.key.part, &row.key.point, LIMIT, "req_s");
+        let of_limit = limit.map_or(String::new(), |limit| {
+            format!("{:.2} of the limit", rate / limit)
+        });
+        let micros = |name| figure(name).unwrap_or_default();
+        return format!(
+            "{rate:>9.0} req/s  p50 {:>8.1}  p99 {:>8.1}  p99.9 {:>8.1} µs  CPU {:>6.1} µs  \
+             generator {:>3.0} %  {of_limit}",
+            micros("p50_us"),
+            micros("p99_us"),
+            micros("p999_us"),
+            micros("cpu_us"),
+            micros("generator_busy") * 100.0,
+        );
+    }
+    let shown = row
+        .figures
+        .iter()
+        .map(|(name, value)| format!("{name} {value:.2}"));
+    shown.collect::<Vec<_>>().join("  ")
+}
+
+/// How a row differs from what it was, if it does by more than noise.
+fn change(before: &Results, row: &Row) -> Option<String> {
+    let old = before.row(&row.key.part, &row.key.point, &row.key.subject)?;
+    let mut changes = Vec::new();
+    for name in COMPARED {
+        let (Some(now), Some(then)) = (row.figures.get(name), old.figures.get(name)) else {
+            continue;
+        };
+        let change = (now / then - 1.0) * 100.0;
+        if then.abs() > f64::EPSILON && change.abs() >= 3.0 {
+            let is_better = (change < 0.0) == COSTS.contains(&name);
+            let verdict = if is_better { "better" } else { "worse" };
+            changes.push(format!("{name} {change:+.0} % ({verdict})"));
+        }
+    }
+    (!changes.is_empty()).then(|| format!("against before: {}", changes.join(", ")))
+}

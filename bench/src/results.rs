@@ -1,0 +1,175 @@
+//! What was measured: figures by part, point and subject.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::load::Seen;
+
+/// Figures by name; the unit is the end of the name.
+pub(crate) type Figures = BTreeMap<String, f64>;
+
+/// What was measured where, and of whom.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Key {
+    /// A table of the report.
+    pub(crate) part: String,
+    /// A line of it: what all subjects are put through.
+    pub(crate) point: String,
+    pub(crate) subject: String,
+}
+
+/// One subject at one point, in all rounds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Row {
+    #[serde(flatten)]
+    pub(crate) key: Key,
+    /// The medians of all rounds.
+    pub(crate) figures: Figures,
+    /// Why it could not be measured; then there are no figures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) failure: Option<String>,
+    #[serde(default)]
+    pub(crate) rounds: Vec<Figures>,
+}
+
+/// All rows, in the order in which they were first measured.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Results {
+    pub(crate) rows: Vec<Row>,
+}
+
+impl Results {
+    /// Adds what one round brought. One failure spoils the row: what fails now and then has no
+    /// median.
+    pub(crate) fn add(&mut self, key: Key, measured: anyhow::Result<Figures>) {
+        let at = self.rows.iter().position(|row| row.key == key);
+        let at = at.unwrap_or_else(|| {
+            self.rows.push(Row {
+                key,
+                figures: Figures::new(),
+                failure: None,
+                rounds: Vec::new(),
+            });
+            self.rows.len() - 1
+        });
+        let Some(row) = self.rows.get_mut(at) else {
+            return;
+        };
+        match measured {
+            Ok(figures) => row.rounds.push(figures),
+            Err(error) => row.failure = Some(format!("{error:#}")),
+        }
+        row.figures = if row.failure.is_none() {
+            medians(&row.rounds)
+        } else {
+            Figures::new()
+        };
+    }
+
+    pub(crate) fn row(&self, part: &str, point: &str, subject: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| {
+            row.key.part == part && row.key.point == point && row.key.subject == subject
+        })
+    }
+
+    pub(crate) fn figure(&self, part: &str, point: &str, subject: &str, name: &str) -> Option<f64> {
+        self.row(part, point, subject)?.figures.get(name).copied()
+    }
+}
+
+/// The figures of one load.
+pub(crate) fn of_load(seen: &Seen, payload: usize) -> Figures {
+    let requests = seen.latencies.total();
+    let seconds = seen.elapsed.as_secs_f64();
+    let rate = ratio(requests, 1) / seconds;
+    let micros = |share| ratio(seen.latencies.per_mille(share), 1000);
+    let per_request = |time: std::time::Duration| time.as_secs_f64() * 1e6 / ratio(requests, 1);
+    figures([
+        ("req_s", rate),
+        ("p50_us", micros(500)),
+        ("p99_us", micros(990)),
+        ("p999_us", micros(999)),
+        ("cpu_us", per_request(seen.server_cpu)),
+        ("generator_cpu_us", per_request(seen.generator_cpu)),
+        ("generator_busy", seen.generator_cpu.as_secs_f64() / seconds),
+        ("mib_s", rate * ratio(payload as u64, 1024 * 1024)),
+    ])
+}
+
+pub(crate) fn figures<const N: usize>(named: [(&str, f64); N]) -> Figures {
+    named
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "figures for people")]
+pub(crate) fn ratio(count: u64, of: u64) -> f64 {
+    count as f64 / of as f64
+}
+
+pub(crate) fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    let upper = values.get(middle).copied()?;
+    if values.len() % 2 == 1 {
+        return Some(upper);
+    }
+    let lower = values.get(middle.checked_sub(1)?).copied()?;
+    Some(f64::midpoint(lower, upper))
+}
+
+fn medians(rounds: &[Figures]) -> Figures {
+    let Some(first) = rounds.first() else {
+        return Figures::new();
+    };
+    let of = |name: &String| {
+        let mut values: Vec<_> = rounds
+            .iter()
+            .filter_map(|round| round.get(name).copied())
+            .collect();
+        Some((name.clone(), median(&mut values)?))
+    };
+    first.keys().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> Key {
+        Key {
+            part: "server".to_owned(),
+            point: "c=1".to_owned(),
+            subject: "plexus".to_owned(),
+        }
+    }
+
+    #[test]
+    fn figures_are_medians_of_all_rounds() {
+        let mut results = Results::default();
+        for value in [5.0, 1.0, 2.0] {
+            results.add(key(), Ok(figures([("req_s", value)])));
+        }
+        assert_eq!(
+            results.figure("server", "c=1", "plexus", "req_s"),
+            Some(2.0)
+        );
+        results.add(key(), Ok(figures([("req_s", 4.0)])));
+        assert_eq!(
+            results.figure("server", "c=1", "plexus", "req_s"),
+            Some(3.0)
+        );
+    }
+
+    #[test]
+    fn a_failure_in_any_round_spoils_the_row() {
+        let mut results = Results::default();
+        results.add(key(), Err(anyhow::anyhow!("wrong answer")));
+        results.add(key(), Ok(figures([("req_s", 4.0)])));
+        assert_eq!(results.figure("server", "c=1", "plexus", "req_s"), None);
+        assert_eq!(results.rows[0].failure.as_deref(), Some("wrong answer"));
+    }
+}

@@ -1,0 +1,144 @@
+//! The servers that are measured.
+
+use std::path::{Path, PathBuf};
+
+use crate::message::{Era, Job};
+use crate::process::Program;
+
+/// Who somebody is in a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// What the machine can do.
+    Limit,
+    Ours,
+    Rival,
+}
+
+/// Where everything that is started lies.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    /// This program, which is also the limits.
+    pub(crate) bench: PathBuf,
+    /// The product.
+    pub(crate) plexus: PathBuf,
+    /// Where rivals are installed, if they are wanted.
+    pub(crate) rivals: Option<PathBuf>,
+}
+
+/// A server that says back what it is told.
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    pub(crate) name: &'static str,
+    pub(crate) role: Role,
+    /// Started with `{port}`; answers in JSON, if it can.
+    pub(crate) json: Program,
+    /// The same for event streams.
+    pub(crate) stream: Program,
+    pub(crate) stdio: Program,
+    pub(crate) eras: &'static [Era],
+    pub(crate) tool: &'static str,
+    /// A tool that makes it stream, if that is up to the tool.
+    pub(crate) streaming_tool: Option<&'static str>,
+}
+
+pub(crate) const PATH: &str = "/mcp";
+pub(crate) const LIMIT: &str = "limit";
+pub(crate) const OURS: &str = "plexus";
+const BOTH: &[Era] = &[Era::Handshake, Era::Stateless];
+
+impl Server {
+    pub(crate) fn echo(&self, bytes: usize, is_stream: bool) -> Job {
+        let streaming = self.streaming_tool.filter(|_| is_stream);
+        Job::Echo {
+            tools: vec![streaming.unwrap_or(self.tool).to_owned()],
+            argument: "message".to_owned(),
+            bytes,
+            with_progress: streaming.is_some(),
+        }
+    }
+
+    pub(crate) fn is_limit(&self) -> bool {
+        self.role == Role::Limit
+    }
+}
+
+/// The limit, ours, and those rivals that are installed.
+pub(crate) fn all(places: &Places) -> Vec<Server> {
+    let mut servers = vec![limit(places), ours(places)];
+    servers.extend(places.rivals.iter().flat_map(|folder| rivals(folder)));
+    servers
+}
+
+pub(crate) fn ours(places: &Places) -> Server {
+    let http = Program::new(&places.plexus, &["serve", "--http", "127.0.0.1:{port}"]);
+    Server {
+        name: OURS,
+        role: Role::Ours,
+        json: http.clone(),
+        stream: http,
+        stdio: Program::new(&places.plexus, &["serve", "--stdio"]),
+        eras: BOTH,
+        tool: "echo_once",
+        streaming_tool: Some("echo_echo"),
+    }
+}
+
+/// The server behind the gateways that are measured: the best rival's, as every gateway can use
+/// it, and ours only where there are no rivals.
+pub(crate) fn upstream(places: &Places) -> Server {
+    let mut rivals = places.rivals.iter().flat_map(|folder| rivals(folder));
+    rivals
+        .find(|rival| rival.name == "rmcp")
+        .unwrap_or_else(|| ours(places))
+}
+
+fn limit(places: &Places) -> Server {
+    let http = Program::new(&places.bench, &["limit-http", "127.0.0.1:{port}"]);
+    Server {
+        name: LIMIT,
+        role: Role::Limit,
+        json: http.clone(),
+        stream: http,
+        stdio: Program::new(&places.bench, &["limit-echo"]),
+        eras: BOTH,
+        tool: "echo",
+        streaming_tool: None,
+    }
+}
+
+/// All of them are small programs of ours around somebody else's library, and are started alike.
+fn rivals(folder: &Path) -> Vec<Server> {
+    let compiled = |name: &str| {
+        let program = folder.join("bin").join(format!("{name}-echo"));
+        program.exists().then(|| Program::new(program, &[]))
+    };
+    let script = |interpreter: PathBuf, script: &str| {
+        let script = folder.join(script);
+        let start = |script: &Path| Program::new(interpreter, &[&script.display().to_string()]);
+        script.exists().then(|| start(&script))
+    };
+    let typescript = script("node".into(), "node/typescript.mjs");
+    let python = script(folder.join("python/bin/python"), "python/echo_server.py");
+    let rivals = [
+        ("rmcp", compiled("rmcp")),
+        ("turbomcp", compiled("turbomcp")),
+        ("tower-mcp", compiled("tower-mcp")),
+        ("TypeScript SDK", typescript),
+        ("Python SDK", python),
+    ];
+    let installed = rivals
+        .into_iter()
+        .filter_map(|(name, program)| Some((name, program?)));
+    installed
+        .map(|(name, program)| Server {
+            name,
+            role: Role::Rival,
+            json: program.and(&["http", "{port}", "json"]),
+            stream: program.and(&["http", "{port}", "stream"]),
+            stdio: program.and(&["stdio"]),
+            eras: BOTH,
+            tool: "echo",
+            streaming_tool: None,
+        })
+        .collect()
+}

@@ -1,0 +1,58 @@
+//! Processes that are up for a round.
+
+use std::cell::Cell;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+
+use crate::process::{Cores, Program, Running};
+
+/// Starts processes, each in a folder of its own.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    pub(crate) cores: Cores,
+    folder: tempfile::TempDir,
+    started: Cell<usize>,
+}
+
+/// A process that listens.
+#[derive(Debug)]
+pub(crate) struct Listening {
+    pub(crate) process: Running,
+    pub(crate) address: SocketAddr,
+}
+
+impl Stage {
+    pub(crate) fn new(cores: Cores) -> anyhow::Result<Self> {
+        Ok(Self {
+            cores,
+            folder: tempfile::tempdir()?,
+            started: Cell::new(0),
+        })
+    }
+
+    /// Starts a program whose arguments say `{port}`, and waits until it listens.
+    pub(crate) fn listen(&self, program: &Program, core: usize) -> anyhow::Result<Listening> {
+        let address = free_address()?;
+        let program = program.with("port", &address.port().to_string());
+        let mut process = program.start(core, &self.new_folder())?;
+        process.wait_until(|| TcpStream::connect(address).is_ok())?;
+        Ok(Listening { process, address })
+    }
+
+    /// Starts a program that speaks on its pipes.
+    pub(crate) fn start(&self, program: &Program, core: usize) -> anyhow::Result<Running> {
+        program.start(core, &self.new_folder())
+    }
+
+    /// A folder that does not exist yet.
+    pub(crate) fn new_folder(&self) -> PathBuf {
+        self.started.set(self.started.get() + 1);
+        self.folder.path().join(self.started.get().to_string())
+    }
+}
+
+/// An address that nobody listens on. Somebody could take it before the one it is for, and that
+/// would be seen.
+fn free_address() -> anyhow::Result<SocketAddr> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
+}

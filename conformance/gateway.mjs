@@ -1,0 +1,91 @@
+// The fixture server behind `plexus serve`, with other servers beside it as people have them.
+
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { root, startFixture } from "./fixture.mjs";
+
+const REVISION = "2026-07-28";
+const READY_LIMIT = 30_000;
+
+const npm = (name) => join(root, ".tools", "peers", "node_modules", ".bin", name);
+
+/** Starts the gateway, and waits until all of its servers have said what they offer. */
+export async function startGateway(program, fixture, era, log) {
+  const folder = mkdtempSync(join(tmpdir(), "plexus-conformance-"));
+  const mcpServers = {
+    fixture: { command: fixture, args: ["--stdio", "--era", era] },
+    everything: { command: npm("mcp-server-everything"), args: ["stdio"] },
+    memory: { command: npm("mcp-server-memory"), env: { MEMORY_FILE_PATH: join(folder, "memory.jsonl") } },
+  };
+  const config = join(folder, "mcp.json");
+  writeFileSync(config, JSON.stringify({ mcpServers }));
+  // The suites read the first page of a list only, so the built-in tools are kept from it.
+  const shown = Object.keys(mcpServers).map((server) => `${server}__*`);
+  mkdirSync(join(folder, "plexus"));
+  writeFileSync(join(folder, "plexus", "plexus.toml"), `[clients."*".tools]\nallow = ${JSON.stringify(shown)}\n`);
+  const env = { ...process.env, HOME: folder, XDG_CONFIG_HOME: folder, PLEXUS_DATA_DIR: join(folder, "data") };
+  const args = ["serve", "--http", "127.0.0.1:0", "--mcp-config", config];
+  const gateway = await startFixture(program, args, log, { cwd: folder, env });
+
+  async function stop() {
+    const faults = await gateway.stop();
+    rmSync(folder, { recursive: true, force: true });
+    return faults;
+  }
+
+  try {
+    await listed(gateway.url, Object.keys(mcpServers));
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { url: gateway.url, stop };
+}
+
+/** Waits until tools of all `servers` are listed. */
+async function listed(url, servers) {
+  const end = Date.now() + READY_LIMIT;
+  for (;;) {
+    const names = await tools(url);
+    const missing = servers.filter((server) => !names.some((name) => name.startsWith(`${server}__`)));
+    if (missing.length === 0) return;
+    if (Date.now() > end) throw new Error(`the gateway does not list the tools of ${missing.join(" and ")}`);
+    await sleep(100);
+  }
+}
+
+/** The names on all pages of the list. */
+async function tools(url) {
+  const names = [];
+  let cursor;
+  do {
+    const { tools, nextCursor } = await list(url, cursor);
+    names.push(...tools.map(({ name }) => name));
+    cursor = nextCursor;
+  } while (cursor !== undefined);
+  return names;
+}
+
+async function list(url, cursor) {
+  const key = (name) => `io.modelcontextprotocol/${name}`;
+  const _meta = {
+    [key("protocolVersion")]: REVISION,
+    [key("clientCapabilities")]: {},
+    [key("clientInfo")]: { name: "conformance", version: "1.0.0" },
+  };
+  const response = await fetch(url, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "mcp-protocol-version": REVISION,
+      "mcp-method": "tools/list",
+    },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: { _meta, cursor } }),
+  });
+  const { result } = await response.json();
+  return result;
+}

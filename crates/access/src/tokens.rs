@@ -1,0 +1,380 @@
+//! Tokens without an authorization server, for small set-ups: made by hand, and kept as hashes.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use plexus_oauth::Secret;
+use plexus_server::http::Admitted;
+use plexus_service::{Principal, Scopes};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::clock::now;
+use crate::verified::{Rejected, Verified};
+
+/// What every such token begins with, so that people and scanners of leaks know one.
+const PREFIX: &str = "plexus_";
+/// What is hashed, so that a hash for one purpose is none for another.
+const PURPOSE: &str = "plexus|token|v1|";
+/// The longest name of a token.
+const LONGEST_NAME: usize = 64;
+
+/// The tokens of one file. Whoever has one is the principal `token:NAME`.
+///
+/// The file holds hashes only. It is read again when it changed, so that a token that was removed
+/// works no more, whichever process removed it.
+#[derive(Debug)]
+pub struct TokenFile {
+    path: PathBuf,
+    known: Mutex<Option<(Version, Arc<Vec<TokenEntry>>)>>,
+}
+
+/// What tells two versions of a file apart.
+type Version = (Option<SystemTime>, u64, u64);
+
+/// A token as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TokenEntry {
+    /// Whose it is.
+    pub name: String,
+    /// By what it is found. It is part of the token and of its hash, and no secret.
+    pub id: String,
+    /// Of the whole token.
+    hash: String,
+    /// What it allows.
+    #[serde(default)]
+    pub scopes: Vec<String>,
+    /// When it was made, in seconds since 1970.
+    pub created: u64,
+}
+
+/// A token that was just made.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct NewToken {
+    /// The token itself. Nobody can tell it ever again.
+    pub token: Secret,
+    /// What is kept of it.
+    pub entry: TokenEntry,
+}
+
+/// Why the file cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenFileError {
+    /// It cannot be read or written.
+    #[error("cannot use the file of tokens {}", .path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It is not what we write.
+    #[error("the file of tokens {} cannot be understood; move it away, and make new tokens", .0.display())]
+    Garbled(PathBuf),
+    /// The name is no name.
+    #[error(
+        "{0:?} is no name for a token; use up to {LONGEST_NAME} letters, digits, dots, dashes and underscores"
+    )]
+    Name(String),
+    /// A scope is none.
+    #[error("{0:?} is no scope; a scope is one word without quotes and backslashes")]
+    Scope(String),
+    /// There is one of this name.
+    #[error("there is a token {0:?} already; remove it first, or use another name")]
+    Taken(String),
+    /// There is none of this name.
+    #[error("there is no token {0:?}")]
+    Absent(String),
+    /// The system has no randomness.
+    #[error("the system gives no random numbers")]
+    Randomness(#[source] getrandom::Error),
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Document {
+    tokens: Vec<TokenEntry>,
+}
+
+impl TokenFile {
+    /// The file at `path`, which need not exist yet.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            known: Mutex::default(),
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// All tokens, in the order in which they were made.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn list(&self) -> Result<Arc<Vec<TokenEntry>>, TokenFileError> {
+        let version = self.version()?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*known {
+            Some((known, tokens)) if *known == version => Ok(Arc::clone(tokens)),
+            _ => {
+                let tokens = Arc::new(self.read()?);
+                *known = Some((version, Arc::clone(&tokens)));
+                Ok(tokens)
+            }
+        }
+    }
+
+    /// Makes a token.
+    ///
+    /// # Errors
+    /// The name or a scope is none, the name is taken, or the file cannot be written.
+    pub fn add(&self, name: &str, scopes: &[String]) -> Result<NewToken, TokenFileError> {
+        let in_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(in_name) {
+            return Err(TokenFileError::Name(name.to_owned()));
+        }
+        if let Some(wrong) = scopes.iter().find(|scope| !is_scope(scope)) {
+            return Err(TokenFileError::Scope(wrong.clone()));
+        }
+        let id = random::<9>()?;
+        let token = format!("{PREFIX}{id}.{}", random::<32>()?);
+        let entry = TokenEntry {
+            name: name.to_owned(),
+            hash: URL_SAFE_NO_PAD.encode(hash(&token)),
+            id,
+            scopes: scopes.to_vec(),
+            created: now(),
+        };
+        let kept = entry.clone();
+        self.change(move |tokens| {
+            if tokens.iter().any(|token| token.name == kept.name) {
+                return Err(TokenFileError::Taken(kept.name));
+            }
+            tokens.push(kept);
+            Ok(())
+        })?;
+        let token = Secret::new(token);
+        Ok(NewToken { token, entry })
+    }
+
+    /// Makes the token of this name worthless.
+    ///
+    /// # Errors
+    /// There is none, or the file cannot be written.
+    pub fn remove(&self, name: &str) -> Result<(), TokenFileError> {
+        self.change(|tokens| {
+            let before = tokens.len();
+            tokens.retain(|token| token.name != name);
+            if tokens.len() == before {
+                return Err(TokenFileError::Absent(name.to_owned()));
+            }
+            Ok(())
+        })
+    }
+
+    /// What `token` is worth; `None` if it is not of a kind that is kept here.
+    pub(crate) fn verify(&self, token: &str) -> Option<Result<Verified, Rejected>> {
+        let (id, _) = token.strip_prefix(PREFIX)?.split_once('.')?;
+        let tokens = match self.list() {
+            Ok(tokens) => tokens,
+            Err(error) => {
+                tracing::error!(%error, "cannot tell what a token is worth");
+                return Some(Err(Rejected::Unknown(error.to_string())));
+            }
+        };
+        let given = URL_SAFE_NO_PAD.encode(hash(token));
+        let found = tokens.iter().find(|entry| entry.id == id).filter(|entry| {
+            verify_slices_are_equal(entry.hash.as_bytes(), given.as_bytes()).is_ok()
+        });
+        let verified = found.map(|entry| {
+            let principal = Principal::new(format!("token:{}", entry.name));
+            let scopes: Scopes = entry.scopes.iter().map(String::as_str).collect();
+            Verified {
+                admitted: Admitted::new(principal, scopes),
+                bound_to: None,
+            }
+        });
+        Some(verified.ok_or_else(|| Rejected::invalid("there is no such token")))
+    }
+
+    /// Changes the file, one at a time in all processes.
+    fn change(
+        &self,
+        change: impl FnOnce(&mut Vec<TokenEntry>) -> Result<(), TokenFileError>,
+    ) -> Result<(), TokenFileError> {
+        let io = |source| self.io(source);
+        let directory = self.path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(directory).map_err(io)?;
+        let lock = File::create(self.path.with_extension("lock")).map_err(io)?;
+        lock.lock().map_err(io)?;
+        let mut tokens = self.read()?;
+        change(&mut tokens)?;
+        let text = serde_json::to_vec_pretty(&Document { tokens });
+        let text = text.map_err(|error| io(error.into()))?;
+        // Only its owner can read a temporary file, and that stays so.
+        let mut file = tempfile::NamedTempFile::new_in(directory).map_err(io)?;
+        file.write_all(&text).map_err(io)?;
+        file.as_file().sync_all().map_err(io)?;
+        file.persist(&self.path).map_err(|error| io(error.error))?;
+        Ok(())
+    }
+
+    fn read(&self) -> Result<Vec<TokenEntry>, TokenFileError> {
+        match fs::read(&self.path) {
+            Ok(text) => {
+                let document: Document = serde_json::from_slice(&text)
+                    .map_err(|_other| TokenFileError::Garbled(self.path.clone()))?;
+                Ok(document.tokens)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(self.io(error)),
+        }
+    }
+
+    fn version(&self) -> Result<Version, TokenFileError> {
+        match fs::metadata(&self.path) {
+            Ok(metadata) => {
+                #[cfg(unix)]
+                let number = std::os::unix::fs::MetadataExt::ino(&metadata);
+                #[cfg(not(unix))]
+                let number = 0;
+                Ok((metadata.modified().ok(), metadata.len(), number))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((None, 0, 0)),
+            Err(error) => Err(self.io(error)),
+        }
+    }
+
+    fn io(&self, source: io::Error) -> TokenFileError {
+        let path = self.path.clone();
+        TokenFileError::Io { path, source }
+    }
+}
+
+/// Whether `text` can be a scope (RFC 6749 §3.3).
+pub(crate) fn is_scope(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_graphic() && c != '"' && c != '\\';
+    !text.is_empty() && text.chars().all(allowed)
+}
+
+/// Of 256 random bits, which nobody can guess however fast they try; so it need not be slow.
+fn hash(token: &str) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    hasher.update(PURPOSE);
+    hasher.update(token);
+    hasher.finalize().into()
+}
+
+fn random<const N: usize>() -> Result<String, TokenFileError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(TokenFileError::Randomness)?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn principal(verified: Option<Result<Verified, Rejected>>) -> String {
+        verified
+            .unwrap()
+            .unwrap()
+            .admitted
+            .principal
+            .as_str()
+            .to_owned()
+    }
+
+    #[test]
+    fn a_token_is_good_until_it_is_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = TokenFile::at(directory.path().join("deep/tokens.json"));
+        assert!(file.list().unwrap().is_empty());
+        let ci = file.add("ci", &["read".to_owned()]).unwrap();
+        let laptop = file.add("laptop", &[]).unwrap();
+        let (ci, laptop) = (ci.token.expose(), laptop.token.expose());
+        assert_eq!(principal(file.verify(ci)), "token:ci");
+        assert_eq!(principal(file.verify(laptop)), "token:laptop");
+        let granted = file.verify(ci).unwrap().unwrap().admitted.scopes.unwrap();
+        assert!(granted.contains("read"));
+
+        // As another process would do it.
+        TokenFile::at(file.path()).remove("ci").unwrap();
+        assert!(file.verify(ci).unwrap().is_err());
+        assert_eq!(principal(file.verify(laptop)), "token:laptop");
+        assert!(matches!(file.remove("ci"), Err(TokenFileError::Absent(_))));
+    }
+
+    #[test]
+    fn nothing_but_the_whole_token_is_taken() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = TokenFile::at(directory.path().join("tokens.json"));
+        let made = file.add("ci", &[]).unwrap();
+        let token = made.token.expose();
+        let shorter = token.get(..token.len() - 1).unwrap();
+        let other = file.add("other", &[]).unwrap();
+        let (own, _) = token.split_once('.').unwrap();
+        let (_, others) = other.token.expose().split_once('.').unwrap();
+        for wrong in [
+            shorter,
+            &format!("{token}A"),
+            &format!("{own}.{others}"),
+            &format!("{own}."),
+        ] {
+            assert!(file.verify(wrong).unwrap().is_err());
+        }
+        assert!(file.verify("eyJhbGciOi").is_none(), "it is of another kind");
+    }
+
+    #[test]
+    fn the_file_does_not_tell_the_token() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = TokenFile::at(directory.path().join("tokens.json"));
+        let made = file.add("ci", &[]).unwrap();
+        let (_, secret) = made.token.expose().split_once('.').unwrap();
+        let text = fs::read_to_string(file.path()).unwrap();
+        assert!(!text.contains(secret) && !format!("{made:?}").contains(secret));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = fs::metadata(file.path()).unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "others can read it");
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_lets_nobody_in() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = TokenFile::at(directory.path().join("tokens.json"));
+        let token = file.add("ci", &[]).unwrap().token;
+        fs::write(file.path(), "no JSON").unwrap();
+        let verdict = file.verify(token.expose()).unwrap();
+        assert!(matches!(verdict, Err(Rejected::Unknown(_))));
+        assert!(file.add("more", &[]).is_err(), "it must not be overwritten");
+    }
+
+    #[test]
+    fn names_and_scopes_are_words() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = TokenFile::at(directory.path().join("tokens.json"));
+        for name in ["", "a b", "é", &"x".repeat(65)] {
+            assert!(file.add(name, &[]).is_err(), "{name}");
+        }
+        for scope in ["", "a b", "a\"b"] {
+            assert!(file.add("ok", &[scope.to_owned()]).is_err(), "{scope}");
+        }
+        file.add("ok", &["mcp:read".to_owned()]).unwrap();
+        assert!(matches!(file.add("ok", &[]), Err(TokenFileError::Taken(_))));
+    }
+}

@@ -1,0 +1,141 @@
+//! A server that wants tokens, and who issues them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plexus_access::{Issuer, Options, ResourceServer};
+use plexus_mcp::Revision;
+use plexus_oauth::Scopes;
+use plexus_oauth::jwt::{Audience, Claims};
+use plexus_server::http::{HttpOptions, HttpServer, SsePaths};
+use plexus_server::{Edge, Options as EdgeOptions};
+use plexus_service::{Context, LocalService, NoArguments, Service, Tool};
+use plexus_testkit::authorization_server::{AuthorizationServer, Behaviour};
+use plexus_testkit::{Answer, HttpClient, HttpRequest};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+/// The scope that every token needs.
+pub(crate) const SCOPE: &str = "mcp";
+
+/// An authorization server, and a server that takes its tokens.
+pub(crate) struct World {
+    pub(crate) issuer: AuthorizationServer,
+    pub(crate) url: String,
+    pub(crate) home: TempDir,
+    running: JoinSet<()>,
+}
+
+impl World {
+    /// Whose tool `who` says who calls.
+    pub(crate) async fn start() -> Self {
+        Self::with(who(), |_| {}).await
+    }
+
+    /// One that serves `service`, with other options than tokens of the issuer, by their signature.
+    pub(crate) async fn with(service: Arc<dyn Service>, change: impl FnOnce(&mut Options)) -> Self {
+        let behaviour = Behaviour {
+            clients: vec![("gateway".to_owned(), Some("hush".to_owned()))],
+            ..Behaviour::default()
+        };
+        let issuer = AuthorizationServer::start(behaviour).await;
+        let mut world = Self {
+            issuer,
+            url: String::new(),
+            home: tempfile::tempdir().unwrap(),
+            running: JoinSet::new(),
+        };
+        world.serve(service, change).await;
+        world
+    }
+
+    async fn serve(&mut self, service: Arc<dyn Service>, change: impl FnOnce(&mut Options)) {
+        let edge = Edge::new(service, EdgeOptions::default()).unwrap();
+        let mut http = HttpOptions::default();
+        http.sse = Some(SsePaths::default());
+        let server = HttpServer::bind(edge, &["127.0.0.1:0".parse().unwrap()], http).await;
+        let server = server.unwrap();
+        self.url = format!("http://{}{}", server.addresses()[0], server.path());
+        let mut options = Options::new(&self.url);
+        options.issuers.push(Issuer::new(self.issuer.issuer()));
+        options.scopes.push(SCOPE.to_owned());
+        change(&mut options);
+        let access = ResourceServer::new(options).unwrap();
+        self.running.spawn(server.admitting(Arc::new(access)).run());
+    }
+
+    /// A token that is as it should be.
+    pub(crate) fn token(&self, subject: &str) -> String {
+        self.issuer.issue_to(subject, &self.url, SCOPE)
+    }
+
+    /// What such a token says.
+    pub(crate) fn claims(&self) -> Claims {
+        let mut claims = Claims::default();
+        self.issuer.issuer().clone_into(&mut claims.iss);
+        claims.sub = Some("alice".to_owned());
+        claims.aud = Audience::One(self.url.clone());
+        claims.exp = Some(u64::MAX / 2);
+        claims.scope = Some(Scopes::parse(SCOPE));
+        claims
+    }
+
+    pub(crate) fn client(&self) -> HttpClient {
+        HttpClient::new(&self.url, Revision::V2025_11_25)
+    }
+
+    pub(crate) fn client_with(&self, token: &str) -> HttpClient {
+        self.client()
+            .with_header("authorization", &format!("Bearer {token}"))
+    }
+
+    /// What becomes of somebody who comes with `token`.
+    pub(crate) async fn try_token(&self, token: &str) -> Answer {
+        greeting(&self.client_with(token)).send().await
+    }
+
+    /// Refuses `token`, as every token that is worth nothing is refused.
+    pub(crate) async fn refuses(&self, token: &str) {
+        let answer = self.try_token(token).await;
+        assert_eq!(answer.status(), 401);
+        let origin = self.url.strip_suffix("/mcp").unwrap();
+        let expected = format!(
+            r#"Bearer error="invalid_token", scope="mcp", resource_metadata="{origin}/.well-known/oauth-protected-resource/mcp""#
+        );
+        assert_eq!(answer.header("www-authenticate"), Some(&*expected));
+        let text = answer.text().await;
+        let told = "the access token is expired, was taken back, or is not for this server\n";
+        assert_eq!(text, told, "it tells which");
+    }
+
+    /// Takes `token`.
+    pub(crate) async fn takes(&self, token: &str) {
+        assert_eq!(self.try_token(token).await.status(), 200);
+    }
+}
+
+/// A service with one tool, which says who calls it.
+pub(crate) fn who() -> Arc<dyn Service> {
+    let who = async |_: NoArguments, context: Context| context.peer().principal.as_str().to_owned();
+    let service = LocalService::builder("who", "1.0.0").tool(Tool::new("who"), who);
+    Arc::new(service.build().unwrap())
+}
+
+/// The first request of a session.
+pub(crate) fn greeting(client: &HttpClient) -> HttpRequest {
+    client.post(&hello())
+}
+
+pub(crate) fn hello() -> Value {
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"}});
+    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
+}
+
+/// Lets time pass.
+pub(crate) async fn later(seconds: u64) {
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(seconds)).await;
+    tokio::time::resume();
+}

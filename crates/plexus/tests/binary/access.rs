@@ -1,0 +1,234 @@
+//! Who is let in over HTTP, and `plexus token`.
+
+use std::sync::Arc;
+
+use plexus_mcp::Revision;
+use plexus_testkit::authorization_server::{AuthorizationServer, Behaviour};
+use plexus_testkit::{Client, HttpClient};
+use serde_json::{Value, json};
+
+use crate::home::Home;
+use crate::process::Plexus;
+
+const SETTINGS: &str = ".config/plexus/plexus.toml";
+
+/// A gateway on a free port, with its data in `home`, and where it is.
+fn serve(home: &Home, arguments: &[&str]) -> (Plexus, String) {
+    let arguments = [&["serve", "--http", "127.0.0.1:0"], arguments].concat();
+    listening(home.start(&arguments))
+}
+
+fn listening(plexus: Plexus) -> (Plexus, String) {
+    let url = plexus.wait_for_stderr("listening on ");
+    (plexus, url)
+}
+
+/// The status of a greeting with this token.
+async fn status(url: &str, token: Option<&str>) -> u16 {
+    let mut client = HttpClient::new(url, Revision::V2025_11_25);
+    if let Some(token) = token {
+        client = client.with_header("authorization", &format!("Bearer {token}"));
+    }
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"}});
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+    client.post(&hello).send().await.status()
+}
+
+/// Runs a command with the data of `home`, and gives the one line that it prints.
+fn says(home: &Home, arguments: &[&str]) -> String {
+    let ended = home.start(arguments).end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended.stdout.join("\n")
+}
+
+/// S000-09, HTTPL-03, HTTP26-03, SSE24-06, SEC-10: a token of our own lets its holder in, from when it is made
+/// until it is taken back.
+#[tokio::test]
+async fn a_token_lets_its_holder_in() {
+    let home = Home::with(&[]);
+    assert!(says(&home, &["token", "list"]).starts_with("nobody has a token"));
+    let laptop = says(&home, &["token", "add", "laptop"]);
+    assert!(laptop.starts_with("plexus_"), "{laptop}");
+    let (_plexus, url) = serve(&home, &["--require-token"]);
+    assert_eq!(status(&url, None).await, 401);
+    assert_eq!(status(&url, Some("plexus_made.up")).await, 401);
+    assert_eq!(status(&url, Some(&laptop)).await, 200);
+
+    let made = says(&home, &["token", "add", "ci", "--scope", "read", "--json"]);
+    let made: Value = serde_json::from_str(&made).unwrap();
+    assert_eq!(made["scopes"], json!(["read"]));
+    let ci = made["token"].as_str().unwrap();
+    assert_eq!(status(&url, Some(ci)).await, 200);
+    let listed = says(&home, &["token", "list", "--json"]);
+    assert!(!listed.contains(ci) && !listed.contains(&laptop));
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(listed["tokens"][1]["name"], "ci");
+
+    says(&home, &["token", "remove", "laptop"]);
+    assert_eq!(status(&url, Some(&laptop)).await, 401);
+    assert_eq!(status(&url, Some(ci)).await, 200);
+    let again = home.start(&["token", "remove", "laptop"]).end();
+    assert_eq!(again.code, Some(1));
+    assert!(again.stderr[0].contains("there is no token"), "{again:?}");
+}
+
+/// What is offered of it is the same in both eras, and to a bridge.
+#[tokio::test]
+async fn a_bridge_asks_as_well() {
+    let home = Home::with(&[]);
+    let token = says(&home, &["token", "add", "laptop"]);
+    let (_gateway, url) = serve(&home, &["--require-token"]);
+    let header = format!("Authorization: Bearer {token}");
+    let bridge = [
+        "bridge",
+        "--http",
+        "127.0.0.1:0",
+        "--require-token",
+        "--header",
+    ];
+    let (_bridge, bridged) = listening(home.start(&[&bridge[..], &[&header, &url]].concat()));
+    assert_eq!(status(&bridged, None).await, 401);
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let http = HttpClient::new(&bridged, revision);
+        let http = http.with_header("authorization", &format!("Bearer {token}"));
+        let mut client = Client::over(http, revision, json!({}));
+        client.open().await;
+        let called = client.call("echo_ping", json!({})).await;
+        assert_eq!(called["content"][0]["text"], "pong", "{revision}");
+    }
+}
+
+/// Nobody serves strangers by accident.
+#[test]
+fn strangers_are_not_served_without_a_token() {
+    let home = Home::with(&[]);
+    for command in [&["serve"][..], &["bridge", "--stdio"]] {
+        let mut arguments = [command, &["--http", "0.0.0.0:0"]].concat();
+        if command[0] == "bridge" {
+            arguments.push("true");
+        }
+        let said = home.fails(&arguments);
+        for advice in [
+            "other machines",
+            "plexus token add",
+            "--issuer",
+            "127.0.0.1:0",
+        ] {
+            assert!(said.contains(advice), "{said}");
+        }
+    }
+    let said = home.fails(&["serve", "--require-token"]);
+    assert!(said.contains("nobody can have one"), "{said}");
+    let issuer = [
+        "serve",
+        "--http",
+        "0.0.0.0:0",
+        "--issuer",
+        "https://as.example",
+    ];
+    let said = home.fails(&issuer);
+    assert!(said.contains("--resource https://"), "{said}");
+    let said = home.fails(&["serve", "--issuer", "http://as.example"]);
+    assert!(said.contains("others could read along"), "{said}");
+}
+
+/// Settings that cannot be read may have asked for tokens.
+#[test]
+fn with_broken_settings_nobody_is_served_over_http() {
+    let home = Home::with(&[(SETTINGS, "[acess]\nrequired = true")]);
+    let said = home.fails(&["serve", "--http", "127.0.0.1:0"]);
+    assert!(said.contains("plexus doctor"), "{said}");
+    let home = Home::with(&[("project/plexus.toml", "[access]\nrequired = false")]);
+    let (mut plexus, _) = serve(&home, &[]);
+    plexus.kill();
+}
+
+/// AUTH06-07, AUTH11-11: tokens of an authorization server, with nothing configured but its name.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_issuer_lets_its_users_in() {
+    let home = Home::with(&[]);
+    let issuer = AuthorizationServer::start(Behaviour::default()).await;
+    let arguments = ["--issuer", issuer.issuer(), "--require-scope", "mcp"];
+    let (_plexus, url) = serve(&home, &arguments);
+    assert_eq!(status(&url, None).await, 401);
+    let token = |resource: &str, scope| issuer.issue_to("alice", resource, scope);
+    assert_eq!(status(&url, Some(&token(&url, "mcp"))).await, 200);
+    assert_eq!(status(&url, Some(&token(&url, "other"))).await, 403);
+    let elsewhere = token("https://other.example/mcp", "mcp");
+    assert_eq!(status(&url, Some(&elsewhere)).await, 401);
+    // A token that is made later is taken, too, if it allows as much.
+    let own = says(&home, &["token", "add", "laptop", "--scope", "mcp"]);
+    assert_eq!(status(&url, Some(&own)).await, 200);
+}
+
+/// The secret of the client that asks about tokens stands in no file.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_issuer_can_be_asked() {
+    let behaviour = Behaviour {
+        clients: vec![("gateway".to_owned(), Some("hunter2".to_owned()))],
+        ..Behaviour::default()
+    };
+    let issuer = Arc::new(AuthorizationServer::start(behaviour).await);
+    let settings = format!(
+        "[access]\nresource = \"https://plexus.example/mcp\"\n\n[[access.issuers]]\nissuer = \"{}\"\n\
+         introspection = {{ client_id = \"gateway\", client_secret = {{ env = \"GITHUB_TOKEN\" }} }}\n",
+        issuer.issuer()
+    );
+    let home = Home::with(&[(SETTINGS, &settings)]);
+    let (_plexus, url) = serve(&home, &[]);
+    let token = issuer.issue_to("alice", "https://plexus.example/mcp", "");
+    assert_eq!(status(&url, Some(&token)).await, 200);
+    assert_eq!(issuer.counts().questions, 1);
+    assert_eq!(status(&url, None).await, 401);
+}
+
+/// Rules may be about some callers only.
+#[tokio::test]
+async fn rules_name_callers() {
+    let settings = r#"
+        [policy]
+        rules = [
+          { tool = "echo_ping", principal = "token:guest", action = "deny" },
+          { tool = "echo_once", scope = "!write", action = "deny" },
+        ]
+    "#;
+    let home = Home::with(&[(SETTINGS, settings)]);
+    let guest = says(&home, &["token", "add", "guest", "--scope", "write"]);
+    let member = says(&home, &["token", "add", "member"]);
+    let (_plexus, url) = serve(&home, &["--require-token"]);
+    for (token, ping, once) in [(&guest, false, true), (&member, true, false)] {
+        let http = HttpClient::new(&url, Revision::V2026_07_28);
+        let http = http.with_header("authorization", &format!("Bearer {token}"));
+        let mut client = Client::over(http, Revision::V2026_07_28, json!({}));
+        client.open().await;
+        for (tool, is_allowed) in [("echo_ping", ping), ("echo_once", once)] {
+            let called = client.call(tool, json!({"message": "hi"})).await;
+            assert_eq!(called["isError"] == true, !is_allowed, "{tool}: {called}");
+        }
+    }
+}
+
+/// No command line, log or error has a token in it.
+#[tokio::test]
+async fn tokens_are_not_logged() {
+    let home = Home::with(&[]);
+    let token = says(&home, &["token", "add", "laptop"]);
+    let (mut plexus, url) = serve(&home, &["--require-token", "--log-level", "trace"]);
+    assert_eq!(status(&url, Some(&token)).await, 200);
+    let broken = format!("{token}x");
+    assert_eq!(status(&url, Some(&broken)).await, 401);
+    assert_eq!(
+        status(&format!("{url}?access_token={token}"), None).await,
+        400
+    );
+    #[cfg(unix)]
+    plexus.terminate();
+    #[cfg(not(unix))]
+    plexus.kill();
+    let ended = plexus.wait();
+    let secret = token.split('.').next_back().unwrap();
+    let told = ended.stderr.iter().find(|line| line.contains(secret));
+    assert_eq!(told, None);
+    assert!(!ended.stderr.is_empty(), "there is a log");
+}

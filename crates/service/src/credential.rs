@@ -1,0 +1,83 @@
+//! What a caller showed to be let in.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sha2::{Digest as _, Sha256};
+use zeroize::Zeroizing;
+
+/// A token that was checked and found good. It shows nothing of itself.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credential {
+    token: Zeroizing<String>,
+    audience: String,
+}
+
+impl Credential {
+    /// `token`, which was issued for `audience`: for us, by the name that its issuer knows us by.
+    pub fn new(token: impl Into<String>, audience: impl Into<String>) -> Self {
+        Self {
+            token: Zeroizing::new(token.into()),
+            audience: audience.into(),
+        }
+    }
+
+    /// The token itself, for whoever may see it.
+    pub fn expose(&self) -> &str {
+        &self.token
+    }
+
+    /// Whom it was issued for.
+    pub fn audience(&self) -> &str {
+        &self.audience
+    }
+
+    /// What tells it from others, and does not give it away.
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(self.token.as_bytes()).into()
+    }
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credential(…)")
+    }
+}
+
+/// The credential that a caller showed last; none if it was let in without. All clones are one.
+#[derive(Debug, Clone, Default)]
+pub struct Credentials(Arc<Mutex<Option<Credential>>>);
+
+impl Credentials {
+    /// The caller has shown this, as when its token was renewed.
+    pub fn show(&self, credential: Credential) {
+        *self.lock() = Some(credential);
+    }
+
+    /// What it showed last.
+    pub fn latest(&self) -> Option<Credential> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Credential>> {
+        // A panic elsewhere cannot leave it half replaced.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_counts_and_is_never_seen() {
+        let credentials = Credentials::default();
+        assert_eq!(credentials.latest(), None);
+        credentials.show(Credential::new("first-token", "https://us.example"));
+        let clone = credentials.clone();
+        credentials.show(Credential::new("second-token", "https://us.example"));
+        let latest = clone.latest().unwrap();
+        assert_eq!(latest.expose(), "second-token");
+        assert!(!format!("{clone:?}{latest:?}").contains("token"));
+    }
+}
