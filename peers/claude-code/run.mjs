@@ -148,6 +148,7 @@ function command(place, args) {
 function environment({ claude, home }, model) {
   return {
     PATH: process.env.PATH,
+    PLEXUS_BUILTIN: "all",
     HOME: home,
     PLEXUS_DATA_DIR: join(home, "data"),
     PLEXUS_CLAUDE: claude,
