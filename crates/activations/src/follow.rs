@@ -25,11 +25,13 @@ impl Aliased {
     ///
     /// The databases are asked only while somebody watches. Dropping the future ends it.
     pub fn follow(&self, data: &Data) -> impl Future<Output = Infallible> + Send + use<> {
+        // Cones are listed only where they are offered.
+        let cones = self.tool("cone.chat").is_ok().then(|| data.cones.clone());
         let (service, data) = (self.service.clone(), data.clone());
         async move {
             tokio::select! {
                 never = follow(&service, Kept::Tasks(&data.tasks)) => never,
-                never = follow(&service, Kept::Trees(&data.trees, &data.cones)) => never,
+                never = follow(&service, Kept::Trees(&data.trees, cones.as_ref())) => never,
                 never = follow(&service, Kept::Context(&data.context)) => never,
             }
         }
@@ -48,7 +50,7 @@ pub(crate) fn hashed<T: Serialize>(value: &T) -> u64 {
 #[derive(Clone, Copy)]
 enum Kept<'a> {
     Tasks(&'a Tasks),
-    Trees(&'a Trees, &'a Cones),
+    Trees(&'a Trees, Option<&'a Cones>),
     Context(&'a Graph),
 }
 
@@ -93,7 +95,8 @@ impl<'a> Kept<'a> {
                 }
                 return;
             }
-            Self::Trees(_, cones) if written => cones.offer(service).await,
+            Self::Trees(_, Some(cones)) if written => cones.offer(service).await,
+            Self::Trees(trees, None) if written => trees.offer(service).await,
             Self::Tasks(_) | Self::Trees(..) => {}
         }
         known.retain(|uri, _| watched.contains(uri));

@@ -30,6 +30,7 @@
 mod aliased;
 pub mod arbor;
 mod bash;
+mod builtin;
 pub mod claudecode;
 pub mod cone;
 pub mod context;
@@ -52,6 +53,7 @@ mod trouble;
 
 pub use aliased::Aliased;
 pub use bash::bash;
+pub use builtin::{Builtin, Choice, UnknownBuiltin};
 pub use data::{Data, Places};
 pub use echo::echo;
 pub use health::{ServerHealth, Servers, health};

@@ -6,6 +6,7 @@
 
 mod carry;
 mod file_vault;
+mod identity;
 mod invitation;
 mod oauth;
 mod send;
@@ -20,7 +21,8 @@ use plexus_service::{Boxed, EventSender};
 pub(crate) use send::send;
 
 pub use file_vault::{FileVault, VaultKey};
-pub use oauth::{Means, OAuth, OAuthOptions};
+pub use identity::{Identities, Identity, OwnIdentity};
+pub use oauth::{Grants, Means, OAuth, OAuthOptions};
 pub use plexus_oauth as rules;
 pub use vault::{Drawer, Holding, MemoryVault, Vault, VaultError};
 
@@ -105,6 +107,26 @@ pub enum AuthError {
     /// The page could not be shown, or nobody came back.
     #[error("{0}")]
     Page(String),
+    /// The server is to be told whom we act for, and we do not know.
+    #[error(
+        "the server {0:?} is used in its callers' own names, and this caller was let in without a token that could be shown for it"
+    )]
+    Nameless(String),
+    /// The caller's token is not for the server.
+    #[error(
+        "the caller's token is for {shown:?}, and the server {called:?} takes those for {wanted:?}; it is not passed on"
+    )]
+    OtherAudience {
+        /// What people call the server.
+        called: String,
+        /// Whom the token is for.
+        shown: String,
+        /// Whom it would have to be for.
+        wanted: String,
+    },
+    /// The server does not take the caller's own token.
+    #[error("the server {0:?} refuses the caller's own token")]
+    TokenRefused(String),
     /// The user did not want to visit the page.
     #[error("the user did not want to sign in to {0:?}")]
     Declined(String),

@@ -25,6 +25,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::auth::AuthError;
 use crate::chain::brief;
 use crate::connect::{self, ConnectError, Connected, Quirk};
 use crate::definition::{Affinity, Definition, Target};
@@ -121,11 +122,9 @@ impl Live {
                 live.spawn(Arc::clone(&live).keep_listening(listening));
                 drop(tokio::time::timeout(LISTEN, listened).await);
             }
-            Era::Handshake => {
-                live.spawn(Arc::clone(&live).keep_subscribed());
-                live.spawn(Arc::clone(&live).keep_tidy());
-            }
+            Era::Handshake => live.spawn(Arc::clone(&live).keep_subscribed()),
         }
+        live.spawn(Arc::clone(&live).keep_tidy());
         live.find_completions().await;
         live.list(&Section::ALL).await;
         live.spawn(Arc::clone(&live).keep_listed());
@@ -166,14 +165,15 @@ impl Live {
 
     /// The session that a caller's calls belong in.
     async fn session_for(self: &Arc<Self>, peer: &Peer) -> Result<Arc<Session>, CallFailure> {
-        let is_shared = self.definition.affinity == Affinity::Shared
-            || self.facts.revision.era() == Era::Stateless;
-        if is_shared {
+        let era = self.facts.revision.era();
+        let identity = self.definition.identity(peer)?;
+        let is_shared = self.definition.affinity == Affinity::Shared || era == Era::Stateless;
+        if is_shared && identity.is_none() {
             return Ok(Arc::clone(&self.own));
         }
-        let (sharers, profile) = Sharers::of(peer);
+        let (sharers, profile) = Sharers::of(peer, identity.as_ref());
         let is_own = profile == self.definition.capabilities.profile();
-        if is_own && peer.principal == Principal::anonymous() {
+        if is_own && identity.is_none() && peer.principal == Principal::anonymous() {
             return Ok(Arc::clone(&self.own));
         }
         let place = self.others.place(&sharers)?;
@@ -181,7 +181,8 @@ impl Live {
         if let Some(session) = open.as_ref().filter(|session| !session.rpc.is_over()) {
             return Ok(Arc::clone(session));
         }
-        let mut definition = self.definition.of_sharers(profile);
+        let identity = identity.as_ref();
+        let mut definition = self.definition.of_sharers(era, profile, identity);
         if let Target::Http(target) = &definition.target
             && self.is_over_sse()
         {
@@ -190,6 +191,9 @@ impl Live {
         let connected = connect::connect(&Arc::new(definition), &self.tasks).await?;
         let names_calls = names_calls(&self.definition, &self.quirks);
         let revision = connected.facts.revision;
+        if revision.era() == Era::Stateless {
+            connected.rpc.set_stateless();
+        }
         let session = Arc::new(Session::new(connected.rpc, revision, names_calls));
         let heeding = Arc::clone(self).heed(Arc::downgrade(&session), connected.stray);
         self.spawn(heeding);
@@ -537,6 +541,15 @@ impl From<ConnectError> for CallFailure {
                 wants_user,
             },
             error => Self::Fault(Fault::Internal(brief(&error.to_string()).to_owned())),
+        }
+    }
+}
+
+impl From<AuthError> for CallFailure {
+    fn from(error: AuthError) -> Self {
+        Self::NeedsAuth {
+            reason: error.to_string(),
+            wants_user: error.wants_user(),
         }
     }
 }

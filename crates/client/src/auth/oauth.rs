@@ -66,6 +66,25 @@ pub enum Means {
     },
     /// Nobody needs to be asked.
     Alone(Grant),
+    /// The same, with what must be got anew each time, as it soon ends.
+    Afresh(Arc<dyn Grants>),
+}
+
+/// Says with what a token is got, each time that one is.
+pub trait Grants: std::fmt::Debug + Send + Sync {
+    /// With what it is got now.
+    fn now(&self) -> Boxed<Result<Grant, AuthError>>;
+}
+
+impl Means {
+    /// A page that nobody shows: only what is kept is used and renewed.
+    pub fn page() -> Self {
+        Self::Page {
+            agent: None,
+            client_name: "Plexus".to_owned(),
+            metadata_url: None,
+        }
+    }
 }
 
 impl OAuthOptions {
@@ -76,11 +95,7 @@ impl OAuthOptions {
             principal: Principal::anonymous(),
             called: server.to_string(),
             server,
-            means: Means::Page {
-                agent: None,
-                client_name: "Plexus".to_owned(),
-                metadata_url: None,
-            },
+            means: Means::page(),
             client: None,
             vault: Arc::new(MemoryVault::default()),
             advice: "the server wants a user to sign in".to_owned(),
@@ -90,7 +105,11 @@ impl OAuthOptions {
 
     /// The drawer of the vault in which they are kept.
     pub fn drawer(&self) -> String {
-        format!("{}\n{}", self.server, self.account)
+        let own = format!("{}\n{}", self.server, self.account);
+        if self.principal == Principal::anonymous() {
+            return own;
+        }
+        format!("{own}\nprincipal\n{}", self.principal.as_str())
     }
 }
 
@@ -328,6 +347,9 @@ impl Inner {
         let mut holding = drawer.holding().clone();
         holding.server = self.options.server.to_string();
         holding.name.clone_from(&self.options.account);
+        let principal = &self.options.principal;
+        let is_named = *principal != Principal::anonymous();
+        holding.principal = is_named.then(|| principal.as_str().to_owned());
         holding.keep(session.clone());
         // It is used even if it cannot be kept: the old one is gone already.
         *lock(&self.current) = Some(session);
@@ -343,6 +365,7 @@ impl Inner {
         let options = &self.options;
         let (grant, visit) = match means {
             Means::Alone(grant) => (grant.clone(), None),
+            Means::Afresh(grants) => (grants.now().await?, None),
             Means::Page {
                 agent: Some(agent),
                 client_name,

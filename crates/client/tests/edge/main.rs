@@ -9,6 +9,8 @@ mod auth;
 #[cfg(test)]
 mod auth_fixture;
 #[cfg(test)]
+mod auth_identity;
+#[cfg(test)]
 mod auth_inviting;
 #[cfg(test)]
 mod auth_rotation;

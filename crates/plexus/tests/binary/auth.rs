@@ -15,15 +15,15 @@ use tokio::runtime::Runtime;
 use crate::process::{DATA_DIR, Ended, Plexus, plexus};
 
 /// A server that wants tokens, and a home that has none yet.
-struct World {
-    issuer: Arc<AuthorizationServer>,
-    server: HttpServer,
-    home: TempDir,
+pub(crate) struct World {
+    pub(crate) issuer: Arc<AuthorizationServer>,
+    pub(crate) server: HttpServer,
+    pub(crate) home: TempDir,
     _runtime: Runtime,
 }
 
 impl World {
-    fn with(behaviour: Behaviour) -> Self {
+    pub(crate) fn with(behaviour: Behaviour) -> Self {
         let runtime = Runtime::new().unwrap();
         let issuer = Arc::new(runtime.block_on(AuthorizationServer::start(behaviour)));
         let own = Arc::clone(&issuer);
@@ -49,7 +49,7 @@ impl World {
         }
     }
 
-    fn start(&self, arguments: &[&str]) -> Plexus {
+    pub(crate) fn start(&self, arguments: &[&str]) -> Plexus {
         let mut command = plexus(arguments);
         command
             .current_dir(self.home.path().join("project"))
@@ -62,19 +62,19 @@ impl World {
         Plexus::spawn(&mut command)
     }
 
-    fn run(&self, arguments: &[&str]) -> Ended {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
         self.start(arguments).end()
     }
 
     /// What a command prints that succeeds.
-    fn says(&self, arguments: &[&str]) -> Vec<String> {
+    pub(crate) fn says(&self, arguments: &[&str]) -> Vec<String> {
         let ended = self.run(arguments);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         ended.stdout
     }
 
     /// Signs in: opens the page that is printed, and follows it back.
-    fn sign_in(&self, arguments: &[&str]) -> Ended {
+    pub(crate) fn sign_in(&self, arguments: &[&str]) -> Ended {
         let mut plexus = self.start(arguments);
         let back = led_to(&page(&plexus));
         let welcome = get(&back);
