@@ -25,12 +25,12 @@ Without a side, everything is tested.
 compare scores any server by itself and behind plexus bridge, and fails if it does worse there.
 The command must listen on the port that the environment variable PORT names, at /mcp.
 
-  --server PROGRAM   start this fixture server instead of the one in target/quick
+  --server PROGRAM   start this fixture server instead of the one in target/debug
                      (so does PLEXUS_FIXTURE_SERVER)
   --url URL          test the server that is listening there, and no client
-  --client PROGRAM   test this client instead of the one in target/quick
+  --client PROGRAM   test this client instead of the one in target/debug
                      (so does PLEXUS_CONFORMANCE_CLIENT)
-  --plexus PROGRAM   bridge and serve with this plexus instead of the one in target/quick
+  --plexus PROGRAM   bridge and serve with this plexus instead of the one in target/debug
                      (so does PLEXUS_PROGRAM)
   --server-era ERA   with compare: have the bridge speak this era to the server, legacy or modern
   --scenario NAME    run one scenario, of the server unless a side is given, and print all it checked
