@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Map, json};
 
+use super::gateway::target;
 use crate::bench::Bench;
 use crate::gateways::HUB;
 use crate::limit;
@@ -103,14 +104,4 @@ fn hub(bench: &Bench, upstream: &Listening, members: usize) -> anyhow::Result<Li
     let arguments = ["serve", "--http", "127.0.0.1:{port}", "--mcp-config", &file];
     let program = Program::new(&bench.places.plexus, &arguments);
     bench.stage.listen(&program, bench.stage.cores.subject)
-}
-
-fn target(up: &Listening, path: &str, era: Era) -> Target {
-    Target {
-        address: up.address,
-        path: path.to_owned(),
-        era,
-        is_limit: false,
-        process: up.process.id(),
-    }
 }

@@ -6,8 +6,10 @@
 
 mod carry;
 mod file_vault;
+mod identity;
 mod invitation;
 mod oauth;
+mod options;
 mod send;
 mod vault;
 
@@ -20,7 +22,9 @@ use plexus_service::{Boxed, EventSender};
 pub(crate) use send::send;
 
 pub use file_vault::{FileVault, VaultKey};
-pub use oauth::{Means, OAuth, OAuthOptions};
+pub use identity::{ForPrincipal, Identities, Identity, OwnIdentity};
+pub use oauth::OAuth;
+pub use options::{Grants, Means, OAuthOptions};
 pub use plexus_oauth as rules;
 pub use vault::{Drawer, Holding, MemoryVault, Vault, VaultError};
 
@@ -39,6 +43,11 @@ pub trait Authorizer: std::fmt::Debug + Send + Sync {
 
     /// Takes notice of what came with an answer, whatever it is.
     fn noted(&self, headers: &HeaderMap);
+
+    /// `text`, which a server said, without what it was shown: some repeat it where they fail.
+    fn conceal(&self, text: String) -> String {
+        text
+    }
 
     /// Whether callers can be shown a page to sign in on.
     fn invites(&self) -> bool {
@@ -105,6 +114,26 @@ pub enum AuthError {
     /// The page could not be shown, or nobody came back.
     #[error("{0}")]
     Page(String),
+    /// The server is to be told whom we act for, and we do not know.
+    #[error(
+        "the server {0:?} is used in its callers' own names, and this caller was let in without a token that could be shown for it"
+    )]
+    Nameless(String),
+    /// The caller's token is not for the server.
+    #[error(
+        "the caller's token is for {shown:?}, and the server {called:?} takes those for {wanted:?}; it is not passed on"
+    )]
+    OtherAudience {
+        /// What people call the server.
+        called: String,
+        /// Whom the token is for.
+        shown: String,
+        /// Whom it would have to be for.
+        wanted: String,
+    },
+    /// The server does not take the caller's own token.
+    #[error("the server {0:?} refuses the caller's own token")]
+    TokenRefused(String),
     /// The user did not want to visit the page.
     #[error("the user did not want to sign in to {0:?}")]
     Declined(String),
@@ -115,6 +144,15 @@ impl AuthError {
     pub(crate) fn wants_user(&self) -> bool {
         matches!(self, Self::SignIn(_))
     }
+}
+
+/// `text` without `secret`.
+pub(crate) fn concealed(text: String, secret: &str) -> String {
+    const MASK: &str = "••••";
+    if secret.is_empty() || !text.contains(secret) {
+        return text;
+    }
+    text.replace(secret, MASK)
 }
 
 impl From<VaultError> for AuthError {

@@ -6,10 +6,11 @@ use std::time::Duration;
 use http::{HeaderMap, Uri};
 use plexus_mcp::Era;
 use plexus_mcp::messages::{ClientCapabilities, Implementation};
+use plexus_service::Peer;
 use plexus_wire::Limits;
 
 use crate::asks::Asks;
-use crate::auth::Authorizer;
+use crate::auth::{AuthError, Authorizer, Identities, OwnIdentity};
 use crate::child::Program;
 
 /// One MCP server, as somebody configured it.
@@ -86,14 +87,36 @@ impl Definition {
         }
     }
 
-    /// The same for the session of callers who can do this.
-    pub(crate) fn of_sharers(&self, capabilities: ClientCapabilities) -> Self {
-        Self {
+    /// What the calls of `peer` carry, if it is not what everybody's do.
+    pub(crate) fn identity(&self, peer: &Peer) -> Result<Option<OwnIdentity>, AuthError> {
+        let (Target::Http(target) | Target::Sse(target)) = &self.target else {
+            return Ok(None);
+        };
+        match &target.identities {
+            Some(identities) => identities.of(peer),
+            None => Ok(None),
+        }
+    }
+
+    /// The same for the session of callers who can do this, with what they carry.
+    pub(crate) fn of_sharers(
+        &self,
+        era: Era,
+        capabilities: ClientCapabilities,
+        identity: Option<&OwnIdentity>,
+    ) -> Self {
+        let mut own = Self {
             capabilities,
             affinity: Affinity::Shared,
-            era: Some(Era::Handshake),
+            era: Some(era),
             ..self.clone()
+        };
+        if let Some(identity) = identity
+            && let Target::Http(target) | Target::Sse(target) = &mut own.target
+        {
+            target.authorizer = Some(Arc::clone(&identity.authorizer));
         }
+        own
     }
 }
 
@@ -132,6 +155,9 @@ pub struct HttpTarget {
     pub headers: HeaderMap,
     /// Has or gets what a server wants to see that asks for authorization.
     pub authorizer: Option<Arc<dyn Authorizer>>,
+    /// Gives callers credentials of their own, where the server is used in their names. The others
+    /// are for its lists then.
+    pub identities: Option<Arc<dyn Identities>>,
 }
 
 impl HttpTarget {
@@ -141,6 +167,7 @@ impl HttpTarget {
             url,
             headers: HeaderMap::new(),
             authorizer: None,
+            identities: None,
         }
     }
 }
@@ -153,6 +180,7 @@ impl std::fmt::Debug for HttpTarget {
             .field("url", &self.url)
             .field("headers", &names)
             .field("authorizer", &self.authorizer.is_some())
+            .field("identities", &self.identities)
             .finish()
     }
 }

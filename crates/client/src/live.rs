@@ -1,6 +1,7 @@
 //! A connected server.
 
 mod ask;
+mod failure;
 mod handshake;
 mod listening;
 mod pool;
@@ -26,15 +27,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::chain::brief;
-use crate::connect::{self, ConnectError, Connected, Quirk};
+use crate::connect::{self, Connected, Quirk};
 use crate::definition::{Affinity, Definition, Target};
-use crate::link::LinkError;
 use crate::listing::{Lister, Listing, Oddity, Quarantined};
 use crate::lock::lock;
 use crate::rpc::{Caller, Misdeeds, RpcFailure, Traits, Update};
 use crate::server_facts::ServerFacts;
 use crate::stamp;
 use crate::watched::Watched;
+pub(crate) use failure::CallFailure;
 use pool::{Pool, Sharers};
 pub(crate) use session::Session;
 
@@ -121,11 +122,9 @@ impl Live {
                 live.spawn(Arc::clone(&live).keep_listening(listening));
                 drop(tokio::time::timeout(LISTEN, listened).await);
             }
-            Era::Handshake => {
-                live.spawn(Arc::clone(&live).keep_subscribed());
-                live.spawn(Arc::clone(&live).keep_tidy());
-            }
+            Era::Handshake => live.spawn(Arc::clone(&live).keep_subscribed()),
         }
+        live.spawn(Arc::clone(&live).keep_tidy());
         live.find_completions().await;
         live.list(&Section::ALL).await;
         live.spawn(Arc::clone(&live).keep_listed());
@@ -166,14 +165,15 @@ impl Live {
 
     /// The session that a caller's calls belong in.
     async fn session_for(self: &Arc<Self>, peer: &Peer) -> Result<Arc<Session>, CallFailure> {
-        let is_shared = self.definition.affinity == Affinity::Shared
-            || self.facts.revision.era() == Era::Stateless;
-        if is_shared {
+        let era = self.facts.revision.era();
+        let identity = self.definition.identity(peer)?;
+        let is_shared = self.definition.affinity == Affinity::Shared || era == Era::Stateless;
+        if is_shared && identity.is_none() {
             return Ok(Arc::clone(&self.own));
         }
-        let (sharers, profile) = Sharers::of(peer);
+        let (sharers, profile) = Sharers::of(peer, identity.as_ref());
         let is_own = profile == self.definition.capabilities.profile();
-        if is_own && peer.principal == Principal::anonymous() {
+        if is_own && identity.is_none() && peer.principal == Principal::anonymous() {
             return Ok(Arc::clone(&self.own));
         }
         let place = self.others.place(&sharers)?;
@@ -181,7 +181,8 @@ impl Live {
         if let Some(session) = open.as_ref().filter(|session| !session.rpc.is_over()) {
             return Ok(Arc::clone(session));
         }
-        let mut definition = self.definition.of_sharers(profile);
+        let identity = identity.as_ref();
+        let mut definition = self.definition.of_sharers(era, profile, identity);
         if let Target::Http(target) = &definition.target
             && self.is_over_sse()
         {
@@ -190,6 +191,9 @@ impl Live {
         let connected = connect::connect(&Arc::new(definition), &self.tasks).await?;
         let names_calls = names_calls(&self.definition, &self.quirks);
         let revision = connected.facts.revision;
+        if revision.era() == Era::Stateless {
+            connected.rpc.set_stateless();
+        }
         let session = Arc::new(Session::new(connected.rpc, revision, names_calls));
         let heeding = Arc::clone(self).heed(Arc::downgrade(&session), connected.stray);
         self.spawn(heeding);
@@ -500,61 +504,6 @@ fn late(method: &str) -> Fault {
     Fault::Internal(format!(
         "{method} was not answered in time; it was cancelled"
     ))
-}
-
-/// Why a call has no result.
-pub(crate) enum CallFailure {
-    /// The caller is told so.
-    Fault(Fault),
-    /// The server wants credentials, or better ones, and carried out nothing.
-    NeedsAuth {
-        reason: String,
-        /// Whether it would help if a user signed in.
-        wants_user: bool,
-    },
-    /// The server has forgotten the session, or what was agreed on, and carried out nothing.
-    SessionLost,
-}
-
-impl From<RpcFailure> for CallFailure {
-    fn from(failure: RpcFailure) -> Self {
-        match failure {
-            RpcFailure::Link(LinkError::SessionLost) => Self::SessionLost,
-            RpcFailure::Link(error @ LinkError::NeedsAuth { wants_user, .. }) => Self::NeedsAuth {
-                reason: error.to_string(),
-                wants_user,
-            },
-            other => Self::Fault(Live::fault(other)),
-        }
-    }
-}
-
-impl From<ConnectError> for CallFailure {
-    fn from(error: ConnectError) -> Self {
-        match error {
-            ConnectError::Link(LinkError::NeedsAuth { wants_user, .. }) => Self::NeedsAuth {
-                reason: error.to_string(),
-                wants_user,
-            },
-            error => Self::Fault(Fault::Internal(brief(&error.to_string()).to_owned())),
-        }
-    }
-}
-
-impl From<CallFailure> for Fault {
-    fn from(failure: CallFailure) -> Self {
-        match failure {
-            CallFailure::Fault(fault) => fault,
-            CallFailure::NeedsAuth { reason, .. } => Self::Internal(reason),
-            CallFailure::SessionLost => forgetful(),
-        }
-    }
-}
-
-impl From<Fault> for CallFailure {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
 }
 
 /// Ends a connection that nobody has taken over.

@@ -265,12 +265,24 @@ impl Upstream {
         }
     }
 
-    /// Has the caller sign in, if that can be offered to it.
+    /// Has the caller sign in, if that can be offered to it: for itself if it calls in its own name,
+    /// but for the server as long as that is not even connected.
     async fn invited(&self, events: &EventSender) -> Result<bool, AuthError> {
-        match self.inner.definition.authorizer() {
+        let definition = &self.inner.definition;
+        let own = match self.inner.live() {
+            Some(_) => definition.identity(events.peer())?,
+            None => None,
+        };
+        let own = own.map(|identity| identity.authorizer);
+        match own.as_ref().or(definition.authorizer()) {
             Some(authorizer) => authorizer.invite(events).await,
             None => Ok(false),
         }
+    }
+
+    /// Whether what the caller's calls carry is its own, and says nothing of anybody else's.
+    fn has_own_identity(&self, peer: &Peer) -> bool {
+        !matches!(self.inner.definition.identity(peer), Ok(None))
     }
 
     async fn carry_out(&self, call: &Call) -> Outcome {
@@ -278,7 +290,7 @@ impl Upstream {
         loop {
             let (reason, wants_user) = match self.attempt(call).await {
                 Ok(result) => {
-                    self.admitted();
+                    self.admitted(call.peer());
                     return Ok(result);
                 }
                 Err(CallFailure::NeedsAuth { reason, wants_user }) => (reason, wants_user),
@@ -294,7 +306,9 @@ impl Upstream {
                 invitations += 1;
                 continue;
             }
-            self.set_status(State::NeedsAuth, Some(reason.clone()));
+            if !self.has_own_identity(call.peer()) {
+                self.set_status(State::NeedsAuth, Some(reason.clone()));
+            }
             return match invited {
                 Err(error) if &*call.method == method::TOOLS_CALL => {
                     Ok(CallToolResult::error(error.to_string()).to_raw())
@@ -306,9 +320,9 @@ impl Upstream {
     }
 
     /// A call was let through, so credentials are no longer wanting.
-    fn admitted(&self) {
+    fn admitted(&self, peer: &Peer) {
         let wanting = self.inner.status.borrow().state == State::NeedsAuth;
-        if wanting {
+        if wanting && !self.has_own_identity(peer) {
             self.set_status(State::Connected, None);
         }
     }
@@ -427,10 +441,15 @@ impl Service for Upstream {
         Box::pin(async move { upstream.carry_out(&call).await })
     }
 
-    fn subscribe(&self, _peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {
+    fn subscribe(&self, peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {
         let upstream = self.clone();
-        let uri = uri.to_owned();
+        let (peer, uri) = (Arc::clone(peer), uri.to_owned());
         Box::pin(async move {
+            // What is watched, is watched with what the server is connected with.
+            if upstream.has_own_identity(&peer) {
+                let method = method::RESOURCES_SUBSCRIBE.to_owned();
+                return Err(Fault::MethodNotFound(method));
+            }
             let live = upstream.live().await?;
             let patience = upstream.inner.definition.timeouts.request;
             live.watched()?.watch(&uri, patience).await

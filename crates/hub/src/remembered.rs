@@ -2,12 +2,15 @@
 //! are connected again.
 //!
 //! Each server has a file, named after the digest of its definition: another definition is another
-//! server. A file that cannot be used counts as missing.
+//! server. A file that cannot be used counts as missing. A server that was waited for in vain has
+//! an empty one, so that it is not waited for again.
 
 use std::fs;
 use std::io;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 use std::time::SystemTime;
 
 use plexus_mcp::Revision;
@@ -15,6 +18,7 @@ use plexus_mcp::messages::{Implementation, ServerCapabilities};
 use plexus_service::{Catalogue, Entry, List, Section};
 use plexus_wire::{Limits, Raw};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use crate::config::edit;
 
@@ -22,6 +26,8 @@ use crate::config::edit;
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// How many catalogues are kept; the ones that were written longest ago go first.
 const MAX_FILES: usize = 1000;
+/// Fewer catalogues than these are not worth a thread.
+const MIN_SHARE: usize = 8;
 /// Changes whenever older files can no longer be read.
 const FORMAT: u32 = 1;
 
@@ -49,15 +55,44 @@ impl Remembered {
         }
     }
 
+    /// What the servers with these fingerprints offered, in the same order. Many are read at once:
+    /// somebody waits for the first answer.
+    pub(crate) fn find_all(&self, fingerprints: &[[u8; 32]]) -> Vec<Option<Known>> {
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        let share = fingerprints.len().div_ceil(threads).max(MIN_SHARE);
+        let find = |share: &[[u8; 32]]| -> Vec<_> {
+            share
+                .iter()
+                .map(|fingerprint| self.find(fingerprint))
+                .collect()
+        };
+        let mut shares = fingerprints.chunks(share);
+        let Some(own) = shares.next() else {
+            return Vec::new();
+        };
+        thread::scope(|scope| {
+            let others: Vec<_> = shares
+                .map(|share| scope.spawn(move || find(share)))
+                .collect();
+            let mut found = find(own);
+            for other in others {
+                // A thread that panicked found nothing.
+                found.extend(other.join().unwrap_or_default());
+            }
+            found
+        })
+    }
+
     /// What the server with this fingerprint offered.
-    pub(crate) fn find(&self, fingerprint: &[u8; 32]) -> Option<Known> {
+    fn find(&self, fingerprint: &[u8; 32]) -> Option<Known> {
         let bytes = fs::read(self.file(fingerprint)).ok()?;
         let limits = Limits {
             max_bytes: MAX_BYTES,
             ..Limits::default()
         };
-        let written: Written = Raw::parse(bytes.into(), &limits).ok()?.decode().ok()?;
-        (written.format == FORMAT).then(|| written.into_known())?
+        let raw = Raw::parse(bytes.into(), &limits).ok()?;
+        let written: Written<&RawValue> = raw.decode().ok()?;
+        (written.format == FORMAT).then(|| written.into_known(&raw))?
     }
 
     /// Keeps what the server with this fingerprint offers.
@@ -73,9 +108,30 @@ impl Remembered {
         self.tidy()
     }
 
+    /// Notes that the server with this fingerprint was waited for in vain, unless it is known.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn note_late(&self, fingerprint: &[u8; 32]) -> io::Result<()> {
+        let file = self.file(fingerprint);
+        if file.exists() {
+            return Ok(());
+        }
+        edit::write(&file, "")?;
+        self.tidy()
+    }
+
+    /// Whether the server with this fingerprint was waited for in vain.
+    pub(crate) fn was_late(&self, fingerprint: &[u8; 32]) -> bool {
+        fs::metadata(self.file(fingerprint)).is_ok_and(|file| file.len() == 0)
+    }
+
     fn file(&self, fingerprint: &[u8; 32]) -> PathBuf {
-        let digits = fingerprint.iter().map(|byte| format!("{byte:02x}"));
-        let name: String = digits.chain([".json".to_owned()]).collect();
+        let mut name = String::with_capacity(2 * fingerprint.len() + 5);
+        for byte in fingerprint {
+            name.extend(hexadecimal(*byte));
+        }
+        name.push_str(".json");
         self.directory.join(name)
     }
 
@@ -101,9 +157,14 @@ impl Remembered {
     }
 }
 
-/// A catalogue as it stands in its file.
+fn hexadecimal(byte: u8) -> impl Iterator<Item = char> {
+    let digit = |digit: u8| char::from_digit(digit.into(), 16);
+    [byte >> 4, byte & 15].into_iter().filter_map(digit)
+}
+
+/// A catalogue as it stands in its file, its definitions written or read as they are.
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct Written<Definition> {
     format: u32,
     revision: Option<String>,
     #[serde(default)]
@@ -111,13 +172,13 @@ struct Written {
     identity: Implementation,
     instructions: Option<String>,
     capabilities: Raw,
-    tools: Vec<Raw>,
-    resources: Vec<Raw>,
-    templates: Vec<Raw>,
-    prompts: Vec<Raw>,
+    tools: Vec<Definition>,
+    resources: Vec<Definition>,
+    templates: Vec<Definition>,
+    prompts: Vec<Definition>,
 }
 
-impl Written {
+impl Written<Raw> {
     fn new(known: &Known) -> Self {
         let catalogue = &known.catalogue;
         let list = |section| {
@@ -138,8 +199,11 @@ impl Written {
             prompts: list(Section::Prompts),
         }
     }
+}
 
-    fn into_known(self) -> Option<Known> {
+impl Written<&RawValue> {
+    /// What it says, as parts of `file`.
+    fn into_known(self, file: &Raw) -> Option<Known> {
         let capabilities = ServerCapabilities::from_raw(&self.capabilities).ok()?;
         let mut catalogue = Catalogue::new(self.identity, capabilities);
         catalogue.instructions = self.instructions;
@@ -151,7 +215,7 @@ impl Written {
         ] {
             let entries = definitions
                 .into_iter()
-                .map(|definition| Entry::new(section, definition))
+                .map(|definition| Entry::new(section, file.part(definition)))
                 .collect::<Result<_, _>>()
                 .ok()?;
             catalogue.set_list(section, List::new(entries).ok()?);
@@ -211,6 +275,21 @@ mod tests {
         assert_eq!(found.revision, kept.revision);
         assert!(found.asks);
         assert!(remembered.find(&[2; 32]).is_none(), "another definition");
+    }
+
+    #[test]
+    fn who_was_late_is_late_until_it_is_known() {
+        let directory = tempfile::tempdir().unwrap();
+        let remembered = Remembered::in_directory(directory.path().join("catalogues"));
+        assert!(!remembered.was_late(&[1; 32]));
+        remembered.note_late(&[1; 32]).unwrap();
+        remembered.note_late(&[1; 32]).unwrap();
+        assert!(remembered.was_late(&[1; 32]) && !remembered.was_late(&[2; 32]));
+        assert!(remembered.find(&[1; 32]).is_none());
+        remembered.keep(&[1; 32], &known()).unwrap();
+        remembered.note_late(&[1; 32]).unwrap();
+        assert!(!remembered.was_late(&[1; 32]), "it is known now");
+        assert!(remembered.find(&[1; 32]).is_some());
     }
 
     #[cfg(unix)]

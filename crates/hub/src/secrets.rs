@@ -5,7 +5,7 @@ use std::time::Duration;
 use plexus_client::child::{Child, ChildInput, ExitReport, Grace, StartError};
 use tokio::io::AsyncReadExt;
 
-use crate::config::{FetchedSecrets, Secret, SecretSource, ServerEntry};
+use crate::config::{FetchedSecrets, Secret, SecretSource, ServerEntry, Value};
 
 /// How long a program may take to say a secret: it may have to ask its user.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -44,6 +44,20 @@ pub async fn fetch(entry: &ServerEntry) -> Result<FetchedSecrets, SecretError> {
         }
     }
     Ok(secrets)
+}
+
+/// What `value` is, fetched if need be.
+///
+/// # Errors
+/// It is not to be had.
+pub async fn resolve(value: &Value) -> Result<Secret, SecretError> {
+    match value {
+        Value::Known(secret) => Ok(secret.clone()),
+        Value::Fetched { prefix, source } => {
+            let secret = ask(source).await?;
+            Ok(Secret::new(format!("{prefix}{}", secret.expose())))
+        }
+    }
 }
 
 /// Fetches one secret.

@@ -80,6 +80,14 @@ pub enum OAuthError {
         /// Who is in charge.
         issuer: String,
     },
+    /// Nobody said that this authorization server may see the tokens of callers.
+    #[error(
+        "tokens of callers are shown to no authorization server but the one that is configured, and {issuer:?} is not"
+    )]
+    Untrusted {
+        /// Who it is.
+        issuer: String,
+    },
     /// The way back from the sign-in page is not that of this sign-in.
     #[error("the answer of the sign-in page does not belong to this sign-in; it is ignored")]
     WrongState,

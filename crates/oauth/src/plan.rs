@@ -64,6 +64,15 @@ pub enum Grant {
         /// That the user has signed in there.
         id_token: Secret,
     },
+    /// Somebody who called us has shown a token of theirs, which is exchanged for one that is for
+    /// the server (RFC 8693). Only the authorization server that [`Client::issuer`] names is shown
+    /// it: whoever a server names could use it with us.
+    Exchange {
+        /// That token.
+        subject_token: Secret,
+        /// What the authorization server calls the server, if not by its address.
+        audience: Option<String>,
+    },
 }
 
 /// What a sign-in on a page takes.

@@ -29,6 +29,8 @@ const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
+const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
+const JWT: &str = "urn:ietf:params:oauth:token-type:jwt";
 const OFFLINE: &str = "offline_access";
 
 /// What is to be done next.
@@ -245,6 +247,22 @@ impl SignIn {
                 form.add("assertion", assertion.expose());
                 self.ask_token(form, registration, ambient)
             }
+            Grant::Exchange {
+                subject_token,
+                audience,
+            } => {
+                let registration = self.by_hand()?;
+                if !self.is_configured() {
+                    let issuer = registration.issuer;
+                    return Err(OAuthError::Untrusted { issuer });
+                }
+                let mut form = Form::of_grant(TOKEN_EXCHANGE);
+                form.add("requested_token_type", ACCESS_TOKEN);
+                form.add("subject_token", subject_token.expose());
+                form.add("subject_token_type", ACCESS_TOKEN);
+                form.add_some("audience", audience.as_deref());
+                self.ask_token(form, registration, ambient)
+            }
             Grant::Enterprise {
                 token_endpoint,
                 client_id,
@@ -415,6 +433,13 @@ impl SignIn {
                 Ok(self.send(*request))
             }
             Answered::Token(answer) => {
+                let kind = answer.issued_token_type.as_deref();
+                if kind.is_some_and(|kind| kind != ACCESS_TOKEN && kind != JWT) {
+                    return Err(malformed(
+                        "token",
+                        &"it is of another kind than was asked for",
+                    ));
+                }
                 session.take(*answer, ambient.now())?;
                 Ok(Step::Done(session))
             }
@@ -469,6 +494,13 @@ impl SignIn {
             return Ok(url);
         }
         checked.map_err(|reason| OAuthError::Address { what, reason })
+    }
+
+    /// Whether the authorization server is the one that was configured. That it is no other was
+    /// checked with the client.
+    fn is_configured(&self) -> bool {
+        let client = self.plan.client.as_ref();
+        client.is_some_and(|client| client.issuer.is_some())
     }
 
     fn unsupported(&self, what: &'static str) -> OAuthError {

@@ -13,20 +13,23 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use http::Uri;
 use plexus_client::auth::rules::{Client, Secret};
-use plexus_client::auth::{Means, OAuth};
-use plexus_hub::config::{self, Kind, ServerEntry};
+use plexus_client::auth::{Holding, Means, OAuth, OAuthOptions};
+use plexus_hub::config::{self, Grant, Identity, Kind, ServerEntry, SignIn};
+use plexus_service::Principal;
 
-use broker::{Settings, options, vault};
+use broker::{DEFAULT_ACCOUNT, advice, options, vault};
 pub(crate) use broker::{authorize, authorize_entry};
 use browser::Browser;
 pub(crate) use callback::Landing;
 
 use crate::control;
+use crate::data;
 use crate::named::is_address;
 use crate::output::print;
 use crate::serve::on_runtime;
 use crate::signals::Signals;
 use crate::surroundings::{environment, locations};
+use crate::trust::Approvals;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -58,7 +61,7 @@ enum AuthCommand {
     /// Sign in to a server.
     Login(LoginArgs),
     /// Give back what was got from a server, and forget it.
-    Logout(Account),
+    Logout(Whose),
     /// Show where you are signed in. None of it is secret.
     Status {
         /// Print one JSON object instead of text.
@@ -66,24 +69,27 @@ enum AuthCommand {
         json: bool,
     },
     /// Print a token that can be used now.
-    Token(Account),
+    Token(Whose),
 }
 
 /// Whose token it is.
 #[derive(Debug, Args)]
-struct Account {
+struct Whose {
     /// The server: its name in the configuration, or its address.
     #[arg(value_name = "NAME | URL")]
     server: String,
     /// The account, if there are several.
     #[arg(long, value_name = "ACCOUNT")]
     account: Option<String>,
+    /// The caller whose token it is, of a server that is used in its callers' own names.
+    #[arg(long, value_name = "PRINCIPAL")]
+    principal: Option<String>,
 }
 
 #[derive(Debug, Args)]
 struct LoginArgs {
     #[command(flatten)]
-    account: Account,
+    account: Whose,
     /// Open no browser; print the page's address, and take back the one that it leads to.
     #[arg(long)]
     no_browser: bool,
@@ -101,10 +107,26 @@ struct LoginArgs {
 /// A server to sign in to.
 struct Server {
     url: Uri,
-    account: String,
-    settings: Settings,
+    sign_in: SignIn,
+    principal: Option<Principal>,
     /// What the user called it.
     called: String,
+}
+
+impl Server {
+    fn account(&self) -> &str {
+        self.sign_in.account.as_deref().unwrap_or(DEFAULT_ACCOUNT)
+    }
+
+    fn options(&self) -> anyhow::Result<OAuthOptions> {
+        let account = self.sign_in.account.as_deref();
+        let mut options = options(&self.url, account, &self.called)?;
+        if let Some(principal) = &self.principal {
+            options.advice = advice(&self.called, account, Some(principal));
+            options.principal = principal.clone();
+        }
+        Ok(options)
+    }
 }
 
 /// Does it, and says what was done.
@@ -118,7 +140,7 @@ pub(crate) fn run(arguments: &AuthArgs) -> anyhow::Result<ExitCode> {
                 AuthCommand::Status { json } => {
                     let mut kept = vault()?.list().await?;
                     kept.retain(|holding| holding.session.is_some());
-                    kept.sort_by(|a, b| (&a.server, &a.name).cmp(&(&b.server, &b.name)));
+                    kept.sort_by(|a, b| sorted_by(a).cmp(&sorted_by(b)));
                     show::accounts(&kept, *json)?
                 }
                 AuthCommand::Token(account) => token(account).await?,
@@ -139,11 +161,27 @@ pub(crate) fn run(arguments: &AuthArgs) -> anyhow::Result<ExitCode> {
     Ok(ended)
 }
 
+fn sorted_by(holding: &Holding) -> (&str, &str, Option<&str>) {
+    let Holding {
+        server,
+        name,
+        principal,
+        ..
+    } = holding;
+    (server, name, principal.as_deref())
+}
+
 async fn sign_in(arguments: &LoginArgs) -> anyhow::Result<String> {
     let server = named(&arguments.account)?;
-    let mut options = options(&server.url, &server.account, &server.called)?;
-    options.client = client(arguments, &server.settings)?;
-    let port = arguments.port.or(server.settings.callback_port);
+    if server.sign_in.grant != Grant::User && server.principal.is_none() {
+        bail!(
+            "{} needs nobody to sign in: its definition says how tokens are got",
+            server.called
+        );
+    }
+    let mut options = server.options()?;
+    options.client = client(arguments, &server.sign_in).await?;
+    let port = arguments.port.or(server.sign_in.callback_port);
     options.means = Means::Page {
         agent: Some(Arc::new(Browser {
             port,
@@ -160,12 +198,14 @@ async fn sign_in(arguments: &LoginArgs) -> anyhow::Result<String> {
     };
     let session = oauth.sign_in(challenge).await;
     let session = session.with_context(|| format!("not signed in to {}", server.called))?;
-    Ok(show::signed_in(&server.called, &server.account, &session))
+    let whose = server.principal.as_ref();
+    let whose = whose.map_or_else(|| server.account(), Principal::as_str);
+    Ok(show::signed_in(&server.called, whose, &session))
 }
 
-async fn sign_out(account: &Account) -> anyhow::Result<String> {
+async fn sign_out(account: &Whose) -> anyhow::Result<String> {
     let server = named(account)?;
-    let oauth = OAuth::new(options(&server.url, &server.account, &server.called)?);
+    let oauth = OAuth::new(server.options()?);
     let called = &server.called;
     Ok(if oauth.sign_out().await? {
         format!("signed out of {called}\n")
@@ -174,18 +214,18 @@ async fn sign_out(account: &Account) -> anyhow::Result<String> {
     })
 }
 
-async fn token(account: &Account) -> anyhow::Result<String> {
+async fn token(account: &Whose) -> anyhow::Result<String> {
     let server = named(account)?;
-    let options = options(&server.url, &server.account, &server.called)?;
+    let options = server.options()?;
     let advice = options.advice.clone();
     let session = OAuth::new(options).session().await?;
     let session = session.with_context(|| format!("you are not signed in; {advice}"))?;
     Ok(format!("{}\n", session.access_token.expose()))
 }
 
-fn client(arguments: &LoginArgs, settings: &Settings) -> anyhow::Result<Option<Client>> {
-    let Some(client_id) = arguments.client_id.clone().or(settings.client_id.clone()) else {
-        return Ok(None);
+async fn client(arguments: &LoginArgs, sign_in: &SignIn) -> anyhow::Result<Option<Client>> {
+    let Some(client_id) = arguments.client_id.clone() else {
+        return broker::client(sign_in).await;
     };
     let secret = match &arguments.client_secret_env {
         Some(name) => {
@@ -195,33 +235,58 @@ fn client(arguments: &LoginArgs, settings: &Settings) -> anyhow::Result<Option<C
         None => None,
     };
     Ok(Some(Client {
+        client_id,
         client_secret: secret.map(Secret::new),
-        ..broker::by_hand(client_id)
+        key: None,
+        method: None,
+        issuer: None,
     }))
 }
 
 /// The server that somebody named.
-fn named(account: &Account) -> anyhow::Result<Server> {
+fn named(account: &Whose) -> anyhow::Result<Server> {
     let called = account.server.clone();
-    let (address, settings) = if is_address(&called) {
-        (called.clone(), Settings::default())
+    let (address, mut sign_in) = if is_address(&called) {
+        (called.clone(), SignIn::default())
     } else {
-        let loaded = config::load(&locations()?, &environment);
-        let entry = loaded.servers.iter().find(|entry| entry.name == called);
-        let entry = entry.with_context(|| {
-            format!("there is no server {called:?}; for those there are: plexus mcp list")
-        })?;
-        (address_of(entry)?, Settings::of(entry))
+        configured(&called)?
     };
+    if account.principal.is_some() && sign_in.identity != Identity::User {
+        bail!(
+            "{called} is used with one account for all; --principal is for servers whose definition \
+             has \"identity\": \"user\""
+        );
+    }
     let url = address.parse();
     let url: Uri = url.with_context(|| format!("{called} is no address"))?;
-    let own = account.account.clone().or(settings.account.clone());
+    sign_in.account = account.account.clone().or(sign_in.account);
+    let principal = account.principal.clone();
     Ok(Server {
         url,
-        account: own.unwrap_or_else(|| broker::DEFAULT_ACCOUNT.to_owned()),
-        settings,
+        sign_in,
+        principal: principal.map(Principal::new),
         called,
     })
+}
+
+/// The address of a server that is configured, and how it is signed in to.
+fn configured(name: &str) -> anyhow::Result<(String, SignIn)> {
+    let locations = locations()?;
+    let loaded = config::load(&locations, &environment);
+    let entry = loaded.servers.iter().find(|entry| entry.name == name);
+    let entry = entry.with_context(|| {
+        format!("there is no server {name:?}; for those there are: plexus mcp list")
+    })?;
+    // What came with a project starts nothing before its user says so.
+    if entry.sign_in.needs_programs() {
+        let approvals = Approvals::read(&data::directory()?)?;
+        if !approvals.admit(&locations.project_dir, entry) {
+            bail!(
+                "{name} fetches secrets with a program, and is not trusted yet: plexus trust {name}"
+            );
+        }
+    }
+    Ok((address_of(entry)?, entry.sign_in.clone()))
 }
 
 fn address_of(entry: &ServerEntry) -> anyhow::Result<String> {

@@ -34,9 +34,9 @@ pub(crate) fn run(arguments: &BridgeArgs) -> anyhow::Result<ExitCode> {
         let matched = Matched::to(upstream).await;
         let service = Arc::new(matched.clone());
         let (options, downstream) = (Options::default(), &arguments.downstream);
-        let served = serve::serve(service, options, downstream, entrance, signals);
+        let served = serve::serve(service, options, downstream, entrance, &mut signals);
         let ended = tokio::select! {
-            ended = served => ended,
+            ended = served => ended.map(|ended| ended.exit_code()),
             () = matched.keep_connected() => Err(anyhow::anyhow!("the server wants credentials")),
         };
         matched.disconnect().await;

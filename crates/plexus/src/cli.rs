@@ -1,6 +1,7 @@
 //! The command line. Help, completions and checks all come from these types.
 
 mod access;
+mod filled;
 mod values;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -25,7 +26,8 @@ use crate::backup::{self, BackupArgs};
 use crate::call::{self, CallArgs};
 use crate::doctor::{self, DoctorArgs};
 use crate::explain::{self, ExplainArgs};
-use crate::extras;
+use crate::extras::{self, BuiltinArgs};
+use crate::gateway::Opening;
 use crate::import::{self, ImportArgs};
 use crate::man::{self, ManArgs};
 use crate::mcp::{self, McpArgs};
@@ -110,10 +112,11 @@ pub(crate) enum Command {
     ///
     /// What is served are the MCP servers that are configured, as one, and the tools that are built
     /// in: health, echo for trying out a client, task for what is to be done, context for what is
-    /// to be remembered; and, to the client that starts this process, bash for shell commands,
-    /// claudecode for sessions of Claude Code and loopback for permissions of agents. What they
-    /// keep is in the folder that `PLEXUS_DATA_DIR` names, or where the system has its place for
-    /// data.
+    /// to be remembered. With --builtin there are arbor for conversations as trees and cone for
+    /// conversations with language models as well; and, to the client that starts this process,
+    /// bash for shell commands, claudecode for sessions of Claude Code and loopback for permissions
+    /// of agents. What they keep is in the folder that `PLEXUS_DATA_DIR` names, or where the system
+    /// has its place for data.
     ///
     /// The servers are those of `plexus mcp list`. Those that came with a project are started once
     /// `plexus trust` has allowed it. Changes of the files take effect at once.
@@ -226,7 +229,7 @@ pub(crate) enum Command {
 }
 
 /// Who is served, and how.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct DownstreamArgs {
     /// Serve the client at the other end of standard input and output.
     ///
@@ -298,6 +301,7 @@ pub(crate) struct DownstreamArgs {
 
 /// What is served.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) downstream: DownstreamArgs,
@@ -310,9 +314,21 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
 
+    #[command(flatten)]
+    builtin: BuiltinArgs,
+
+    /// Show three tools with which clients find, describe and call all others, instead of a list of
+    /// them all.
+    ///
+    /// This keeps the context of a model small, however many servers there are. For some clients
+    /// only: search = true under [clients.NAME] in plexus.toml.
+    #[arg(long)]
+    tool_search: bool,
+
     /// Show what this system shows, as it shows it.
     ///
     /// This matters only to clients that were made for one of the systems that Plexus came from.
+    /// Each has all that it always had, whatever --builtin says.
     #[arg(long, value_enum, value_name = "PROFILE", default_value_t)]
     pub(crate) profile: Profile,
 
@@ -354,8 +370,20 @@ pub(crate) struct ServeArgs {
 }
 
 impl ServeArgs {
+    /// What is served.
+    pub(crate) fn opening(&self) -> Opening {
+        Opening {
+            profile: self.profile,
+            files: self.mcp_config.clone(),
+            extras: self.extras(),
+            choice: self.builtin.choice(),
+            tool_search: self.tool_search,
+            landing: self.downstream.landing(),
+        }
+    }
+
     /// Which built-in tools are offered that are not offered to everybody.
-    pub(crate) fn extras(&self) -> Extras {
+    fn extras(&self) -> Extras {
         let only_stdio = self.downstream.address().is_none();
         let mut extras = extras::all(Some(&self.claude));
         extras.bash &= self.allow_bash || only_stdio;

@@ -4,11 +4,12 @@ mod show;
 
 use std::process::ExitCode;
 
+use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
-use plexus_activations::task::{Filter, NewTask, Status, Task, Tasks, Update};
+use plexus_activations::task::{Filter, NewTask, Status, Task, TaskError, Tasks, Update};
 
 use crate::data;
-use crate::output::{as_json, print};
+use crate::output::{as_json, if_nothing, print};
 use crate::serve::on_runtime;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -61,6 +62,11 @@ enum TaskCommand {
         #[arg(long, default_value_t = 100)]
         limit: u32,
     },
+    /// Show all that is known of a task.
+    Show {
+        /// The task.
+        id: String,
+    },
     /// Say that a task is completed.
     Done {
         /// The task.
@@ -77,6 +83,14 @@ enum TaskCommand {
     },
     /// Show all tasks, each with its parts below it.
     Tree,
+    /// Delete a task, and print the ids of all that was deleted.
+    Delete {
+        /// The task.
+        id: String,
+        /// Delete its parts, and theirs, too.
+        #[arg(long)]
+        cascade: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -102,8 +116,9 @@ impl From<State> for Status {
 /// Does it, and prints what came of it.
 pub(crate) fn run(arguments: TaskArgs) -> anyhow::Result<ExitCode> {
     on_runtime(async {
-        let tasks = data::open()?.tasks;
-        print(&answer(&tasks, arguments).await?)?;
+        let (data, _unusable) = data::open_in_time()?;
+        let answer = answer(&data.tasks, arguments).await?;
+        print(if_nothing(&answer, "no tasks\n"))?;
         Ok(ExitCode::SUCCESS)
     })
 }
@@ -142,12 +157,16 @@ async fn answer(tasks: &Tasks, arguments: TaskArgs) -> anyhow::Result<String> {
                 limit,
             };
             let found = tasks.list(filter).await?;
-            let left_out = found.total.saturating_sub(found.tasks.len() as u64);
             let shown = lines(&found.tasks, json)?;
-            if left_out > 0 && !json {
-                Ok(format!("{shown}and {left_out} more\n"))
+            let left_out = found.total.saturating_sub(found.tasks.len() as u64);
+            Ok(and_more(shown, left_out, json))
+        }
+        TaskCommand::Show { id } => {
+            let task = tasks.get(id).await?;
+            if json {
+                as_json(&task)
             } else {
-                Ok(shown)
+                Ok(show::whole(&task))
             }
         }
         TaskCommand::Done { id, result } => {
@@ -172,11 +191,33 @@ async fn answer(tasks: &Tasks, arguments: TaskArgs) -> anyhow::Result<String> {
             };
             let found = tasks.list(all).await?;
             if json {
-                as_json(&found.tasks)
+                return as_json(&found.tasks);
+            }
+            let shown = show::tree(&found.tasks);
+            let left_out = found.total.saturating_sub(shown.lines().count() as u64);
+            Ok(and_more(shown, left_out, json))
+        }
+        TaskCommand::Delete { id, cascade } => {
+            let deleted = match tasks.delete(id, cascade).await {
+                Err(TaskError::HasSubtasks { id, subtasks }) => {
+                    bail!("task {id} has parts ({subtasks}); to delete them too, use --cascade")
+                }
+                deleted => deleted?,
+            };
+            if json {
+                as_json(&deleted)
             } else {
-                Ok(show::tree(&found.tasks))
+                Ok(deleted.into_iter().map(|id| id + "\n").collect())
             }
         }
+    }
+}
+
+fn and_more(shown: String, left_out: u64, json: bool) -> String {
+    if left_out > 0 && !json {
+        format!("{shown}and {left_out} more\n")
+    } else {
+        shown
     }
 }
 

@@ -18,8 +18,9 @@ struct Lowered {
     /// What every page carries besides.
     hints: CacheHints,
     server_info: Raw,
+    /// As they are in the catalogue: the first page of a long list is not to wait for the rest.
     entries: Vec<(Arc<str>, Raw)>,
-    /// Whole answers, by their cursors, as they were first asked for.
+    /// Whole answers, by their cursors, made when they were first asked for.
     pages: Mutex<HashMap<Option<String>, Raw>>,
 }
 
@@ -51,7 +52,7 @@ impl Lists {
             None => ListParams::default(),
         };
         let lowered = self.lowered(catalogue, section, voice);
-        lowered.page(member(section), params.cursor, voice)
+        lowered.page(section, params.cursor, voice)
     }
 
     fn lowered(&self, catalogue: &Catalogue, section: Section, voice: &Voice) -> Arc<Lowered> {
@@ -66,16 +67,9 @@ impl Lists {
         if let Some(lowered) = kept.iter().find(is_current) {
             return Arc::clone(lowered);
         }
-        let lower = match section {
-            Section::Tools => convert::tool_definition,
-            Section::Resources => convert::resource_definition,
-            Section::Templates => convert::template_definition,
-            Section::Prompts => convert::prompt_definition,
-        };
-        let features = voice.revision.features();
         let entries = list.entries().iter();
         let entries = entries
-            .map(|entry| (Arc::clone(&entry.key), lower(&entry.definition, features)))
+            .map(|entry| (Arc::clone(&entry.key), entry.definition.clone()))
             .collect();
         let lowered = Arc::new(Lowered {
             hash: *list.hash(),
@@ -91,11 +85,11 @@ impl Lists {
 }
 
 impl Lowered {
-    fn page(&self, name: &str, cursor: Option<String>, voice: &Voice) -> Result<Raw, Fault> {
+    fn page(&self, section: Section, cursor: Option<String>, voice: &Voice) -> Result<Raw, Fault> {
         if let Some(page) = lock(&self.pages).get(&cursor) {
             return Ok(page.clone());
         }
-        let page = self.make_page(name, cursor.as_deref(), voice)?;
+        let page = self.make_page(section, cursor.as_deref(), voice)?;
         let mut pages = lock(&self.pages);
         // A page may begin anywhere, for cursors outlive the lists they were made for.
         if pages.len() <= self.entries.len() / cursor::PAGE_SIZE {
@@ -104,7 +98,13 @@ impl Lowered {
         Ok(page)
     }
 
-    fn make_page(&self, name: &str, cursor: Option<&str>, voice: &Voice) -> Result<Raw, Fault> {
+    fn make_page(
+        &self,
+        section: Section,
+        cursor: Option<&str>,
+        voice: &Voice,
+    ) -> Result<Raw, Fault> {
+        let name = member(section);
         let page = cursor::page(
             &self.entries,
             |(key, _)| key,
@@ -113,14 +113,22 @@ impl Lowered {
             cursor::PAGE_SIZE,
         )
         .map_err(|error| Fault::InvalidParams(error.to_string()))?;
-        let definitions = page.items.iter().map(|(_, definition)| definition);
+        let lower = match section {
+            Section::Tools => convert::tool_definition,
+            Section::Resources => convert::resource_definition,
+            Section::Templates => convert::template_definition,
+            Section::Prompts => convert::prompt_definition,
+        };
+        let features = voice.revision.features();
+        let definitions = page.items.iter();
+        let definitions = definitions.map(|(_, definition)| lower(definition, features));
         let mut result = Object::new();
         result.set(name, json(&definitions.collect::<Vec<_>>()));
         if let Some(next) = &page.next_cursor {
             result.set("nextCursor", json(next));
         }
         let mut result = result.into_raw();
-        if voice.revision.features().typed_results {
+        if features.typed_results {
             result = hinted(result, self.hints);
         }
         Ok(voice.stamped(result))

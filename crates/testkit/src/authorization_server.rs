@@ -3,8 +3,10 @@
 //! It registers clients (RFC 7591), fetches documents about them (CIMD), lets its one user sign in
 //! with PKCE, issues signed tokens for one resource each (RFC 9068, RFC 8707), binds them to keys
 //! where that is asked for (RFC 9449), rotates refresh tokens, takes tokens back (RFC 7009), and says
-//! what they are worth (RFC 7662). Whoever replays a refresh token loses everything got with it.
+//! what they are worth (RFC 7662). It exchanges tokens (RFC 8693), takes the word of others for
+//! workloads and users (RFC 7523, ID-JAG), and knows clients by their keys. Whoever replays a refresh token loses everything got with it.
 
+mod assertions;
 mod bearer;
 mod endpoints;
 mod register;
@@ -22,7 +24,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use jsonwebtoken::Header;
-use jsonwebtoken::jwk::JwkSet;
+use jsonwebtoken::jwk::{Jwk, JwkSet};
 use plexus_oauth::jwt::Claims;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -56,6 +58,12 @@ pub struct Behaviour {
     pub agrees: bool,
     /// Clients that exist from the beginning, with their secrets.
     pub clients: Vec<(String, Option<String>)>,
+    /// Clients that prove themselves with a key, and its public half.
+    pub keys: Vec<(String, Jwk)>,
+    /// The audience of tokens that are exchanged for others (RFC 8693).
+    pub exchanges: Option<String>,
+    /// Whose word is taken for workloads (RFC 7523): an issuer, and its key.
+    pub vouched_by: Option<(String, Jwk)>,
     /// What can be asked for.
     pub scopes: Vec<String>,
 }
@@ -70,6 +78,9 @@ impl Default for Behaviour {
             wants_nonce: false,
             agrees: true,
             clients: Vec::new(),
+            keys: Vec::new(),
+            exchanges: None,
+            vouched_by: None,
             scopes: Vec::new(),
         }
     }
@@ -134,6 +145,11 @@ impl AuthorizationServer {
     /// Makes every access token worthless, as if its time were over. Refresh tokens stay.
     pub fn expire(&self) {
         self.shared.state().live.clear();
+    }
+
+    /// That a user has signed in here, for the client of this id (`OpenID` Connect).
+    pub fn id_token(&self, subject: &str, client_id: &str) -> String {
+        assertions::id_token(&self.shared, subject, client_id)
     }
 
     /// A token of `subject` for `resource`, as if it had signed in.

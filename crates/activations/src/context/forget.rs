@@ -192,6 +192,7 @@ impl Graph {
 
 /// Forgets a live node, restorably.
 pub(super) fn let_go(transaction: &Transaction<'_>, id: &str, now: i64) -> rusqlite::Result<()> {
+    touch_neighbours(transaction, id)?;
     let revision = next_revision(transaction)?;
     transaction
         .prepare_cached(
@@ -208,6 +209,7 @@ pub(super) fn bring_back(
     id: &str,
     now: i64,
 ) -> rusqlite::Result<bool> {
+    touch_neighbours(transaction, id)?;
     let revision = next_revision(transaction)?;
     let restored = transaction
         .prepare_cached(
@@ -231,6 +233,7 @@ pub(super) fn purge(transaction: &Transaction<'_>, now: i64) -> rusqlite::Result
 
 /// Forgets a node for good, even one that is only forgotten yet.
 fn erase(transaction: &Transaction<'_>, id: &str, now: i64) -> Result<(), GraphError> {
+    touch_neighbours(transaction, id)?;
     let revision = next_revision(transaction)?;
     let erased = transaction
         .prepare_cached(
@@ -244,6 +247,19 @@ fn erase(transaction: &Transaction<'_>, id: &str, now: i64) -> Result<(), GraphE
     transaction
         .prepare_cached("DELETE FROM context_links WHERE source = ?1 OR target = ?1")?
         .execute([id])?;
+    Ok(())
+}
+
+/// Nodes are shown with their links to what is not forgotten, so these change too.
+fn touch_neighbours(transaction: &Transaction<'_>, id: &str) -> rusqlite::Result<()> {
+    let mut neighbours = transaction.prepare_cached(
+        "SELECT target FROM context_links WHERE source = ?1
+         UNION SELECT source FROM context_links WHERE target = ?1",
+    )?;
+    let neighbours = neighbours.query_map([id], |row| row.get(0))?;
+    for neighbour in neighbours.collect::<rusqlite::Result<Vec<String>>>()? {
+        touch(transaction, &neighbour)?;
+    }
     Ok(())
 }
 

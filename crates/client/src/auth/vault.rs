@@ -39,6 +39,9 @@ pub struct Holding {
     /// The account's name there.
     #[serde(default)]
     pub name: String,
+    /// The caller that it is kept for, if not the user of this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
     /// The token, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,

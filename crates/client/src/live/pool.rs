@@ -11,6 +11,7 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 
 use super::session::Session;
+use crate::auth::OwnIdentity;
 use crate::lock::lock;
 
 /// How long a session may lie idle.
@@ -19,19 +20,22 @@ const IDLE: Duration = Duration::from_mins(10);
 const MAX_SESSIONS: usize = 64;
 const MAX_FOR_PRINCIPAL: usize = 8;
 
-/// Callers who share a session: of one principal, with the same capabilities.
+/// Callers who share a session: of one principal, with the same capabilities, and if that is what
+/// the server is shown, the same credential.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Sharers {
     principal: Principal,
     profile: String,
+    credential: Option<[u8; 32]>,
 }
 
 impl Sharers {
-    pub(super) fn of(peer: &Peer) -> (Self, ClientCapabilities) {
+    pub(super) fn of(peer: &Peer, identity: Option<&OwnIdentity>) -> (Self, ClientCapabilities) {
         let profile = peer.capabilities.profile();
         let sharers = Self {
             principal: peer.principal.clone(),
             profile: profile.raw().as_str().to_owned(),
+            credential: identity.and_then(|identity| identity.credential),
         };
         (sharers, profile)
     }
@@ -133,13 +137,8 @@ mod tests {
         let raw = Raw::parse(capabilities.into(), &plexus_wire::Limits::default()).unwrap();
         let capabilities = ClientCapabilities::from_raw(&raw).unwrap();
         let principal = Principal::new(principal);
-        Sharers::of(&Peer::new(
-            Revision::V2026_07_28,
-            capabilities,
-            None,
-            principal,
-        ))
-        .0
+        let peer = Peer::new(Revision::V2026_07_28, capabilities, None, principal);
+        Sharers::of(&peer, None).0
     }
 
     /// TRANSLATION §4: what means the same is the same, and principals never share.

@@ -8,6 +8,7 @@ use http::header::LOCATION;
 use plexus_client::auth::{AuthError, Means, OAuth, OAuthOptions, UserAgent, Visit};
 use plexus_client::http::{HttpClient, HttpClientOptions};
 use plexus_client::{Definition, Target};
+use plexus_mcp::Revision;
 use plexus_oauth::Client;
 use plexus_service::Boxed;
 use plexus_testkit::authorization_server::{AuthorizationServer, Behaviour, Demands};
@@ -58,7 +59,11 @@ impl Protected {
 }
 
 pub(crate) fn offer() -> Offer {
-    let mut offer = Offer::new(STATELESS).declaring("tools", json!({}));
+    offer_of(STATELESS)
+}
+
+pub(crate) fn offer_of(revision: Revision) -> Offer {
+    let mut offer = Offer::new(revision).declaring("tools", json!({}));
     offer.tools.push(tool("work"));
     offer
 }

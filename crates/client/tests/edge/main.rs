@@ -7,7 +7,11 @@ mod asking_stateless;
 #[cfg(test)]
 mod auth;
 #[cfg(test)]
+mod auth_bad_input;
+#[cfg(test)]
 mod auth_fixture;
+#[cfg(test)]
+mod auth_identity;
 #[cfg(test)]
 mod auth_inviting;
 #[cfg(test)]

@@ -9,8 +9,8 @@ use plexus_client::{
 use plexus_mcp::Revision;
 use plexus_mcp::messages::{ClientCapabilities, LogLevel};
 use plexus_service::{
-    Ask, Boxed, Call, Catalogue, Event, EventReceiver, EventSender, Outcome, Peer, Principal, Raw,
-    Section, Service,
+    Ask, Boxed, Call, Catalogue, Credential, Event, EventReceiver, EventSender, Outcome, Peer,
+    Principal, Raw, Section, Service,
 };
 use plexus_testkit::server::{HttpServer, StdioServer};
 use plexus_testkit::within;
@@ -120,6 +120,8 @@ pub(crate) struct Caller {
     pub(crate) log_level: Option<LogLevel>,
     /// Nobody in particular, unless it is said.
     pub(crate) principal: Option<String>,
+    /// What it was let in with.
+    pub(crate) credential: Option<Credential>,
 }
 
 impl Caller {
@@ -141,6 +143,9 @@ impl Caller {
             None => Principal::anonymous(),
         };
         let peer = Peer::new(STATELESS, capabilities, None, principal);
+        if let Some(credential) = &self.credential {
+            peer.credentials.show(credential.clone());
+        }
         Arc::new(peer)
     }
 

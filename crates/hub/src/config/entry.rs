@@ -14,6 +14,7 @@ use plexus_wire::Object;
 use super::filter::ToolFilter;
 use super::problem::ConfigProblem;
 use super::secret::{FetchedSecrets, SecretSource, Value};
+use super::sign_in::SignIn;
 use super::text::Text;
 
 pub(super) use self::digest::Digest;
@@ -50,6 +51,8 @@ pub struct ServerEntry {
     pub prime_roots: bool,
     /// Which of its tools are offered.
     pub tools: ToolFilter,
+    /// How it is signed in to, if it is on the web.
+    pub sign_in: SignIn,
     /// The members of its definition that Plexus does not know.
     pub other: Object,
     /// See [`ServerEntry::approval`].
@@ -159,6 +162,7 @@ impl ServerEntry {
             affinity: None,
             prime_roots: false,
             tools: ToolFilter::default(),
+            sign_in: SignIn::default(),
             other: Object::new(),
             approval: [0; 32],
         };

@@ -1,6 +1,7 @@
 //! One server's definition, as a file has it.
 
 mod fields;
+mod sign_in;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -77,6 +78,7 @@ impl Reader<'_> {
         self.variables.extend(file_variables.iter().cloned());
 
         let kind = self.kind(file_variables)?;
+        let sign_in = self.sign_in(&kind)?;
         let mut entry = ServerEntry::new(self.name, self.surroundings.source.clone(), kind);
         entry.disabled = self.flag("disabled")?;
         entry.serialize = self.flag("serialize")?;
@@ -87,6 +89,7 @@ impl Reader<'_> {
         entry.affinity = self.affinity()?;
         entry.prime_roots = self.primes_roots()?;
         entry.tools = self.tools()?;
+        entry.sign_in = sign_in;
         entry.other = self.fields;
         Ok(entry.written(&written))
     }

@@ -203,9 +203,10 @@ impl Connection {
                     Err(_) => return,
                 };
                 if !is_failed {
-                    // Without credentials, another attempt ends like this one.
-                    let admitted = |status: &Status| status.state != State::NeedsAuth;
-                    if status.wait_for(admitted).await.is_err() {
+                    // Without credentials, another attempt ends like this one: somebody else makes it.
+                    let made =
+                        |status: &Status| matches!(status.state, State::Connected | State::Failed);
+                    if status.wait_for(made).await.is_err() {
                         return;
                     }
                     continue;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use plexus_client::State;
 use plexus_hub::remembered::Remembered;
-use plexus_hub::{Hub, HubEvent, MemberKind, MemberSpec};
+use plexus_hub::{Hub, HubEvent, MemberKind, MemberSpec, Prepare};
 use plexus_mcp::Revision;
 use plexus_service::{Fault, Implementation, Section, Service};
 use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
 use serde_json::json;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::servers::{PATIENCE, anybody, call, echoing, hub, keys, server, tool_params};
 
@@ -155,6 +155,25 @@ async fn a_call_connects_its_server() {
     hub.close().await;
 }
 
+/// A member of whom nothing is known is waited for once; one that did not come is not waited for
+/// again, by this process or the next.
+#[tokio::test(start_paused = true)]
+async fn who_came_late_is_not_waited_for_again() {
+    let directory = tempfile::tempdir().unwrap();
+    for is_waited_for in [true, false, false] {
+        let hub = remembering(&directory);
+        let never: Prepare = Arc::new(|| Box::pin(std::future::pending()));
+        let slow = MemberSpec::new("slow", MemberKind::Deferred(never), [7; 32]);
+        hub.set_members(vec![slow]).await;
+        hub.connect_in_background();
+        let began = Instant::now();
+        hub.settle(PATIENCE).await;
+        assert_eq!(began.elapsed() >= PATIENCE, is_waited_for);
+        assert_eq!(state(&hub, "slow"), State::Pending);
+        hub.close().await;
+    }
+}
+
 /// TRANSLATION §4, TRAP-17: that a program asks is remembered, too, so that after the next start its
 /// first question is clear: calls of different callers do not overlap.
 #[tokio::test]
@@ -221,7 +240,7 @@ async fn lists_are_answered_before_servers_are_connected() {
     let mut catalogue = hub.catalogue();
     catalogue.mark_unchanged();
     hub.connect_in_background();
-    timeout(PATIENCE, hub.settled()).await.unwrap();
+    hub.settle(PATIENCE).await;
     assert_eq!(keys(&hub, Section::Tools), ["a__work"]);
     assert_eq!(state(&hub, "a"), State::Pending, "it hangs");
 

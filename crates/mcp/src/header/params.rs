@@ -87,6 +87,9 @@ pub enum HeaderMismatch {
 impl HeaderParams {
     /// Reads the annotations of an input schema. An error makes the whole tool invalid.
     pub fn from_input_schema(schema: &Raw) -> Result<Self, InvalidHeaderAnnotation> {
+        if !may_annotate(schema) {
+            return Ok(Self::default());
+        }
         let schema: Value = schema
             .decode()
             .ok()
@@ -286,6 +289,13 @@ fn is_token(name: &str) -> bool {
     let is_token_byte =
         |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_token_byte)
+}
+
+/// Whether a schema may have annotations: most have none, and need not be read to know that. A
+/// name that is written with escapes is found only by reading.
+fn may_annotate(schema: &Raw) -> bool {
+    let text = schema.as_str();
+    text.contains(ANNOTATION) || text.contains('\\')
 }
 
 #[cfg(test)]

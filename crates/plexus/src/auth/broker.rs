@@ -7,14 +7,15 @@ use anyhow::Context;
 use http::Uri;
 use http::header::AUTHORIZATION;
 use plexus_activations::Places;
-use plexus_client::auth::rules::Client;
+use plexus_client::auth::rules::{Client, ClientKey, Grant, Secret};
 use plexus_client::auth::{
-    Drawer, FileVault, Holding, OAuth, OAuthOptions, UserAgent, Vault, VaultError, VaultKey,
+    AuthError, Drawer, FileVault, Grants, Holding, Identity, Means, OAuth, OAuthOptions, UserAgent,
+    Vault, VaultError, VaultKey,
 };
-use plexus_client::{Definition, Target};
-use plexus_hub::config::ServerEntry;
-use plexus_service::Boxed;
-use serde::Deserialize;
+use plexus_client::{Definition, HttpTarget, Target};
+use plexus_hub::config::{self, ServerEntry, SignIn, Value};
+use plexus_hub::secrets::{self, SecretError};
+use plexus_service::{Boxed, Principal};
 use tokio::sync::OnceCell;
 
 use super::browser::Elsewhere;
@@ -23,100 +24,215 @@ use super::key;
 
 pub(super) const DEFAULT_ACCOUNT: &str = "default";
 
-/// What a server's definition says about signing in, in the words of `claude mcp`.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Settings {
-    pub(super) account: Option<String>,
-    pub(super) client_id: Option<String>,
-    pub(super) callback_port: Option<u16>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Written {
-    client_id: Option<String>,
-    callback_port: Option<u16>,
-}
-
-impl Settings {
-    pub(super) fn of(entry: &ServerEntry) -> Self {
-        let account = entry.other.get("account");
-        let oauth = entry.other.get("oauth");
-        let oauth: Option<Written> = oauth.and_then(|oauth| oauth.decode().ok());
-        let (client_id, callback_port) =
-            oauth.map_or((None, None), |oauth| (oauth.client_id, oauth.callback_port));
-        Self {
-            account: account.and_then(|account| account.decode().ok()),
-            client_id,
-            callback_port,
-        }
-    }
-}
-
 /// Lets a server that is configured use the tokens of its account. If there is a `landing`, users
 /// are offered the page to sign in on by their own clients.
-pub(crate) fn authorize_entry(
+///
+/// # Errors
+/// A secret is not to be had, or there is no place for tokens where they are wanted.
+pub(crate) async fn authorize_entry(
     definition: &mut Definition,
     entry: &ServerEntry,
     landing: Option<&Landing>,
-) {
-    authorize_as(definition, Some(&entry.name), &Settings::of(entry), landing);
+) -> anyhow::Result<()> {
+    let sign_in = &entry.sign_in;
+    let Some(target) = unauthorized(definition) else {
+        return Ok(());
+    };
+    let options = options(&target.url, sign_in.account.as_deref(), &entry.name);
+    let mut options = match options {
+        Ok(options) => options,
+        // One without a place for data does without, if it can.
+        Err(_) if *sign_in == SignIn::default() => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    options.client = client(sign_in).await?;
+    options.landing = landing.map(|landing| elsewhere(landing, sign_in.callback_port, None));
+    let identity = identity(sign_in, &entry.name, landing);
+    target.identities = identity.map(|identity| identity.with(options.clone()));
+    options.means = means(&sign_in.grant);
+    if let (Means::Alone(_) | Means::Afresh(_), Some(client)) = (&options.means, &options.client) {
+        // What a client gets for itself is not its user's, who may have signed in as well.
+        options.account = format!("{} itself", client.client_id);
+    }
+    target.authorizer = Some(Arc::new(OAuth::new(options)));
+    Ok(())
 }
 
 /// Lets a server that is named by its address use the tokens that there are for it.
 pub(crate) fn authorize(definition: &mut Definition, landing: Option<&Landing>) {
-    authorize_as(definition, None, &Settings::default(), landing);
-}
-
-/// A server that is given credentials by hand is not given others, and one without a place for
-/// data does without.
-fn authorize_as(
-    definition: &mut Definition,
-    name: Option<&str>,
-    settings: &Settings,
-    landing: Option<&Landing>,
-) {
-    let (Target::Http(target) | Target::Sse(target)) = &mut definition.target else {
+    let Some(target) = unauthorized(definition) else {
         return;
     };
-    if target.headers.contains_key(AUTHORIZATION) {
-        return;
-    }
-    let called = name.map_or_else(|| target.url.to_string(), str::to_owned);
-    let account = settings.account.as_deref().unwrap_or(DEFAULT_ACCOUNT);
-    if let Ok(mut options) = options(&target.url, account, &called) {
-        options.client = settings.client_id.clone().map(by_hand);
-        options.landing = landing.map(|landing| {
-            let (landing, port) = (landing.clone(), settings.callback_port);
-            Arc::new(Elsewhere { landing, port }) as Arc<dyn UserAgent>
-        });
+    // One without a place for data does without.
+    if let Ok(mut options) = options(&target.url, None, &target.url.to_string()) {
+        options.landing = landing.map(|landing| elsewhere(landing, None, None));
         target.authorizer = Some(Arc::new(OAuth::new(options)));
     }
 }
 
-/// How tokens are got for a server that the user calls so.
-pub(super) fn options(url: &Uri, account: &str, called: &str) -> anyhow::Result<OAuthOptions> {
-    let mut options = OAuthOptions::new(url.clone());
-    account.clone_into(&mut options.account);
-    called.clone_into(&mut options.called);
-    options.vault = Arc::new(vault()?);
-    let mut command = format!("plexus auth login {called}");
-    if account != DEFAULT_ACCOUNT {
-        command = format!("{command} --account {account}");
+fn elsewhere(landing: &Landing, port: Option<u16>, question: Option<String>) -> Arc<dyn UserAgent> {
+    let landing = landing.clone();
+    Arc::new(Elsewhere {
+        landing,
+        port,
+        question,
+    })
+}
+
+/// A server that is given credentials by hand is not given others.
+fn unauthorized(definition: &mut Definition) -> Option<&mut HttpTarget> {
+    match &mut definition.target {
+        Target::Http(target) | Target::Sse(target) => {
+            (!target.headers.contains_key(AUTHORIZATION)).then_some(target)
+        }
+        _ => None,
     }
-    options.advice = format!("sign in with: {command}");
+}
+
+/// How tokens are got for a server that the user calls so.
+pub(super) fn options(
+    url: &Uri,
+    account: Option<&str>,
+    called: &str,
+) -> anyhow::Result<OAuthOptions> {
+    let mut options = OAuthOptions::new(url.clone());
+    options.vault = Arc::new(vault()?);
+    called.clone_into(&mut options.called);
+    options.advice = advice(called, account, None);
+    if let Some(account) = account {
+        account.clone_into(&mut options.account);
+    }
     Ok(options)
 }
 
-/// A client that somebody registered, without a secret.
-pub(super) fn by_hand(client_id: String) -> Client {
-    Client {
-        client_id,
-        client_secret: None,
-        key: None,
-        method: None,
-        issuer: None,
+/// The command with which somebody signs in.
+pub(super) fn advice(called: &str, account: Option<&str>, principal: Option<&Principal>) -> String {
+    let mut command = format!("plexus auth login {}", quoted(called));
+    let account = account.filter(|account| *account != DEFAULT_ACCOUNT);
+    for (option, value) in [
+        ("account", account),
+        ("principal", principal.map(Principal::as_str)),
+    ] {
+        if let Some(value) = value {
+            command = format!("{command} --{option} {}", quoted(value));
+        }
     }
+    format!("sign in with: {command}")
+}
+
+/// The client that somebody registered, with its secrets.
+pub(super) async fn client(sign_in: &SignIn) -> anyhow::Result<Option<Client>> {
+    let Some(client_id) = sign_in.client_id.clone() else {
+        return Ok(None);
+    };
+    let client_secret = match &sign_in.client_secret {
+        Some(value) => Some(resolved(value).await?),
+        None => None,
+    };
+    let key = match &sign_in.private_key {
+        Some(key) => Some(ClientKey {
+            pem: resolved(&key.pem).await?,
+            algorithm: key.algorithm.clone(),
+            key_id: key.key_id.clone(),
+        }),
+        None => None,
+    };
+    Ok(Some(Client {
+        client_id,
+        client_secret,
+        key,
+        method: None,
+        issuer: sign_in.issuer.clone(),
+    }))
+}
+
+async fn resolved(value: &Value) -> Result<Secret, SecretError> {
+    let secret = secrets::resolve(value).await?;
+    Ok(Secret::new(secret.expose()))
+}
+
+fn means(grant: &config::Grant) -> Means {
+    Means::Afresh(Arc::new(match grant.clone() {
+        config::Grant::User => return Means::page(),
+        config::Grant::ClientCredentials => return Means::Alone(Grant::ClientCredentials),
+        config::Grant::Workload { assertion } => Vouched {
+            word: assertion,
+            provider: None,
+        },
+        config::Grant::Enterprise {
+            token_endpoint,
+            client_id,
+            id_token,
+        } => Vouched {
+            word: id_token,
+            provider: Some((token_endpoint, client_id)),
+        },
+    }))
+}
+
+/// Somebody's word, which is asked for each time that it is needed: it does not hold for long.
+#[derive(Debug)]
+struct Vouched {
+    word: Value,
+    /// The identity provider that exchanges it, and who we are there.
+    provider: Option<(String, String)>,
+}
+
+impl Grants for Vouched {
+    fn now(&self) -> Boxed<Result<Grant, AuthError>> {
+        let (word, provider) = (self.word.clone(), self.provider.clone());
+        Box::pin(async move {
+            let word = resolved(&word).await;
+            let word = word.map_err(|error| AuthError::Page(error.to_string()))?;
+            Ok(match provider {
+                None => Grant::Workload { assertion: word },
+                Some((token_endpoint, client_id)) => Grant::Enterprise {
+                    token_endpoint,
+                    client_id,
+                    id_token: word,
+                },
+            })
+        })
+    }
+}
+
+/// In whose name the server is used, if not in that of the user of this machine.
+fn identity(sign_in: &SignIn, called: &str, landing: Option<&Landing>) -> Option<Identity> {
+    Some(match sign_in.identity.clone() {
+        config::Identity::Shared => return None,
+        config::Identity::User => {
+            let (called, account) = (called.to_owned(), sign_in.account.clone());
+            let (landing, port) = (landing.cloned(), sign_in.callback_port);
+            Identity::User(Arc::new(move |principal, options| {
+                options.advice = advice(&called, account.as_deref(), Some(principal));
+                let question = whose(principal, &called);
+                let landing = landing.as_ref();
+                options.landing = landing.map(|one| elsewhere(one, port, Some(question)));
+            }))
+        }
+        config::Identity::Exchange { audience } => Identity::Exchange { audience },
+        config::Identity::Forward { audience } => Identity::Forward { audience },
+    })
+}
+
+/// What somebody is asked who comes back from a page that a caller was offered: the caller may have
+/// had somebody else visit it.
+fn whose(principal: &Principal, called: &str) -> String {
+    let principal = principal.as_str();
+    format!(
+        "Calls of {principal:?} to the server {called:?} will be made with the account that you have \
+         just signed in to. Go on only if {principal:?} is you; if somebody else gave you the link, \
+         close this page."
+    )
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@+,=".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// The vault of this user.

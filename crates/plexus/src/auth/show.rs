@@ -17,6 +17,9 @@ struct Accounts<'a> {
 struct SignedIn<'a> {
     server: &'a str,
     account: &'a str,
+    /// The caller that it is kept for, if not the user of this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    principal: Option<&'a str>,
     issuer: &'a str,
     scopes: Vec<&'a str>,
     /// Seconds since 1970.
@@ -33,6 +36,7 @@ pub(super) fn accounts(kept: &[Holding], json: bool) -> anyhow::Result<String> {
         let accounts = sessions.map(|(holding, session)| SignedIn {
             server: &holding.server,
             account: &holding.name,
+            principal: holding.principal.as_deref(),
             issuer: &session.registration.issuer,
             scopes: allowed(session),
             expires_at: session.expires_at,
@@ -43,7 +47,10 @@ pub(super) fn accounts(kept: &[Holding], json: bool) -> anyhow::Result<String> {
     }
     let lines = sessions.map(|(holding, session)| {
         let (server, name) = (&holding.server, &holding.name);
-        format!("{server}  {name}  {}\n", state(session))
+        let principal = holding.principal.as_deref();
+        let principal = principal.map(|principal| format!("  of {principal}"));
+        let principal = principal.unwrap_or_default();
+        format!("{server}  {name}{principal}  {}\n", state(session))
     });
     let lines: Vec<_> = lines.collect();
     if lines.is_empty() {

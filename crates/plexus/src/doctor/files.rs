@@ -15,7 +15,7 @@ use crate::data;
 use crate::suggest::alike;
 
 /// The keys of a definition that mean something.
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 21] = [
     "type",
     "command",
     "args",
@@ -33,6 +33,10 @@ const KEYS: [&str; 17] = [
     "era",
     "allow",
     "deny",
+    "account",
+    "identity",
+    "audience",
+    "oauth",
 ];
 
 /// What other clients call things that have another name here.

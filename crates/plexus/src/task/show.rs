@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use plexus_activations::task::{Status, Task};
 
-use crate::output::printable;
+use crate::output::{printable, readable};
 
 /// One task in one line.
 pub(super) fn line(task: &Task) -> String {
@@ -26,6 +26,35 @@ pub(super) fn line(task: &Task) -> String {
         printable(task.description.trim()),
         task.priority,
     )
+}
+
+/// All that is known of a task.
+pub(super) fn whole(task: &Task) -> String {
+    let mut shown = line(task);
+    let facts = [
+        ("part of", task.parent_id.as_deref()),
+        ("created", Some(task.created_at.as_str())),
+        ("started", task.started_at.as_deref()),
+        ("ended", task.completed_at.as_deref()),
+        ("changed", Some(task.updated_at.as_str())),
+        ("claimed until", task.claimed_until.as_deref()),
+    ];
+    let after = task
+        .blocked_by
+        .iter()
+        .map(|id| ("after", Some(id.as_str())));
+    for (name, value) in facts.into_iter().chain(after) {
+        if let Some(value) = value {
+            shown += &format!("  {name} {value}\n");
+        }
+    }
+    let texts = [("Context", &task.context), ("Result", &task.result)];
+    for (name, text) in texts {
+        if let Some(text) = text {
+            shown += &format!("\n{name}:\n{}\n", readable(text.trim_end()));
+        }
+    }
+    shown
 }
 
 /// All tasks, each with its parts below it, first things first.

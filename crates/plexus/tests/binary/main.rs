@@ -8,6 +8,10 @@ mod asking;
 #[cfg(test)]
 mod auth;
 #[cfg(test)]
+mod auth_copies;
+#[cfg(test)]
+mod auth_grants;
+#[cfg(test)]
 mod bash;
 #[cfg(test)]
 mod call;
@@ -42,10 +46,16 @@ mod profiles;
 #[cfg(unix)]
 #[cfg(test)]
 mod reload;
+#[cfg(unix)]
+#[cfg(test)]
+mod reload_under_load;
 #[cfg(test)]
 mod resources;
 #[cfg(test)]
 mod servers;
+#[cfg(unix)]
+#[cfg(test)]
+mod small_list;
 #[cfg(unix)]
 #[cfg(test)]
 mod status;

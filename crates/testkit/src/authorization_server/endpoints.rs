@@ -9,20 +9,21 @@ use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
 use jsonwebtoken::Header;
+use jsonwebtoken::jwk::JwkSet;
 use plexus_oauth::code_challenge;
 use plexus_oauth::dpop::{self, Proven};
-use plexus_oauth::jwt::{Audience, Claims, Confirmation};
+use plexus_oauth::jwt::{self, Audience, Claims, Confirmation, Expected};
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
 use super::state::{Code, Grant, now, unguessable};
-use super::{Asked, Shared, bearer, register};
+use super::{Asked, Shared, assertions, bearer, register};
 
 /// What proofs must hold, where one is wanted.
 pub(super) const NONCE: &str = "a-nonce";
 const USER: &str = "alice";
 
-type Fields = HashMap<String, String>;
+pub(super) type Fields = HashMap<String, String>;
 type Answer = Response<Full<Bytes>>;
 
 /// An answer that is no success.
@@ -69,7 +70,7 @@ fn metadata(shared: &Shared) -> Value {
         "scopes_supported": shared.behaviour.scopes,
         "response_types_supported": ["code"],
         "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
-        "token_endpoint_auth_methods_supported": ["none", "client_secret_basic", "client_secret_post"],
+        "token_endpoint_auth_methods_supported": ["none", "client_secret_basic", "client_secret_post", "private_key_jwt"],
         "code_challenge_methods_supported": ["S256"],
         "client_id_metadata_document_supported": shared.behaviour.fetches_documents,
         "authorization_response_iss_parameter_supported": true,
@@ -181,6 +182,8 @@ async fn token(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
             };
             Ok(issue(shared, grant, false))
         }
+        assertions::EXCHANGE => assertions::exchange(shared, client_id, &form),
+        assertions::BEARER => assertions::bearer(shared, client_id, &form),
         other => Err(oauth_error(
             StatusCode::BAD_REQUEST,
             "unsupported_grant_type",
@@ -189,7 +192,7 @@ async fn token(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
     }
 }
 
-fn next_number(shared: &Shared) -> u64 {
+pub(super) fn next_number(shared: &Shared) -> u64 {
     let mut state = shared.state();
     state.next_grant += 1;
     state.next_grant
@@ -213,7 +216,7 @@ pub(super) fn issue_to(shared: &Shared, subject: &str, resource: &str, scope: &s
 }
 
 /// New tokens for a grant.
-fn issue(shared: &Shared, grant: Grant, with_refresh: bool) -> Value {
+pub(super) fn issue(shared: &Shared, grant: Grant, with_refresh: bool) -> Value {
     let life = shared.behaviour.token_life;
     let id = unguessable();
     let mut claims = Claims::default();
@@ -308,7 +311,21 @@ async fn authenticated(shared: &Shared, asked: &Asked, form: &Fields) -> Result<
     };
     let client = register::client(shared, &client_id).await;
     let client = client.map_err(|why| invalid(&why))?;
-    if client.secret != secret {
+    if let Some(key) = &client.key {
+        let assertion = form.get("client_assertion").map(String::as_str);
+        let assertion = assertion.unwrap_or_default();
+        let keys = JwkSet {
+            keys: vec![key.clone()],
+        };
+        let audience = [shared.issuer.as_str()];
+        let expected = Expected::new(&client_id, &audience);
+        let claims = jwt::verify(assertion, &keys, &expected, now());
+        let claims = claims.map_err(|error| invalid(&error.to_string()))?;
+        let is_new = shared.state().proofs.insert(claims.jti.unwrap_or_default());
+        if claims.sub.as_deref() != Some(&client_id) || !is_new {
+            return Err(invalid("the assertion is another's, or was seen before"));
+        }
+    } else if client.secret != secret {
         return Err(invalid("wrong secret"));
     }
     Ok(client_id)

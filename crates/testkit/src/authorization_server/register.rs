@@ -49,6 +49,7 @@ pub(super) fn register(shared: &Shared, asked: &Asked) -> Result<Value, Refused>
     }
     let client = Client {
         secret,
+        key: None,
         redirect_uris: Some(metadata.redirect_uris),
     };
     shared.state().clients.insert(client_id, client);
@@ -72,6 +73,7 @@ pub(super) async fn client(shared: &Shared, client_id: &str) -> Result<Client, S
     }
     Ok(Client {
         secret: None,
+        key: None,
         redirect_uris: Some(metadata.redirect_uris),
     })
 }

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::jwk::Jwk;
 use plexus_oauth::keys::SigningKey;
 
 use super::Behaviour;
@@ -21,6 +22,8 @@ pub struct Counts {
     pub renewals: u32,
     /// Refresh tokens that came a second time.
     pub replays: u32,
+    /// Tokens that were exchanged for others.
+    pub exchanges: u32,
     /// Tokens that were given back.
     pub revocations: u32,
     /// Times somebody fetched the keys.
@@ -50,6 +53,8 @@ pub(super) struct State {
 #[derive(Debug, Clone)]
 pub(super) struct Client {
     pub(super) secret: Option<String>,
+    /// The public half of its key, if that is how it proves itself.
+    pub(super) key: Option<Jwk>,
     /// Those it may use; a client that was registered by hand may use any.
     pub(super) redirect_uris: Option<Vec<String>>,
 }
@@ -77,15 +82,17 @@ pub(super) struct Grant {
 impl State {
     pub(super) fn new(behaviour: &Behaviour) -> Self {
         let key = new_key();
-        let clients = behaviour.clients.iter().map(|(id, secret)| {
-            let secret = secret.clone();
-            let redirect_uris = None;
-            let client = Client {
-                secret,
-                redirect_uris,
-            };
-            (id.clone(), client)
-        });
+        let by_hand = |secret: Option<String>, key: Option<Jwk>| Client {
+            secret,
+            key,
+            redirect_uris: None,
+        };
+        let with_secrets = behaviour.clients.iter();
+        let with_secrets =
+            with_secrets.map(|(id, secret)| (id.clone(), by_hand(secret.clone(), None)));
+        let with_keys = behaviour.keys.iter();
+        let with_keys = with_keys.map(|(id, key)| (id.clone(), by_hand(None, Some(key.clone()))));
+        let clients = with_secrets.chain(with_keys);
         Self {
             key,
             keys_before: 0,

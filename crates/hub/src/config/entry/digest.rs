@@ -6,6 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Kind, ServerEntry};
 use crate::config::secret::{SecretSource, Value};
+use crate::config::sign_in::Member;
 
 /// A hash over fields, each with its length, so that no two lists of fields look alike.
 #[derive(Clone)]
@@ -40,16 +41,20 @@ impl Digest {
         self.count(values.len());
         for (name, value) in values {
             self.text(name);
-            match value {
-                Value::Known(secret) => {
-                    self.text("known");
-                    self.text(secret.expose());
-                }
-                Value::Fetched { prefix, source } => {
-                    self.text("fetched");
-                    self.text(prefix);
-                    self.source(source);
-                }
+            self.value(value);
+        }
+    }
+
+    fn value(&mut self, value: &Value) {
+        match value {
+            Value::Known(secret) => {
+                self.text("known");
+                self.text(secret.expose());
+            }
+            Value::Fetched { prefix, source } => {
+                self.text("fetched");
+                self.text(prefix);
+                self.source(source);
             }
         }
     }
@@ -127,5 +132,15 @@ pub(super) fn of_connection(entry: &ServerEntry) -> Digest {
         Some(Affinity::Principal) => "principal",
     });
     digest.count(usize::from(entry.prime_roots));
+    for members in [entry.sign_in.members(), entry.sign_in.oauth_members()] {
+        digest.count(members.len());
+        for (key, member) in members {
+            digest.text(key);
+            match member {
+                Member::Plain(text) => digest.text(&text),
+                Member::Secret(value) => digest.value(value),
+            }
+        }
+    }
     digest
 }

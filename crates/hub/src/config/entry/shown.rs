@@ -48,6 +48,16 @@ impl ServerEntry {
                 set(&mut shown, key, globs);
             }
         }
+        for (key, member) in self.sign_in.members() {
+            set(&mut shown, key, member.shown());
+        }
+        let mut oauth = Object::new();
+        for (key, member) in self.sign_in.oauth_members() {
+            set(&mut oauth, key, member.shown());
+        }
+        if oauth.iter().next().is_some() {
+            shown.set("oauth", oauth.into_raw());
+        }
         for (key, _) in self.other.iter() {
             set(&mut shown, key, MASK);
         }

@@ -5,6 +5,7 @@ use plexus_client::{Affinity, Target};
 use super::*;
 use crate::config::entry::Scope;
 use crate::config::secret::{FetchedSecrets, MASK, SecretSource};
+use crate::config::sign_in::Grant;
 
 fn parsed(definition: &str) -> Result<ServerEntry, ConfigProblem> {
     let raw = Raw::parse(definition.to_owned().into(), &json::LIMITS).unwrap();
@@ -233,7 +234,7 @@ fn problems_name_the_key() {
             "env.A: the environment variable NONE",
         ),
         (
-            r#"{"command":"x","env":{"A":null}}"#,
+            r#"{"command":"x","env":{"A":[]}}"#,
             "env.A: a string or a reference",
         ),
         (
@@ -325,4 +326,111 @@ fn no_secret_is_shown() {
         }
         assert!(shown.contains(MASK), "{shown}");
     }
+}
+
+/// CC-01, EMA-01: what a definition says about signing in, in the words of others where there are
+/// any. None of it is shown that is secret.
+#[test]
+fn a_definition_says_how_to_sign_in() {
+    let web = |more: &str| server(&format!(r#"{{"url":"https://x","oauth":{{{more}}}}}"#)).sign_in;
+    let page = web(r#""clientId":"abc","callbackPort":8080,"xaa":true"#);
+    assert_eq!(page.client_id.as_deref(), Some("abc"));
+    assert_eq!(page.callback_port, Some(8080));
+    assert_eq!(page.grant, Grant::User);
+
+    let alone = web(r#""grant":"client_credentials","clientId":"abc","clientSecret":"${TOKEN}""#);
+    assert_eq!(alone.grant, Grant::ClientCredentials);
+    assert_eq!(
+        alone.client_secret,
+        Some(Value::Known(Secret::new("hunter2")))
+    );
+    assert!(!alone.needs_programs());
+    let key = r#""privateKey":{"command":["cat","key.pem"]},"keyId":"k""#;
+    let by_key = web(&format!(
+        r#""grant":"client_credentials","clientId":"abc",{key},"issuer":"https://as""#
+    ));
+    let private_key = by_key.private_key.as_ref().unwrap();
+    assert_eq!(private_key.algorithm, "ES256");
+    assert!(by_key.needs_programs());
+    let workload = web(r#""grant":"workload","clientId":"abc","assertion":"${TOKEN}""#);
+    assert!(matches!(workload.grant, Grant::Workload { .. }));
+    let enterprise = web(
+        r#""grant":"enterprise","clientId":"abc","idToken":"${TOKEN}","idpClientId":"i","idpTokenEndpoint":"https://idp/token""#,
+    );
+    assert!(matches!(enterprise.grant, Grant::Enterprise { .. }));
+    let entry = server(
+        r#"{"url":"https://x","account":"work","identity":"exchange","oauth":{"clientId":"abc","clientSecret":"${TOKEN}","issuer":"https://as"}}"#,
+    );
+    let shown = format!("{entry:?}");
+    assert!(
+        !shown.contains("hunter2") && shown.contains(MASK),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("exchange") && shown.contains("https://as"),
+        "{shown}"
+    );
+    assert_eq!(entry.sign_in.account.as_deref(), Some("work"));
+}
+
+/// Whatever changes how a server is signed in to makes another connection of it.
+#[test]
+fn signing_in_is_part_of_the_connection() {
+    let definitions = [
+        r#"{"url":"https://x"}"#,
+        r#"{"url":"https://x","account":"work"}"#,
+        r#"{"url":"https://x","identity":"user"}"#,
+        r#"{"url":"https://x","identity":"forward","audience":"a"}"#,
+        r#"{"url":"https://x","oauth":{"clientId":"a"}}"#,
+        r#"{"url":"https://x","oauth":{"clientId":"a","clientSecret":"b"}}"#,
+        r#"{"url":"https://x","oauth":{"clientId":"a","clientSecret":"${TOKEN}"}}"#,
+    ];
+    let prints: std::collections::HashSet<_> = definitions
+        .iter()
+        .map(|definition| server(definition).fingerprint())
+        .collect();
+    assert_eq!(prints.len(), definitions.len());
+}
+
+#[test]
+fn what_is_amiss_about_signing_in_is_told() {
+    let web = |more: &str| problem(&format!(r#"{{"url":"https://x",{more}}}"#));
+    for (written, told) in [
+        (r#""identity":"other""#, "shared, user, exchange or forward"),
+        (r#""identity":"forward""#, "audience"),
+        (r#""audience":"a""#, "means nothing"),
+        (
+            r#""identity":"exchange","oauth":{"issuer":"https://as"}"#,
+            "oauth.clientId",
+        ),
+        (
+            r#""identity":"exchange","oauth":{"clientId":"a"}"#,
+            "oauth.issuer",
+        ),
+        (r#""oauth":7"#, "an object is expected"),
+        (r#""oauth":{"grant":"magic"}"#, "client_credentials"),
+        (
+            r#""oauth":{"grant":"client_credentials"}"#,
+            "oauth.clientId",
+        ),
+        (
+            r#""oauth":{"grant":"client_credentials","clientId":"a"}"#,
+            "oauth.clientSecret",
+        ),
+        (
+            r#""oauth":{"grant":"workload","clientId":"a"}"#,
+            "oauth.assertion",
+        ),
+        (
+            r#""oauth":{"grant":"enterprise","clientId":"a"}"#,
+            "oauth.idpTokenEndpoint",
+        ),
+        (r#""oauth":{"callbackPort":0}"#, "from 1 to 65535"),
+        (r#""oauth":{"callbackPort":70000}"#, "from 1 to 65535"),
+    ] {
+        let line = web(written);
+        assert!(line.contains(told), "{written}: {line}");
+    }
+    let program = problem(r#"{"command":"x","identity":"user"}"#);
+    assert!(program.contains("servers on the web"), "{program}");
 }

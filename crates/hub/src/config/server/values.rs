@@ -17,14 +17,16 @@ impl Reader<'_> {
             ObjectError::NotAnObject => self.mismatch(key, "an object", &raw),
             other => self.problem(key, other.to_string()),
         })?;
-        let values = members.iter().map(|(name, raw)| {
+        // A client that says null means: not this one.
+        let given = members.iter().filter(|(_, raw)| raw.kind() != Kind::Null);
+        let values = given.map(|(name, raw)| {
             let value = self.value(&format!("{key}.{name}"), raw)?;
             Ok((name.to_owned(), value))
         });
         values.collect()
     }
 
-    fn value(&self, key: &str, raw: &Raw) -> Result<Value, ConfigProblem> {
+    pub(super) fn value(&self, key: &str, raw: &Raw) -> Result<Value, ConfigProblem> {
         match raw.kind() {
             Kind::String => {
                 let written = self.decoded(key, raw, "a string")?;
