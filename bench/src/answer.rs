@@ -3,7 +3,7 @@
 use std::str;
 
 use anyhow::{Context as _, bail, ensure};
-use memchr::memmem;
+use memchr::{memmem, memrchr2};
 
 /// What the generator reads into; the same for all connections would save memory, not time.
 #[derive(Debug, Default)]
@@ -94,10 +94,19 @@ impl Answer {
         if !self.is_stream() {
             return body;
         }
-        let data = memmem::rfind(body, b"data:").and_then(|at| body.get(at + 5..));
-        let data = data.unwrap_or_default();
-        let end = memchr::memchr2(b'\n', b'\r', data).unwrap_or(data.len());
-        data.get(..end).unwrap_or_default().trim_ascii_start()
+        let is_break = |byte: &u8| matches!(byte, b'\r' | b'\n');
+        let mut rest = body;
+        while !rest.is_empty() {
+            let end = rest.iter().rposition(|byte| !is_break(byte));
+            rest = end.and_then(|end| rest.get(..=end)).unwrap_or_default();
+            let start = memrchr2(b'\r', b'\n', rest).map_or(0, |at| at + 1);
+            let (before, line) = rest.split_at(start);
+            if let Some(data) = line.strip_prefix(b"data:") {
+                return data.trim_ascii_start();
+            }
+            rest = before;
+        }
+        &[]
     }
 
     fn take_chunks(&mut self) -> anyhow::Result<bool> {
@@ -192,7 +201,7 @@ mod tests {
 
     #[test]
     fn the_last_event_of_a_stream_is_the_message() {
-        let events = "id: 1\r\ndata: {\"a\":1}\r\n\r\nid: 2\ndata:{\"b\":2}\n\n";
+        let events = ": data: 0\n\nid: 1\r\ndata: {\"a\":1}\r\n\r\ndata:{\"b\":2}\nid: 2\n\n";
         let text = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: {}\r\n\r\n{events}",
             events.len()

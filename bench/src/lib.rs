@@ -5,8 +5,11 @@
 
 #![cfg(target_os = "linux")]
 
+mod about;
+mod acceptance;
 mod answer;
 mod bench;
+mod drive;
 mod gateways;
 mod histogram;
 mod limit;
@@ -26,6 +29,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use drive::DriveArgs;
 use process::Program;
 use run::RunArgs;
 
@@ -40,6 +44,8 @@ struct Cli {
 enum Command {
     /// Measure, and report.
     Run(RunArgs),
+    /// Put load on a server that runs already, to look into it with a profiler meanwhile.
+    Drive(DriveArgs),
     /// Answer every HTTP request with a fixed body.
     LimitHttp {
         address: SocketAddr,
@@ -68,6 +74,7 @@ enum Command {
 pub fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Drive(arguments) => drive::run(&arguments),
         Command::LimitHttp { address, file } => limit::http::serve(address, file.as_deref()),
         Command::LimitProxy { address, upstream } => limit::proxy::serve(address, upstream),
         Command::LimitEcho => Ok(limit::echo::run()?),

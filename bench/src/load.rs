@@ -99,3 +99,6 @@ impl Window {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests;

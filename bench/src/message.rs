@@ -45,6 +45,12 @@ pub(crate) enum Job {
         /// Whether the client wants to hear of progress, which some servers need to stream.
         with_progress: bool,
     },
+    /// This tool of the server with many tools is to say a text of so many bytes so many times.
+    Repeat {
+        tool: String,
+        bytes: usize,
+        times: u8,
+    },
     /// The pages of a list of tools are to be told, one after the other, which are known already.
     List { pages: Vec<Page> },
 }
@@ -57,6 +63,12 @@ impl Job {
                 .iter()
                 .map(|page| list(era, page.cursor.as_deref()))
                 .collect(),
+            Self::Repeat { tool, bytes, times } => {
+                let arguments = json!({"message": text(*bytes), "times": times});
+                let params = [("name", json!(tool)), ("arguments", arguments)];
+                let params = params.map(|(name, value)| (name.to_owned(), value));
+                vec![Request::new(era, "tools/call", Map::from_iter(params))]
+            }
             Self::Echo {
                 tools,
                 argument,
@@ -77,10 +89,11 @@ impl Job {
         }
     }
 
-    /// How long the text is that goes to and fro.
+    /// How long the text is that comes back.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Echo { bytes, .. } => *bytes,
+            Self::Repeat { bytes, times, .. } => bytes * usize::from(*times),
             Self::List { .. } => 0,
         }
     }
@@ -90,6 +103,9 @@ impl Job {
         match self {
             _ if is_limit => Check::Same(Vec::new()),
             Self::Echo { bytes, .. } => Check::Text(text(*bytes)),
+            Self::Repeat { bytes, times, .. } => {
+                Check::Text(text(*bytes).repeat(usize::from(*times)))
+            }
             Self::List { pages } => Check::Page(pages.iter().map(|page| page.length).collect()),
         }
     }

@@ -1,6 +1,7 @@
 //! Processes that are measured: started on a core of their own, watched through `/proc`, and ended
 //! with everything they started.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt as _;
@@ -18,6 +19,8 @@ use crate::load::PATIENCE;
 /// Which core is whose. Everybody has one, so that what is compared is work, not threads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cores {
+    /// How many there are.
+    pub(crate) count: usize,
     /// What is measured.
     pub(crate) subject: usize,
     /// Servers behind a gateway that is measured.
@@ -28,12 +31,19 @@ impl Cores {
     /// Takes the first cores that this process may use, and puts the generator on its own.
     pub(crate) fn take() -> anyhow::Result<Self> {
         let allowed = rustix::thread::sched_getaffinity(None)?;
-        let mut cores = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core));
+        let cores = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core));
+        let cores: Vec<_> = cores.collect();
+        let count = cores.len();
+        let mut cores = cores.into_iter();
         let subject = cores.next().context("no core to run on")?;
         let generator = cores.next().unwrap_or(subject);
         let upstream = cores.next().unwrap_or(generator);
         stay_on(generator)?;
-        Ok(Self { subject, upstream })
+        Ok(Self {
+            count,
+            subject,
+            upstream,
+        })
     }
 }
 
@@ -229,6 +239,44 @@ pub(crate) fn cpu_time(process: u32) -> anyhow::Result<Duration> {
     Ok(Duration::from_nanos(ticks * (1_000_000_000 / per_second)))
 }
 
+/// How many processes that `ancestor` started, or those that it started, run this command line.
+pub(crate) fn count_descendants(ancestor: u32, program: &Program) -> anyhow::Result<usize> {
+    let mut command = program.path.display().to_string();
+    for argument in &program.arguments {
+        command.push('\0');
+        command.push_str(argument);
+    }
+    let mut parents = HashMap::new();
+    let mut running = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(process) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        // A process may end while it is looked at.
+        let read = |file: &str| fs::read_to_string(format!("/proc/{process}/{file}")).ok();
+        let stat = read("stat").unwrap_or_default();
+        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+        let parent = fields.split_ascii_whitespace().nth(1);
+        let parent = parent.and_then(|parent| parent.parse::<u32>().ok());
+        parents.insert(process, parent.unwrap_or(0));
+        if read("cmdline").unwrap_or_default().trim_end_matches('\0') == command {
+            running.push(process);
+        }
+    }
+    let descends = |process: &u32| {
+        let mut process = *process;
+        while let Some(&parent) = parents.get(&process) {
+            if parent == ancestor {
+                return true;
+            }
+            process = parent;
+        }
+        false
+    };
+    Ok(running.iter().filter(|process| descends(process)).count())
+}
+
 /// Memory of a process in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Memory {
@@ -239,6 +287,11 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
+    /// Lets the peak begin anew.
+    pub(crate) fn forget_peak(process: u32) -> anyhow::Result<()> {
+        fs::write(format!("/proc/{process}/clear_refs"), "5").context("the peak stays")
+    }
+
     pub(crate) fn of(process: u32) -> anyhow::Result<Self> {
         let status = fs::read_to_string(format!("/proc/{process}/status"))?;
         let bytes = |name: &str| {
@@ -263,4 +316,57 @@ fn stay_on(core: usize) -> anyhow::Result<()> {
     let mut set = CpuSet::new();
     set.set(core);
     rustix::thread::sched_setaffinity(None, &set).context("cannot choose a core")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sleeping(home: &Path) -> (Program, Running) {
+        let program = Program::new("sleep", &["600"]);
+        let running = program.start(Cores::take().unwrap().subject, home).unwrap();
+        (program, running)
+    }
+
+    #[test]
+    fn a_process_ends_with_what_it_stands_for() {
+        let home = tempfile::tempdir().unwrap();
+        let (_, running) = sleeping(home.path());
+        let process = running.id();
+        assert!(Memory::of(process).unwrap().resident > 0);
+        drop(running);
+        assert!(cpu_time(process).is_err());
+    }
+
+    #[test]
+    fn processes_are_counted_below_their_ancestor_only() {
+        let home = tempfile::tempdir().unwrap();
+        let (program, mut running) = sleeping(home.path());
+        let count = |ancestor| count_descendants(ancestor, &program).unwrap();
+        // The child is the test's own program until it has become another.
+        running
+            .wait_until(|| count(std::process::id()) == 1)
+            .unwrap();
+        assert_eq!(count(running.id()), 0);
+    }
+
+    #[test]
+    fn a_process_that_ends_is_not_waited_for() {
+        let home = tempfile::tempdir().unwrap();
+        let mut running = Program::new("cat", &["nothing"])
+            .start(Cores::take().unwrap().subject, home.path())
+            .unwrap();
+        let failed = running.wait_until(|| false).unwrap_err().to_string();
+        assert!(failed.starts_with("it ended at once: "), "{failed}");
+        assert!(failed.contains("nothing"), "{failed}");
+    }
+
+    #[test]
+    fn work_costs_time() {
+        let before = cpu_time(std::process::id()).unwrap();
+        let began = Instant::now();
+        while cpu_time(std::process::id()).unwrap() == before {
+            assert!(began.elapsed() < PATIENCE);
+        }
+    }
 }

@@ -1,7 +1,46 @@
 //! What people read of a run.
 
+mod charts;
+mod markdown;
+mod svg;
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::about::About;
+use crate::acceptance::{Bound, demands};
+use crate::part::gateway;
 use crate::results::{Results, Row};
-use crate::servers::LIMIT;
+use crate::servers::{LIMIT, OURS};
+
+/// A run as it is kept.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Report {
+    pub(crate) about: About,
+    pub(crate) results: Results,
+}
+
+impl Report {
+    /// Writes the page, its charts and the figures into `folder`.
+    pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
+        fs::create_dir_all(folder)?;
+        let mut names = Vec::new();
+        for (name, chart) in charts::all(&self.results) {
+            fs::write(folder.join(format!("{name}.svg")), chart.draw())?;
+            names.push(name.to_owned());
+        }
+        let demands = demands(&self.results);
+        let page = markdown::page(&self.results, &self.about, &demands, &names);
+        fs::write(folder.join("README.md"), page)?;
+        fs::write(
+            folder.join("figures.json"),
+            serde_json::to_vec_pretty(self)?,
+        )?;
+        Ok(())
+    }
+}
 
 /// Figures for which less is better.
 const COSTS: [&str; 8] = [
@@ -27,7 +66,8 @@ const COMPARED: [&str; 6] = [
 
 /// Prints all rows, and how each compares with the limit and with the run before.
 #[expect(clippy::print_stdout, reason = "the figures are the output")]
-pub(crate) fn print(results: &Results, before: Option<&Results>) {
+pub(crate) fn print(report: &Report, before: Option<&Report>) {
+    let results = &report.results;
     let mut last = "";
     for row in &results.rows {
         let point = format!("{}: {}", row.key.part, row.key.point);
@@ -36,16 +76,39 @@ pub(crate) fn print(results: &Results, before: Option<&Results>) {
             last = &row.key.point;
         }
         println!("  {:<18} {}", row.key.subject, line(results, row));
-        if let Some(change) = before.and_then(|before| change(before, row)) {
+        if let Some(change) = before.and_then(|before| change(&before.results, row)) {
             println!("  {:<18} {change}", "");
         }
     }
+    println!();
+    for demand in demands(results) {
+        if let (Some(measured), Some(is_met)) = (demand.measured, demand.is_met()) {
+            let verdict = if is_met { "met   " } else { "MISSED" };
+            let bound = match demand.bound {
+                Bound::AtLeast(bound) => format!("at least {bound}"),
+                Bound::AtMost(bound) => format!("at most {bound}"),
+            };
+            let unit = demand.unit;
+            println!("{verdict} {}: {measured:.2}{unit}, {bound}", demand.what);
+        }
+    }
+    if let Some(before) = before
+        && before.about.upstream != report.about.upstream
+    {
+        println!(
+            "\nthe server behind the gateways was another one before; they cannot be compared"
+        );
+    }
 }
 
-/// How many rows have no figures.
-pub(crate) fn failures(results: &Results) -> usize {
+/// What failed that must not: whatever is ours, and the limits.
+pub(crate) fn failures_of_ours(results: &Results) -> impl Iterator<Item = String> {
     let failed = results.rows.iter().filter(|row| row.failure.is_some());
-    failed.count()
+    let is_ours =
+        |subject: &str| subject.starts_with(OURS) || subject == LIMIT || subject == gateway::DIRECT;
+    failed
+        .filter(move |row| is_ours(&row.key.subject))
+        .map(|row| format!("{}: {}: {}", row.key.part, row.key.point, row.key.subject))
 }
 
 fn line(results: &Results, row: &Row) -> String {

@@ -4,14 +4,15 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use tokio::time::Instant;
 
+use crate::about::About;
 use crate::bench::{Bench, Effort, say};
 use crate::part::{gateway, lists, memory, server, start, stdio};
 use crate::process::{Cores, allow_many_files};
-use crate::report;
+use crate::report::{self, Report};
 use crate::results::Results;
 use crate::servers::Places;
 use crate::stage::Stage;
@@ -40,6 +41,12 @@ pub(crate) struct RunArgs {
     /// Where to write the figures.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
+    /// Where to write a report with charts.
+    #[arg(long, value_name = "FOLDER")]
+    report: Option<PathBuf>,
+    /// What else the report says of the run.
+    #[arg(long = "say", value_name = "NAME=VALUE", value_parser = parse_said)]
+    said: Vec<(String, String)>,
     /// Compare with the figures in this file.
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
@@ -60,7 +67,7 @@ const PARTS: [(&str, Part); 6] = [
 pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<()> {
     let before = arguments.against.as_ref().map(|file| {
         let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-        serde_json::from_slice::<Results>(&text).context("no figures of a run")
+        serde_json::from_slice::<Report>(&text).context("no figures of a run")
     });
     let before = before.transpose()?;
     let parts = wanted(&arguments.only)?;
@@ -84,6 +91,7 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<()> {
                 .as_ref()
                 .map(fs::canonicalize)
                 .transpose()?,
+            compares: !arguments.quick,
         },
         stage: Stage::new(cores)?,
         effort,
@@ -97,16 +105,25 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<()> {
         }
     }
     say(&format!("measured in {:.0?}", began.elapsed()));
-    let results = bench.results;
+    let report = Report {
+        about: About::new(&arguments.said, &effort, &bench.places, cores),
+        results: bench.results,
+    };
     if let Some(file) = &arguments.save {
-        fs::write(file, serde_json::to_vec_pretty(&results)?)?;
+        fs::write(file, serde_json::to_vec_pretty(&report)?)?;
     }
-    report::print(&results, before.as_ref());
-    let failed = report::failures(&results);
-    if failed > 0 {
-        bail!("{failed} measurements failed");
+    if let Some(folder) = &arguments.report {
+        report.write(folder)?;
     }
+    report::print(&report, before.as_ref());
+    let ours: Vec<_> = report::failures_of_ours(&report.results).collect();
+    ensure!(ours.is_empty(), "measurements failed: {}", ours.join("; "));
     Ok(())
+}
+
+fn parse_said(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 fn wanted(only: &[String]) -> anyhow::Result<Vec<Part>> {

@@ -21,8 +21,10 @@ pub(crate) struct Places {
     pub(crate) bench: PathBuf,
     /// The product.
     pub(crate) plexus: PathBuf,
-    /// Where rivals are installed, if they are wanted.
+    /// Where rivals are installed, if they are.
     pub(crate) rivals: Option<PathBuf>,
+    /// Whether they are measured, too.
+    pub(crate) compares: bool,
 }
 
 /// A server that says back what it is told.
@@ -65,7 +67,9 @@ impl Server {
 /// The limit, ours, and those rivals that are installed.
 pub(crate) fn all(places: &Places) -> Vec<Server> {
     let mut servers = vec![limit(places), ours(places)];
-    servers.extend(places.rivals.iter().flat_map(|folder| rivals(folder)));
+    if places.compares {
+        servers.extend(places.rivals.iter().flat_map(|folder| rivals(folder)));
+    }
     servers
 }
 

@@ -32,8 +32,19 @@ impl Stage {
 
     /// Starts a program whose arguments say `{port}`, and waits until it listens.
     pub(crate) fn listen(&self, program: &Program, core: usize) -> anyhow::Result<Listening> {
+        self.listen_as(core, |address| {
+            Ok(program.with("port", &address.port().to_string()))
+        })
+    }
+
+    /// The same for a program that is made for its address.
+    pub(crate) fn listen_as(
+        &self,
+        core: usize,
+        program: impl FnOnce(SocketAddr) -> anyhow::Result<Program>,
+    ) -> anyhow::Result<Listening> {
         let address = free_address()?;
-        let program = program.with("port", &address.port().to_string());
+        let program = program(address)?;
         let mut process = program.start(core, &self.new_folder())?;
         process.wait_until(|| TcpStream::connect(address).is_ok())?;
         Ok(Listening { process, address })

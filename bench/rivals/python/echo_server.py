@@ -25,6 +25,13 @@ match sys.argv[1:]:
         app = server.streamable_http_app(
             json_response=is_json, stateless_http=is_json, max_sessions=100_000
         )
-        uvicorn.run(app, host="127.0.0.1", port=int(port), log_level="error", access_log=False)
+        uvicorn.run(
+            app,
+            host="127.0.0.1",
+            port=int(port),
+            log_level="error",
+            access_log=False,
+            timeout_keep_alive=60,
+        )
     case _:
         sys.exit(__doc__)

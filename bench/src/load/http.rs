@@ -31,8 +31,13 @@ pub(crate) struct Target {
 /// Has `load.concurrency` connections, in a session each where there are sessions, send the job's
 /// requests.
 pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen> {
-    let mut connections = (0..load.concurrency)
-        .map(|_| Connection::open(target, job))
+    // Connections are opened last: some servers close those that are idle for a few seconds.
+    let sessions = (0..load.concurrency)
+        .map(|_| open_session(target))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let mut connections = sessions
+        .into_iter()
+        .map(|session| Connection::open(target, session, job))
         .collect::<anyhow::Result<Vec<_>>>()?;
     let mut poll = Poll::new()?;
     for (token, connection) in connections.iter_mut().enumerate() {
@@ -85,11 +90,7 @@ pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen
 
 /// Waits until a request of the job is answered as it should be.
 pub(crate) fn await_answer(target: &Target, job: &Job) -> anyhow::Result<()> {
-    patiently(|| {
-        let request = job.requests(target.era).pop().context("no request")?;
-        let answer = Asking::open(target)?.ask(&request)?;
-        job.check(target.is_limit).check(0, &answer)
-    })
+    patiently(|| Asking::open(target)?.check(job))
 }
 
 /// Waits until there are so many tools; gives the pages of the list, and the first of them whole.
@@ -129,24 +130,27 @@ fn patiently<T>(attempt: impl Fn() -> anyhow::Result<T>) -> anyhow::Result<T> {
 }
 
 /// A client that waits for each answer.
-struct Asking<'a> {
+pub(crate) struct Asking<'a> {
     target: &'a Target,
     connection: Blocking,
     session: Option<String>,
 }
 
 impl<'a> Asking<'a> {
-    fn open(target: &'a Target) -> anyhow::Result<Self> {
-        let mut connection = Blocking::open(target.address)?;
-        let session = match target.era {
-            Era::Handshake => Session::open(&mut connection, &target.path)?.id,
-            Era::Stateless => None,
-        };
+    pub(crate) fn open(target: &'a Target) -> anyhow::Result<Self> {
+        let session = open_session(target)?;
         Ok(Self {
             target,
-            connection,
-            session,
+            connection: Blocking::open(target.address)?,
+            session: session.and_then(|session| session.id),
         })
+    }
+
+    /// Has a request of the job answered as it should be.
+    pub(crate) fn check(&mut self, job: &Job) -> anyhow::Result<()> {
+        let request = job.requests(self.target.era).pop().context("no request")?;
+        let answer = self.ask(&request)?;
+        job.check(self.target.is_limit).check(0, &answer)
     }
 
     fn ask(&mut self, request: &Request) -> anyhow::Result<Vec<u8>> {
@@ -170,19 +174,14 @@ struct Connection {
 }
 
 impl Connection {
-    fn open(target: &Target, job: &Job) -> anyhow::Result<Self> {
-        let mut blocking = Blocking::open(target.address)?;
-        let session = match target.era {
-            Era::Handshake if !target.is_limit => Some(Session::open(&mut blocking, &target.path)?),
-            _ => None,
-        };
+    fn open(target: &Target, session: Option<Session>, job: &Job) -> anyhow::Result<Self> {
         let id = session.as_ref().and_then(|session| session.id.as_deref());
         let requests = job.requests(target.era);
         let requests = requests
             .iter()
             .map(|request| request.post(target.address, &target.path, id))
             .collect();
-        let stream = blocking.stream;
+        let stream = Blocking::open(target.address)?.stream;
         stream.set_nonblocking(true)?;
         Ok(Self {
             stream: mio::net::TcpStream::from_std(stream),
@@ -256,6 +255,15 @@ impl Connection {
         };
         session.end()
     }
+}
+
+/// A session with the target, if it is one that has sessions.
+fn open_session(target: &Target) -> anyhow::Result<Option<Session>> {
+    if target.is_limit || target.era == Era::Stateless {
+        return Ok(None);
+    }
+    let mut connection = Blocking::open(target.address)?;
+    Session::open(&mut connection, &target.path).map(Some)
 }
 
 /// A session of the handshake era; some servers give it no id.

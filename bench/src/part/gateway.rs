@@ -1,12 +1,11 @@
 //! Gateways over HTTP, in front of a server on HTTP or on pipes.
 
-use std::fs;
+use std::net::SocketAddr;
 
 use anyhow::Context as _;
-use serde_json::json;
 
 use crate::bench::Bench;
-use crate::gateways::{self, Behind, Gateway};
+use crate::gateways::{self, Behind, Gateway, Upstream};
 use crate::load::http::{self, Target};
 use crate::load::stdio;
 use crate::message::{Era, Job, SIZES};
@@ -103,7 +102,7 @@ fn round_of(bench: &mut Bench, behind: Behind) -> anyhow::Result<()> {
     let mut gateways = Vec::new();
     for gateway in gateways::all(&bench.places, behind) {
         for era in [Era::Handshake, Era::Stateless] {
-            if era == Era::Handshake || gateway.chooses {
+            if gateway.servers.contains(&era) {
                 let up = start(bench, &gateway, &server, upstream.address, era);
                 gateways.push((gateway.clone(), era, up));
             }
@@ -139,42 +138,21 @@ fn round_of(bench: &mut Bench, behind: Behind) -> anyhow::Result<()> {
 }
 
 /// Starts a gateway in front of the upstream, and waits until it passes a call on.
-fn start(
+pub(super) fn start(
     bench: &Bench,
     gateway: &Gateway,
     server: &Server,
-    upstream: std::net::SocketAddr,
+    upstream: SocketAddr,
     era: Era,
 ) -> anyhow::Result<Listening> {
     let stage = &bench.stage;
-    let url = format!("http://{upstream}{PATH}");
-    let child = server.stdio.on_core(stage.cores.upstream)?;
-    let mut program = gateway.program.with("url", &url);
-    if gateway.is_configured {
-        let entry = match gateway.behind {
-            Behind::Http => json!({"type": "http", "url": url}),
-            Behind::Stdio => json!({"command": child.path, "args": child.arguments}),
-        };
-        let folder = stage.new_folder();
-        fs::create_dir_all(&folder)?;
-        let file = folder.join("servers.json");
-        fs::write(&file, json!({"mcpServers": {"up": entry}}).to_string())?;
-        program = program.with("config", &file.display().to_string());
-    }
-    if gateway.chooses {
-        let era = match era {
-            Era::Handshake => "legacy",
-            Era::Stateless => "modern",
-        };
-        program
-            .arguments
-            .extend(["--server-era".to_owned(), era.to_owned()]);
-        program.arguments.extend(match gateway.behind {
-            Behind::Http => vec![url],
-            Behind::Stdio => [vec![child.path.display().to_string()], child.arguments].concat(),
-        });
-    }
-    let up = stage.listen(&program, stage.cores.subject)?;
+    let upstream = Upstream {
+        url: format!("http://{upstream}{PATH}"),
+        command: server.stdio.on_core(stage.cores.upstream)?,
+    };
+    let up = stage.listen_as(stage.cores.subject, |address| {
+        Ok(gateway.command(&upstream, era, address, &stage.new_folder())?)
+    })?;
     let client = gateway.clients.first().context("nobody's gateway")?;
     let target = target(&up, gateway.path, *client);
     http::await_answer(&target, &prefixed(server, gateway.prefix))
@@ -182,7 +160,7 @@ fn start(
     Ok(up)
 }
 
-fn prefixed(server: &Server, prefix: &str) -> Job {
+pub(super) fn prefixed(server: &Server, prefix: &str) -> Job {
     let mut job = server.echo(SIZES[0], false);
     if let Job::Echo { tools, .. } = &mut job {
         for tool in tools {
@@ -192,7 +170,7 @@ fn prefixed(server: &Server, prefix: &str) -> Job {
     job
 }
 
-fn target(up: &Listening, path: &str, era: Era) -> Target {
+pub(super) fn target(up: &Listening, path: &str, era: Era) -> Target {
     Target {
         address: up.address,
         path: path.to_owned(),

@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Map, json};
 
+use super::gateway::target;
 use crate::bench::Bench;
 use crate::gateways::HUB;
 use crate::limit;
@@ -91,7 +92,8 @@ fn long_list(bench: &mut Bench) -> anyhow::Result<()> {
 
 /// A gateway with as many servers, which are all the same one.
 fn hub(bench: &Bench, upstream: &Listening, members: usize) -> anyhow::Result<Listening> {
-    let entry = json!({"type": "http", "url": format!("http://{}{PATH}", upstream.address)});
+    let url = format!("http://{}{PATH}", upstream.address);
+    let entry = json!({"type": "http", "url": url, "era": "legacy"});
     let servers: Map<_, _> = (0..members)
         .map(|number| (format!("up{number}"), entry.clone()))
         .collect();
@@ -103,14 +105,4 @@ fn hub(bench: &Bench, upstream: &Listening, members: usize) -> anyhow::Result<Li
     let arguments = ["serve", "--http", "127.0.0.1:{port}", "--mcp-config", &file];
     let program = Program::new(&bench.places.plexus, &arguments);
     bench.stage.listen(&program, bench.stage.cores.subject)
-}
-
-fn target(up: &Listening, path: &str, era: Era) -> Target {
-    Target {
-        address: up.address,
-        path: path.to_owned(),
-        era,
-        is_limit: false,
-        process: up.process.id(),
-    }
 }

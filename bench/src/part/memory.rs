@@ -5,9 +5,10 @@ use std::time::Duration;
 use anyhow::ensure;
 
 use crate::bench::Bench;
-use crate::load::http::{Blocking, Session, Target};
-use crate::message::{Era, SIZES};
-use crate::process::{Memory, allow_many_files, pause};
+use crate::gateways::{self, BRIDGE, Behind, Gateway};
+use crate::load::http::{Asking, Blocking, Session, Target};
+use crate::message::{Era, Job, SIZES};
+use crate::process::{Memory, Program, allow_many_files, count_descendants, pause};
 use crate::results::{Figures, figures, ratio};
 use crate::servers::{self, PATH, Server};
 use crate::stage::Listening;
@@ -17,6 +18,10 @@ pub(crate) const IDLE: &str = "idle";
 pub(crate) const SESSIONS: &str = "10,000 idle sessions";
 pub(crate) const BUSY: &str = "after 16 connections with 1 MiB";
 pub(crate) const STREAMS: &str = "idle sessions with their GET stream";
+
+const IDLE_GATEWAY: &str = "idle, in front of a stdio upstream";
+pub(crate) const PROCESSES: &str = "processes for 16 clients of a stdio upstream";
+pub(crate) const HELD: &str = "times that a result of 1 MiB is held by the gateway";
 
 const IDLE_SESSIONS: usize = 10_000;
 /// Streams need a connection each, and as many files at both ends.
@@ -39,7 +44,7 @@ pub(crate) fn round(bench: &mut Bench) {
                 continue;
             }
         };
-        bench.measure(PART, IDLE, server.name, |_| idle(&up));
+        bench.measure(PART, IDLE, server.name, |_| idle(&up, PATH));
         let mut opened = Vec::new();
         bench.measure(PART, SESSIONS, server.name, |_| sessions(&up, &mut opened));
         if !opened.is_empty() {
@@ -49,12 +54,26 @@ pub(crate) fn round(bench: &mut Bench) {
         }
         bench.measure(PART, BUSY, server.name, |bench| busy(bench, &server));
     }
+    for gateway in gateways::all(&bench.places, Behind::Stdio) {
+        match in_front_of_a_program(bench, &gateway) {
+            Ok(up) => {
+                bench.measure(PART, IDLE_GATEWAY, gateway.name, |_| {
+                    idle(&up, gateway.path)
+                });
+                bench.measure(PART, PROCESSES, gateway.name, |bench| {
+                    processes(bench, &gateway, &up)
+                });
+            }
+            Err(error) => bench.measure(PART, IDLE_GATEWAY, gateway.name, |_| Err(error)),
+        }
+    }
+    bench.measure(PART, HELD, BRIDGE, held);
 }
 
 /// After a client has come and gone.
-fn idle(up: &Listening) -> anyhow::Result<Figures> {
+fn idle(up: &Listening, path: &str) -> anyhow::Result<Figures> {
     let mut connection = Blocking::open(up.address)?;
-    drop(Session::open(&mut connection, PATH)?);
+    drop(Session::open(&mut connection, path)?);
     drop(connection);
     pause(Duration::from_millis(300));
     let memory = Memory::of(up.process.id())?;
@@ -122,6 +141,62 @@ fn streams(
         "each_kib",
         stream + session.unwrap_or_default(),
     )]))
+}
+
+fn in_front_of_a_program(bench: &Bench, gateway: &Gateway) -> anyhow::Result<Listening> {
+    let server = servers::upstream(&bench.places);
+    // Nobody goes there: the gateway starts the program itself.
+    let nowhere = ([127, 0, 0, 1], 0).into();
+    super::gateway::start(bench, gateway, &server, nowhere, Era::Handshake)
+}
+
+fn processes(bench: &Bench, gateway: &Gateway, up: &Listening) -> anyhow::Result<Figures> {
+    let server = servers::upstream(&bench.places);
+    let target = super::gateway::target(up, gateway.path, Era::Handshake);
+    let job = super::gateway::prefixed(&server, gateway.prefix);
+    let mut clients = Vec::new();
+    for _ in 0..16 {
+        let mut client = Asking::open(&target)?;
+        client.check(&job)?;
+        clients.push(client);
+    }
+    let count = count_descendants(up.process.id(), &server.stdio)?;
+    Ok(figures([("processes", ratio(count as u64, 1))]))
+}
+
+/// What the gateway needs more while results of 1 MiB pass through it, in units of such a result.
+fn held(bench: &Bench) -> anyhow::Result<Figures> {
+    let stage = &bench.stage;
+    let program = Program::new(
+        &bench.places.bench,
+        &["many-tools", "127.0.0.1:{port}", "1"],
+    );
+    let upstream = stage.listen(&program, stage.cores.upstream)?;
+    let url = format!("http://{}{PATH}", upstream.address);
+    let program = Program::new(
+        &bench.places.plexus,
+        &["bridge", "--http", "127.0.0.1:{port}", &url],
+    );
+    let up = stage.listen(&program, stage.cores.subject)?;
+    let target = super::gateway::target(&up, PATH, Era::Handshake);
+    let job = |bytes| Job::Repeat {
+        tool: "say_back_0000".to_owned(),
+        bytes,
+        times: 255,
+    };
+    let mut client = Asking::open(&target)?;
+    for _ in 0..50 {
+        client.check(&job(1))?;
+    }
+    let process = up.process.id();
+    let before = Memory::of(process)?.resident;
+    Memory::forget_peak(process)?;
+    for _ in 0..20 {
+        client.check(&job(4096))?;
+    }
+    let after = Memory::of(process)?.peak;
+    let more = after.saturating_sub(before);
+    Ok(figures([("times", ratio(more, 255 * 4096))]))
 }
 
 fn mebibytes(bytes: u64) -> f64 {

@@ -15,7 +15,6 @@
 
 mod error;
 mod handle;
-mod ids;
 mod model;
 mod render;
 mod resources;
@@ -23,13 +22,14 @@ mod tables;
 mod tools;
 mod trees;
 
+pub use crate::ledger::Clock;
 pub use error::ArborError;
 pub use handle::{Handle, InvalidHandle};
 pub use model::{Node, Owner, Skeleton, SkeletonNode, State, Tree, TreeSummary};
 pub use tables::MIGRATIONS;
-pub use tools::{METHODS, arbor};
-pub use trees::{Clock, GRACE, MAX_CONTENT, NewNode, Payload, Resolver, Trees};
+pub use tools::arbor;
+pub use trees::{GRACE, MAX_CONTENT, NewNode, Payload, Resolver, Trees};
 
 pub(crate) use resources::state;
-pub(crate) use tables::{tree as summary_in, written};
+pub(crate) use tables::tree as summary_in;
 pub(crate) use trees::{Change, path_nodes};

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::task::TaskTracker;
 
 use self::command::{Command, End, Ended};
+use crate::json::encoded;
 use crate::names::Names;
 
 /// How many bytes of each stream the result has; its middle is left out of a longer one. Whoever
@@ -118,17 +119,14 @@ fn result(ended: Ended, limit: Duration) -> ToolResult {
     };
     if content.is_empty() {
         // S003-22: a command that says nothing is told by how it ended.
-        let output = serde_json::to_string_pretty(&output).map_err(|error| unwritable(&error))?;
+        let output = serde_json::to_string_pretty(&output);
+        let output = output.map_err(|error| Fault::Internal(error.to_string()))?;
         content.push(ContentBlock::text(output));
     }
     let mut result = CallToolResult::new(content);
-    result.structured_content = Some(Raw::encode(&output).map_err(|error| unwritable(&error))?);
+    result.structured_content = Some(encoded(&output)?);
     result.is_error = is_error;
     Ok(result)
-}
-
-fn unwritable(error: &serde_json::Error) -> ToolError {
-    Fault::Internal(format!("the result is no JSON: {error}")).into()
 }
 
 fn ten_minutes() -> u64 {

@@ -26,4 +26,4 @@ pub use chat::{Chatted, Outcome};
 pub use cones::{Cone, Cones, Moved, NewCone};
 pub use error::ConeError;
 pub use tables::MIGRATIONS;
-pub use tools::{METHODS, cone};
+pub use tools::cone;

@@ -25,14 +25,15 @@ impl Aliased {
     ///
     /// The databases are asked only while somebody watches. Dropping the future ends it.
     pub fn follow(&self, data: &Data) -> impl Future<Output = Infallible> + Send + use<> {
-        let (tasks, context) = (data.tasks.clone(), data.context.clone());
-        let (trees, cones) = (data.trees.clone(), data.cones.clone());
-        let service = self.service.clone();
+        let (service, data) = (self.service.clone(), data.clone());
+        // Cones are listed only where they are offered.
+        let lists_cones = self.tool("cone.chat").is_ok();
         async move {
+            let cones = lists_cones.then_some(&data.cones);
             tokio::select! {
-                never = follow(&service, Kept::Tasks(&tasks)) => never,
-                never = follow(&service, Kept::Trees(&trees, &cones)) => never,
-                never = follow_context(&service, &context) => never,
+                never = follow(&service, Kept::Tasks(&data.tasks)) => never,
+                never = follow(&service, Kept::Trees(&data.trees, cones)) => never,
+                never = follow(&service, Kept::Context(&data.context)) => never,
             }
         }
     }
@@ -50,37 +51,78 @@ pub(crate) fn hashed<T: Serialize>(value: &T) -> u64 {
 #[derive(Clone, Copy)]
 enum Kept<'a> {
     Tasks(&'a Tasks),
-    Trees(&'a Trees, &'a Cones),
+    Trees(&'a Trees, Option<&'a Cones>),
+    Context(&'a Graph),
 }
+
+/// What resources said when they were last looked at: see [`hashed`]. `None` is of one that is not
+/// there.
+type Known = HashMap<String, Option<u64>>;
 
 impl<'a> Kept<'a> {
     fn scheme(self) -> &'static str {
         match self {
             Self::Tasks(_) => "task://",
             Self::Trees(..) => "arbor://",
+            Self::Context(_) => "context://",
         }
     }
 
     fn store(self) -> &'a Store {
         match self {
-            Self::Tasks(tasks) => tasks.database(),
+            Self::Tasks(tasks) => tasks.store(),
             Self::Trees(trees, _) => trees.store(),
+            Self::Context(graph) => graph.database(),
         }
     }
 
-    /// A number that is another one if what the resource says is; `None` if there is no such
-    /// resource.
+    /// Looks at what is watched and, if something was written since the last time, tells what is
+    /// different now.
+    async fn look(
+        self,
+        service: &LocalService,
+        watched: Vec<String>,
+        known: &mut Known,
+        written: bool,
+    ) {
+        match self {
+            Self::Context(graph) => {
+                // The graph itself knows what changed.
+                if let Err(error) = graph.attend().await {
+                    tracing::debug!(%error, "cannot tell what changes");
+                }
+                if written {
+                    graph.announce(service).await;
+                }
+                return;
+            }
+            Self::Trees(_, Some(cones)) if written => cones.offer(service).await,
+            Self::Trees(trees, None) if written => trees.offer(service).await,
+            Self::Tasks(_) | Self::Trees(..) => {}
+        }
+        known.retain(|uri, _| watched.contains(uri));
+        for uri in watched {
+            if !written && known.contains_key(&uri) {
+                continue;
+            }
+            match self.state(&uri).await {
+                Ok(state) if known.get(&uri) == Some(&state) => {}
+                Ok(state) => {
+                    if written {
+                        service.resource_updated(&uri);
+                    }
+                    known.insert(uri, state);
+                }
+                Err(error) => tracing::debug!(%error, uri, "cannot tell whether it changed"),
+            }
+        }
+    }
+
     async fn state(self, uri: &str) -> Result<Option<u64>, Box<dyn Error + Send + Sync>> {
         match self {
             Self::Tasks(tasks) => Ok(task::state(tasks, uri).await?),
             Self::Trees(trees, _) => Ok(arbor::state(trees, uri).await?),
-        }
-    }
-
-    /// Brings the lists up to date that show what is kept.
-    async fn list(self, service: &LocalService) {
-        if let Self::Trees(_, cones) = self {
-            cones.offer(service).await;
+            Self::Context(_) => Ok(None),
         }
     }
 }
@@ -89,53 +131,19 @@ async fn follow(service: &LocalService, kept: Kept<'_>) -> ! {
     loop {
         service.someone_watches(kept.scheme()).await;
         let mut elsewhere = Elsewhere::of(kept.store()).await;
-        let mut known = HashMap::new();
+        let mut known = Known::new();
         loop {
             let watched = service.watched(kept.scheme());
             if watched.is_empty() {
                 break;
             }
-            known.retain(|uri, _| watched.contains(uri));
-            let changed = elsewhere.changed().await;
-            if changed {
-                kept.list(service).await;
-            }
-            for uri in watched {
-                if !changed && known.contains_key(&uri) {
-                    continue;
-                }
-                match kept.state(&uri).await {
-                    Ok(state) if known.get(&uri) == Some(&state) => {}
-                    Ok(state) => {
-                        if changed {
-                            service.resource_updated(&uri);
-                        }
-                        known.insert(uri, state);
-                    }
-                    Err(error) => tracing::debug!(%error, uri, "cannot tell whether it changed"),
-                }
-            }
+            let written = elsewhere.changed().await;
+            kept.look(service, watched, &mut known, written).await;
             // What is new is looked at before it can change.
             tokio::select! {
                 () = tokio::time::sleep(INTERVAL) => {}
                 () = service.next_watch() => {}
             }
-        }
-    }
-}
-
-async fn follow_context(service: &LocalService, graph: &Graph) -> ! {
-    loop {
-        service.someone_watches("context://").await;
-        let mut elsewhere = Elsewhere::of(graph.database()).await;
-        if let Err(error) = graph.attend().await {
-            tracing::debug!(%error, "cannot tell what changes");
-        }
-        while !service.watched("context://").is_empty() {
-            if elsewhere.changed().await {
-                graph.announce(service).await;
-            }
-            tokio::time::sleep(INTERVAL).await;
         }
     }
 }

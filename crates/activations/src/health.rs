@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use crate::ledger::written;
 use crate::names::Names;
 
 /// How the servers are doing that stand behind this one. Cheap to clone.
@@ -90,7 +91,7 @@ pub fn health(
                     Status::Degraded
                 },
                 uptime_seconds: started.elapsed().as_secs(),
-                timestamp: format!("{:.3}", Timestamp::now()),
+                timestamp: written(Timestamp::now()),
                 revisions: Revision::ALL.map(Revision::as_str).to_vec(),
                 activations,
                 servers,

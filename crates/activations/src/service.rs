@@ -1,10 +1,11 @@
 //! All activations as one service.
 
-use plexus_service::{BuildError, LocalService};
+use plexus_service::{BuildError, Builder, LocalService};
 
 use crate::aliased::Aliased;
 use crate::arbor::arbor;
 use crate::bash::bash;
+use crate::builtin::{Builtin, Choice};
 use crate::claudecode::{ClaudeCode, Settings, claudecode};
 use crate::cone::cone;
 use crate::context::context;
@@ -14,15 +15,6 @@ use crate::health::{Servers, health};
 use crate::loopback::loopback;
 use crate::names::Names;
 use crate::task::{self, task};
-
-const INSTRUCTIONS: &str = "Plexus serves these tools itself: health tells whether it works, \
-    echo says back what it is told, task keeps a list of what is to be done, which several agents \
-    can share, context remembers texts and finds them again, arbor keeps conversations as trees, \
-    cone has conversations with language models, which it remembers.";
-
-const BASH: &str = " bash runs shell commands.";
-const CLAUDECODE: &str = " claudecode has Claude Code work in sessions that go on, loopback answers \
-    what agents ask permission for.";
 
 /// What is built in, and only offered where it is wanted.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +26,28 @@ pub struct Extras {
     pub claudecode: Option<Settings>,
     /// How the servers are doing that stand behind this one, for `health`.
     pub servers: Servers,
+    /// Which services are offered, the ones above included; all if it is not said.
+    pub choice: Option<Choice>,
+}
+
+impl Extras {
+    /// The services that are offered, in order.
+    fn offered(&self) -> Vec<Builtin> {
+        let mut offered = Builtin::ALL.to_vec();
+        offered.retain(|service| {
+            let is_chosen = self
+                .choice
+                .as_ref()
+                .is_none_or(|choice| choice.has(*service));
+            let is_there = match service {
+                Builtin::Bash => self.bash,
+                Builtin::Loopback | Builtin::Claudecode => self.claudecode.is_some(),
+                _ => true,
+            };
+            is_chosen && is_there
+        });
+        offered
+    }
 }
 
 /// Everything that is built in and harms nobody, as the service `plexus` of this version, on this
@@ -55,41 +69,15 @@ pub fn service_with(
     data: &Data,
     extras: &Extras,
 ) -> Result<Aliased, BuildError> {
-    let mut instructions = INSTRUCTIONS.to_owned();
-    if extras.bash {
-        instructions.push_str(BASH);
-    }
-    if extras.claudecode.is_some() {
-        instructions.push_str(CLAUDECODE);
-    }
-    let builder = LocalService::builder("plexus", version).instructions(instructions);
-    let mut activations = vec!["health", "echo", "task", "context", "arbor", "cone"];
-    if extras.bash {
-        activations.push("bash");
-    }
-    if extras.claudecode.is_some() {
-        activations.extend(["loopback", "claudecode"]);
-    }
-    let builder = health(builder, names, activations, &extras.servers, data.stores());
-    let builder = echo(builder, names);
-    let builder = task(builder, names, &data.tasks);
-    let builder = context(builder, names, &data.context);
-    let builder = arbor(builder, names, &data.trees);
-    let builder = cone(builder, names, &data.cones);
-    let builder = if extras.bash {
-        bash(builder, names)
-    } else {
-        builder
-    };
-    let builder = match &extras.claudecode {
-        Some(settings) => {
-            let (sessions, permissions) = (data.sessions.clone(), data.permissions.clone());
-            let claude = ClaudeCode::new(settings.clone(), sessions, permissions);
-            let builder = loopback(builder, names, &data.permissions);
-            claudecode(builder, names, &claude)
-        }
+    let offered = extras.offered();
+    let builder = LocalService::builder("plexus", version);
+    let builder = match instructions(&offered) {
+        Some(instructions) => builder.instructions(instructions),
         None => builder,
     };
+    let builder = offered.iter().fold(builder, |builder, service| {
+        with(builder, *service, names, data, extras)
+    });
     let mut service = Aliased::new(builder.build()?, names);
     // What the founding systems called them (S000-20, S002-20).
     for method in task::METHODS {
@@ -102,6 +90,41 @@ pub fn service_with(
             .alias_argument(("claudecode", method), "prompt", "query");
     }
     Ok(service.alias("query_context", "context", "query"))
+}
+
+/// Adds one of the services.
+fn with(builder: Builder, service: Builtin, names: Names, data: &Data, extras: &Extras) -> Builder {
+    match service {
+        Builtin::Health => {
+            let activations = extras.offered().into_iter().map(Builtin::as_str).collect();
+            health(builder, names, activations, &extras.servers, data.stores())
+        }
+        Builtin::Echo => echo(builder, names),
+        Builtin::Task => task(builder, names, &data.tasks),
+        Builtin::Context => context(builder, names, &data.context),
+        Builtin::Arbor => arbor(builder, names, &data.trees),
+        Builtin::Cone => cone(builder, names, &data.cones),
+        Builtin::Bash => bash(builder, names),
+        Builtin::Loopback => loopback(builder, names, &data.permissions),
+        Builtin::Claudecode => match &extras.claudecode {
+            Some(settings) => {
+                let (sessions, permissions) = (data.sessions.clone(), data.permissions.clone());
+                let claude = ClaudeCode::new(settings.clone(), sessions, permissions);
+                claudecode(builder, names, &claude)
+            }
+            None => builder,
+        },
+    }
+}
+
+/// What a model is told of what is offered.
+fn instructions(offered: &[Builtin]) -> Option<String> {
+    let purposes: Vec<_> = offered
+        .iter()
+        .map(|service| format!("{} {}", service.as_str(), service.purpose()))
+        .collect();
+    let purposes = purposes.join(", ");
+    (!offered.is_empty()).then(|| format!("Plexus serves these tools itself: {purposes}."))
 }
 
 #[cfg(test)]
@@ -167,6 +190,37 @@ mod tests {
         let underscored: Vec<_> = dotted.iter().map(|name| name.replace('.', "_")).collect();
         assert_eq!(names(Names::Underscored), underscored);
         assert_eq!(names(Names::Dotted), dotted);
+    }
+
+    /// Only what is chosen is offered, and told of; what is not allowed is not offered by choosing
+    /// it.
+    #[test]
+    fn services_can_be_chosen() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = Data::open(&Places::in_directory(folder.path())).unwrap();
+        let shown = |choice: &str| {
+            let extras = Extras {
+                choice: Some(choice.parse().unwrap()),
+                ..Extras::default()
+            };
+            let service = service_with(Names::default(), "1.2.3", &data, &extras).unwrap();
+            let catalogue = service.catalogue();
+            let catalogue = catalogue.borrow();
+            let tools = catalogue.list(Section::Tools).entries().iter();
+            let tools: Vec<_> = tools.map(|tool| tool.key.to_string()).collect();
+            (tools, catalogue.instructions.clone())
+        };
+        let (tools, instructions) = shown("echo,bash,health");
+        assert_eq!(
+            tools,
+            ["health_check", "echo_echo", "echo_once", "echo_ping"]
+        );
+        let expected = "Plexus serves these tools itself: health tells whether it works, echo says \
+                        back what it is told.";
+        assert_eq!(instructions.as_deref(), Some(expected));
+        assert_eq!(shown("none"), (Vec::new(), None));
+        // Less than a page of most clients and servers.
+        assert!(shown(&Choice::usual().to_string()).0.len() <= 40);
     }
 
     /// S002-28, S002-29, S002-30, S002-31: what people and models are told about each tool.

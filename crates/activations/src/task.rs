@@ -15,8 +15,9 @@ mod tools;
 
 pub(crate) use resources::state;
 
+pub use crate::ledger::Clock;
 pub use error::TaskError;
 pub use model::{Status, Summary, Task};
 pub use tables::MIGRATIONS;
-pub use tasks::{Clock, Filter, Found, NewTask, Tasks, Update};
+pub use tasks::{Filter, Found, NewTask, Tasks, Update};
 pub use tools::{FOUNDING_METHODS, METHODS, founding_task, task};

@@ -205,6 +205,11 @@ impl Upstream {
         }
     }
 
+    /// What is connected to.
+    pub(crate) fn definition(&self) -> &Definition {
+        &self.inner.definition
+    }
+
     /// How the server is doing, now and after every change.
     pub fn status(&self) -> watch::Receiver<Status> {
         self.inner.status.subscribe()

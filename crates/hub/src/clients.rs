@@ -9,9 +9,10 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use plexus_service::{Catalogue, List, Peer, Section};
 use tokio::sync::watch;
 
-use crate::config::ToolFilter;
+use crate::config::{ClientSettings, ToolFilter};
 use crate::policy::ToolFacts;
 use crate::routes::{Owner, Routes};
+use crate::search;
 
 /// The name under which every client is filtered that has no filter of its own.
 const OTHERS: &str = "*";
@@ -23,28 +24,32 @@ pub(crate) struct Clients {
 }
 
 struct View {
-    filter: ToolFilter,
+    settings: ClientSettings,
     catalogue: watch::Sender<Arc<Catalogue>>,
 }
 
 impl Clients {
-    /// Makes these the filters.
+    /// Makes these the clients that are not shown everything.
     pub(crate) fn set(
         &self,
-        filters: BTreeMap<String, ToolFilter>,
+        clients: BTreeMap<String, ClientSettings>,
         whole: &Catalogue,
         routes: &Routes,
     ) {
         let mut views = self.views.write().unwrap_or_else(PoisonError::into_inner);
-        views.retain(|name, _| filters.contains_key(name));
-        for (name, filter) in filters {
-            let shown = Arc::new(filtered(&filter, whole, routes));
+        views.retain(|name, _| clients.contains_key(name));
+        for (name, settings) in clients {
+            let shown = Arc::new(shown(&settings, whole, routes));
             if let Some(view) = views.get_mut(&name) {
-                view.filter = filter;
+                view.settings = settings;
                 view.show(shown);
             } else {
                 let catalogue = watch::Sender::new(shown);
-                views.insert(name, View { filter, catalogue });
+                let view = View {
+                    settings,
+                    catalogue,
+                };
+                views.insert(name, view);
             }
         }
     }
@@ -52,7 +57,7 @@ impl Clients {
     /// Takes note of a new catalogue.
     pub(crate) fn refresh(&self, whole: &Catalogue, routes: &Routes) {
         for view in self.views().values() {
-            view.show(Arc::new(filtered(&view.filter, whole, routes)));
+            view.show(Arc::new(shown(&view.settings, whole, routes)));
         }
     }
 
@@ -62,14 +67,20 @@ impl Clients {
         view_of(&views, peer).map(|view| view.catalogue.subscribe())
     }
 
-    /// Whether `peer` is shown the tool of `owner`.
+    /// Whether `peer` is shown tools to find others with.
+    pub(crate) fn searches(&self, peer: &Peer) -> bool {
+        let views = self.views();
+        view_of(&views, peer).is_some_and(|view| view.settings.search)
+    }
+
+    /// Whether `peer` is shown the tool of `owner`, or can find it.
     pub(crate) fn shows(&self, peer: &Peer, routes: &Routes, owner: &Owner) -> bool {
         let views = self.views();
         let Some(view) = view_of(&views, peer) else {
             return true;
         };
         let shown = routes.shown_tool(&owner.member, &owner.key);
-        shown.is_some_and(|shown| admits(&view.filter, shown, owner))
+        shown.is_some_and(|shown| admits(&view.settings.tools, shown, owner))
     }
 
     fn views(&self) -> RwLockReadGuard<'_, HashMap<String, View>> {
@@ -106,15 +117,20 @@ fn view_of<'a>(views: &'a HashMap<String, View>, peer: &Peer) -> Option<&'a View
     own.or_else(|| views.get(OTHERS))
 }
 
-fn filtered(filter: &ToolFilter, whole: &Catalogue, routes: &Routes) -> Catalogue {
-    let mut shown = whole.clone();
+fn shown(settings: &ClientSettings, whole: &Catalogue, routes: &Routes) -> Catalogue {
     let tools = whole.list(Section::Tools).entries().iter();
-    let admitted = tools.filter(|entry| {
-        let owner = routes.tool(&entry.key);
-        owner.is_some_and(|owner| admits(filter, &entry.key, owner))
-    });
+    let owned = tools.filter_map(|entry| Some((entry, routes.tool(&entry.key)?)));
+    let admitted = owned.filter(|(entry, owner)| admits(&settings.tools, &entry.key, owner));
+    if settings.search {
+        let mut servers: Vec<_> = admitted
+            .map(|(_, owner)| Arc::clone(&owner.member))
+            .collect();
+        servers.dedup();
+        return search::shown(whole, &servers);
+    }
+    let mut shown = whole.clone();
     // A part of a list has no two of one name either.
-    let list = List::new(admitted.cloned().collect()).unwrap_or_default();
+    let list = List::new(admitted.map(|(entry, _)| entry.clone()).collect()).unwrap_or_default();
     shown.set_list(Section::Tools, list);
     shown.cache.public = false;
     shown

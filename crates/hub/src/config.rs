@@ -33,8 +33,8 @@ pub use self::locations::{Locations, SETTINGS_FILE};
 pub use self::problem::{ConfigProblem, Position};
 pub use self::secret::{FetchedSecrets, MASK, Secret, SecretSource, Value};
 pub use self::settings::{
-    Access, Action, Hub, IntrospectionClient, Mode, Policy, Rule, SecretReference, Serve, Settings,
-    Start, TokenIssuer,
+    Access, Action, BuiltinWords, ClientSettings, Hub, IntrospectionClient, Mode, Policy, Rule,
+    SecretReference, Serve, Settings, Start, TokenIssuer,
 };
 pub use self::sign_in::{Grant, Identity, PrivateKey, SignIn};
 pub use self::text::Text;

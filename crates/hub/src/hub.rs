@@ -7,6 +7,7 @@ mod lifecycle;
 mod management;
 mod permission;
 mod resolve;
+mod searching;
 mod status;
 mod subscriptions;
 
@@ -24,12 +25,13 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::clients::Clients;
-use crate::config::ToolFilter;
+use crate::config::ClientSettings;
 use crate::manage::Desk;
 use crate::member::Member;
 use crate::policy::{Gate, Policy};
 use crate::remembered::Remembered;
 use crate::routes::{Offer, Owner, Routes, merge};
+use crate::search::Index;
 
 pub(crate) use management::WeakHub;
 
@@ -56,6 +58,8 @@ struct Inner {
     catalogue: watch::Sender<Arc<Catalogue>>,
     gate: Gate,
     clients: Clients,
+    /// What was searched last, and its words.
+    indexed: Mutex<Option<(Arc<Catalogue>, Arc<Index>)>>,
     desk: OnceLock<Arc<Desk>>,
     changed: Arc<Notify>,
     /// What was merged last. One merges at a time.
@@ -100,6 +104,7 @@ impl Hub {
                 catalogue: watch::Sender::new(Arc::new(nothing)),
                 gate: Gate::default(),
                 clients: Clients::default(),
+                indexed: Mutex::default(),
                 desk: OnceLock::new(),
                 changed: Arc::default(),
                 merging: Mutex::default(),
@@ -125,13 +130,13 @@ impl Hub {
         self.inner.gate.set(policy);
     }
 
-    /// Shows each client that is named only the tools that its filter lets through, from now on;
-    /// what a client is not shown, it cannot call either.
-    pub fn set_clients(&self, filters: BTreeMap<String, ToolFilter>) {
+    /// Shows each client that is named only the tools that its filter lets through, from now on, or
+    /// tools to find them with; what is hidden from a client, it cannot call either.
+    pub fn set_clients(&self, clients: BTreeMap<String, ClientSettings>) {
         let inner = &self.inner;
         let merging = inner.merging.lock().unwrap_or_else(PoisonError::into_inner);
         let whole = Arc::clone(&inner.catalogue.borrow());
-        inner.clients.set(filters, &whole, &self.routes());
+        inner.clients.set(clients, &whole, &self.routes());
         drop(merging);
         // Whoever has a filter now, or has none any more, is to compare.
         inner.catalogue.send_modify(|_whole| {});

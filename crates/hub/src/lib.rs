@@ -19,6 +19,7 @@ pub mod names;
 pub mod policy;
 pub mod remembered;
 mod routes;
+mod search;
 pub mod secrets;
 
 pub use hub::{Hub, HubEvent, MemberStatus, Origin, SetMembers};

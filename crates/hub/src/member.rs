@@ -83,6 +83,13 @@ pub enum MemberKind {
     },
 }
 
+impl MemberKind {
+    /// Whether it is a server that is connected.
+    pub(crate) fn is_server(&self) -> bool {
+        matches!(self, Self::Upstream(_) | Self::Deferred(_))
+    }
+}
+
 /// Makes a definition, or says why it cannot be made.
 pub type Prepare = Arc<dyn Fn() -> Boxed<Result<Definition, String>> + Send + Sync>;
 
@@ -121,6 +128,8 @@ pub(crate) struct Member {
     enabled: AtomicBool,
     /// Whether its configuration turns it off; people may do otherwise while it runs.
     configured_off: AtomicBool,
+    /// Whether it was waited for in vain in an earlier process.
+    pub(crate) was_late: bool,
     /// Whether it was begun to connect it in the background.
     started: AtomicBool,
     latency: Mutex<Option<Duration>>,
@@ -139,8 +148,14 @@ enum Nature {
 }
 
 impl Member {
-    /// `known` is what it offered when it was last connected.
-    pub(crate) fn new(spec: MemberSpec, known: Option<Known>, over: CancellationToken) -> Self {
+    /// `known` is what it offered when it was last connected; `was_late`, if it was waited for in
+    /// vain instead.
+    pub(crate) fn new(
+        spec: MemberSpec,
+        known: Option<Known>,
+        was_late: bool,
+        over: CancellationToken,
+    ) -> Self {
         let nature = match spec.kind {
             MemberKind::Local(service) => Nature::Local(service),
             MemberKind::Upstream(definition) => {
@@ -166,6 +181,7 @@ impl Member {
             shows_tool: RwLock::new(spec.shows_tool),
             enabled: AtomicBool::new(!spec.disabled),
             configured_off: AtomicBool::new(spec.disabled),
+            was_late,
             started: AtomicBool::new(false),
             latency: Mutex::default(),
             calls: TaskTracker::new(),
@@ -252,6 +268,16 @@ impl Member {
             .is_none_or(|connection| connection.is_known())
     }
 
+    /// Waits until it is known what it offers, or why it cannot be known.
+    pub(crate) async fn known_or_failed(&self) {
+        let Some(connection) = self.connection() else {
+            return;
+        };
+        let mut status = connection.status();
+        let settled = |status: &Status| connection.is_known() || status.state != State::Pending;
+        drop(status.wait_for(settled).await);
+    }
+
     /// How its connection is doing; `None` for a service in this process.
     pub(crate) fn condition(&self) -> Option<Status> {
         match &self.nature {
@@ -282,6 +308,7 @@ impl Member {
         let known = || Known {
             catalogue: self.catalogue(),
             revision: connection.facts().revision,
+            asks: connection.asks().is_known(),
         };
         connection.is_known().then(known)
     }

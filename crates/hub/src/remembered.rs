@@ -2,12 +2,16 @@
 //! are connected again.
 //!
 //! Each server has a file, named after the digest of its definition: another definition is another
-//! server. A file that cannot be used counts as missing.
+//! server. A file that cannot be used counts as missing. A server that was waited for in vain has
+//! an empty one, so that it is not waited for again.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 use std::time::SystemTime;
 
 use plexus_mcp::Revision;
@@ -15,6 +19,7 @@ use plexus_mcp::messages::{Implementation, ServerCapabilities};
 use plexus_service::{Catalogue, Entry, List, Section};
 use plexus_wire::{Limits, Raw};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use crate::config::edit;
 
@@ -22,8 +27,10 @@ use crate::config::edit;
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// How many catalogues are kept; the ones that were written longest ago go first.
 const MAX_FILES: usize = 1000;
+/// Fewer catalogues than these are not worth a thread.
+const MIN_SHARE: usize = 8;
 /// Changes whenever older files can no longer be read.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// The catalogues of servers, in a directory.
 #[derive(Debug, Clone)]
@@ -37,6 +44,8 @@ pub(crate) struct Known {
     pub(crate) catalogue: Arc<Catalogue>,
     /// The revision that it spoke.
     pub(crate) revision: Option<String>,
+    /// Whether it asked its callers something.
+    pub(crate) asks: bool,
 }
 
 impl Remembered {
@@ -47,15 +56,44 @@ impl Remembered {
         }
     }
 
+    /// What the servers with these fingerprints offered, in the same order. Many are read at once:
+    /// somebody waits for the first answer.
+    pub(crate) fn find_all(&self, fingerprints: &[[u8; 32]]) -> Vec<Option<Known>> {
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        let share = fingerprints.len().div_ceil(threads).max(MIN_SHARE);
+        let find = |share: &[[u8; 32]]| -> Vec<_> {
+            share
+                .iter()
+                .map(|fingerprint| self.find(fingerprint))
+                .collect()
+        };
+        let mut shares = fingerprints.chunks(share);
+        let Some(own) = shares.next() else {
+            return Vec::new();
+        };
+        thread::scope(|scope| {
+            let others: Vec<_> = shares
+                .map(|share| scope.spawn(move || find(share)))
+                .collect();
+            let mut found = find(own);
+            for other in others {
+                // A thread that panicked found nothing.
+                found.extend(other.join().unwrap_or_default());
+            }
+            found
+        })
+    }
+
     /// What the server with this fingerprint offered.
-    pub(crate) fn find(&self, fingerprint: &[u8; 32]) -> Option<Known> {
+    fn find(&self, fingerprint: &[u8; 32]) -> Option<Known> {
         let bytes = fs::read(self.file(fingerprint)).ok()?;
         let limits = Limits {
             max_bytes: MAX_BYTES,
             ..Limits::default()
         };
-        let written: Written = Raw::parse(bytes.into(), &limits).ok()?.decode().ok()?;
-        (written.format == FORMAT).then(|| written.into_known())?
+        let raw = Raw::parse(bytes.into(), &limits).ok()?;
+        let written: Written<Cow<'_, str>, &RawValue> = raw.decode().ok()?;
+        (written.format == FORMAT).then(|| written.into_known(&raw))?
     }
 
     /// Keeps what the server with this fingerprint offers.
@@ -71,9 +109,30 @@ impl Remembered {
         self.tidy()
     }
 
+    /// Notes that the server with this fingerprint was waited for in vain, unless it is known.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn note_late(&self, fingerprint: &[u8; 32]) -> io::Result<()> {
+        let file = self.file(fingerprint);
+        if file.exists() {
+            return Ok(());
+        }
+        edit::write(&file, "")?;
+        self.tidy()
+    }
+
+    /// Whether the server with this fingerprint was waited for in vain.
+    pub(crate) fn was_late(&self, fingerprint: &[u8; 32]) -> bool {
+        fs::metadata(self.file(fingerprint)).is_ok_and(|file| file.len() == 0)
+    }
+
     fn file(&self, fingerprint: &[u8; 32]) -> PathBuf {
-        let digits = fingerprint.iter().map(|byte| format!("{byte:02x}"));
-        let name: String = digits.chain([".json".to_owned()]).collect();
+        let mut name = String::with_capacity(2 * fingerprint.len() + 5);
+        for byte in fingerprint {
+            name.extend(hexadecimal(*byte));
+        }
+        name.push_str(".json");
         self.directory.join(name)
     }
 
@@ -99,31 +158,40 @@ impl Remembered {
     }
 }
 
-/// A catalogue as it stands in its file.
+fn hexadecimal(byte: u8) -> impl Iterator<Item = char> {
+    let digit = |digit: u8| char::from_digit(digit.into(), 16);
+    [byte >> 4, byte & 15].into_iter().filter_map(digit)
+}
+
+/// A catalogue as it stands in its file: its definitions as they are, each after its key.
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct Written<Key, Definition> {
     format: u32,
     revision: Option<String>,
+    #[serde(default)]
+    asks: bool,
     identity: Implementation,
     instructions: Option<String>,
     capabilities: Raw,
-    tools: Vec<Raw>,
-    resources: Vec<Raw>,
-    templates: Vec<Raw>,
-    prompts: Vec<Raw>,
+    tools: Vec<(Key, Definition)>,
+    resources: Vec<(Key, Definition)>,
+    templates: Vec<(Key, Definition)>,
+    prompts: Vec<(Key, Definition)>,
 }
 
-impl Written {
-    fn new(known: &Known) -> Self {
+impl<'a> Written<&'a str, &'a Raw> {
+    fn new(known: &'a Known) -> Self {
         let catalogue = &known.catalogue;
         let list = |section| {
             let entries = catalogue.list(section).entries().iter();
-            entries.map(|entry| entry.definition.clone()).collect()
+            let kept = |entry: &'a Entry| (&*entry.key, &entry.definition);
+            entries.map(kept).collect()
         };
         let features = Revision::NEWEST_STATELESS.features();
         Self {
             format: FORMAT,
             revision: known.revision.clone(),
+            asks: known.asks,
             identity: catalogue.identity.clone(),
             instructions: catalogue.instructions.clone(),
             capabilities: catalogue.capabilities.to_raw(features),
@@ -133,8 +201,11 @@ impl Written {
             prompts: list(Section::Prompts),
         }
     }
+}
 
-    fn into_known(self) -> Option<Known> {
+impl Written<Cow<'_, str>, &RawValue> {
+    /// What it says, as parts of `file`.
+    fn into_known(self, file: &Raw) -> Option<Known> {
         let capabilities = ServerCapabilities::from_raw(&self.capabilities).ok()?;
         let mut catalogue = Catalogue::new(self.identity, capabilities);
         catalogue.instructions = self.instructions;
@@ -146,7 +217,7 @@ impl Written {
         ] {
             let entries = definitions
                 .into_iter()
-                .map(|definition| Entry::new(section, definition))
+                .map(|(key, definition)| Entry::kept(section, key, file.part(definition)))
                 .collect::<Result<_, _>>()
                 .ok()?;
             catalogue.set_list(section, List::new(entries).ok()?);
@@ -154,6 +225,7 @@ impl Written {
         Some(Known {
             catalogue: Arc::new(catalogue),
             revision: self.revision,
+            asks: self.asks,
         })
     }
 }
@@ -189,6 +261,7 @@ mod tests {
         Known {
             catalogue: Arc::new(catalogue),
             revision: Some("2025-06-18".to_owned()),
+            asks: true,
         }
     }
 
@@ -202,7 +275,23 @@ mod tests {
         let found = remembered.find(&[1; 32]).unwrap();
         assert!(!found.catalogue.differs_from(&kept.catalogue));
         assert_eq!(found.revision, kept.revision);
+        assert!(found.asks);
         assert!(remembered.find(&[2; 32]).is_none(), "another definition");
+    }
+
+    #[test]
+    fn who_was_late_is_late_until_it_is_known() {
+        let directory = tempfile::tempdir().unwrap();
+        let remembered = Remembered::in_directory(directory.path().join("catalogues"));
+        assert!(!remembered.was_late(&[1; 32]));
+        remembered.note_late(&[1; 32]).unwrap();
+        remembered.note_late(&[1; 32]).unwrap();
+        assert!(remembered.was_late(&[1; 32]) && !remembered.was_late(&[2; 32]));
+        assert!(remembered.find(&[1; 32]).is_none());
+        remembered.keep(&[1; 32], &known()).unwrap();
+        remembered.note_late(&[1; 32]).unwrap();
+        assert!(!remembered.was_late(&[1; 32]), "it is known now");
+        assert!(remembered.find(&[1; 32]).is_some());
     }
 
     #[cfg(unix)]
@@ -231,8 +320,8 @@ mod tests {
             "",
             "{",
             "[]",
-            "{\"format\":1}",
-            &whole.replace("\"format\":1", "\"format\":0"),
+            "{\"format\":2}",
+            &whole.replace("\"format\":2", "\"format\":1"),
         ] {
             fs::write(&file, broken).unwrap();
             assert!(remembered.find(&[1; 32]).is_none(), "{broken}");

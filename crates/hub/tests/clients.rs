@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plexus_hub::config::ToolFilter;
+use plexus_hub::config::{Action, ClientSettings, Rule, ToolFilter};
+use plexus_hub::policy::Policy;
 use plexus_hub::{Hub, MemberKind, MemberSpec};
 use plexus_mcp::Revision;
 use plexus_mcp::messages::ClientCapabilities;
@@ -13,7 +14,7 @@ use plexus_service::{
     Call, Catalogue, Context, EventSender, Fault, Implementation, LocalService, NoArguments, Peer,
     Principal, Raw, Section, Service, Tool,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 fn service(tools: &[&str]) -> LocalService {
@@ -38,11 +39,11 @@ async fn hub() -> (Hub, LocalService) {
 
 fn filters<'a>(
     filters: impl IntoIterator<Item = (&'a str, &'a [&'a str], &'a [&'a str])>,
-) -> BTreeMap<String, ToolFilter> {
+) -> BTreeMap<String, ClientSettings> {
     let owned = |globs: &[&str]| globs.iter().map(|glob| (*glob).to_owned()).collect();
     let filters = filters.into_iter().map(|(name, allow, deny)| {
         let filter = ToolFilter::new(owned(allow), owned(deny)).unwrap();
-        (name.to_owned(), filter)
+        (name.to_owned(), ClientSettings::filtered(filter))
     });
     filters.collect()
 }
@@ -161,4 +162,122 @@ async fn what_clients_are_shown_follows_servers_and_filters() {
     hub.set_clients(BTreeMap::new());
     assert!(list.changed().await.is_err(), "it is filtered no longer");
     assert_eq!(shown(&hub, &reader), ["git__delete_branch", "mail__send"]);
+}
+
+/// What a client is told that calls a tool with these arguments.
+async fn said(hub: &Hub, peer: &Arc<Peer>, tool: &str, arguments: Value) -> Result<String, Fault> {
+    let params = Raw::encode(&json!({"name": tool, "arguments": arguments})).unwrap();
+    let (events, _queue) = EventSender::channel(Arc::clone(peer), false, None);
+    let call = Call::new("tools/call", Some(params), events, CancellationToken::new());
+    let result: Value = hub.call(call).await?.decode().unwrap();
+    let text = result.pointer("/content/0/text").unwrap();
+    Ok(text.as_str().unwrap().to_owned())
+}
+
+/// A client that searches is shown three tools, which find, describe and call the others: by the
+/// same rules, and never those that are hidden from it.
+#[tokio::test]
+async fn a_client_can_search_instead_of_being_shown_a_list() {
+    let (hub, git) = hub().await;
+    let hidden = ToolFilter::new(Vec::new(), vec!["git__push".to_owned()]).unwrap();
+    let searching = ClientSettings::filtered(hidden).searching();
+    hub.set_clients(BTreeMap::from([("small".to_owned(), searching)]));
+    let small = client("small");
+    assert_eq!(shown(&hub, &client("other")), ALL);
+    assert_eq!(
+        shown(&hub, &small),
+        ["SearchTools", "DescribeTool", "CallTool"]
+    );
+    let catalogue = hub.catalogue_for(&small).unwrap();
+    let instructions = catalogue.borrow().instructions.clone().unwrap();
+    assert!(
+        instructions.contains("not listed: git, mail."),
+        "{instructions}"
+    );
+
+    let search = async |arguments| said(&hub, &small, "SearchTools", arguments).await;
+    let found = search(json!({"query": "send mails"})).await.unwrap();
+    assert_eq!(found.lines().next(), Some("mail__send: "), "{found}");
+    let found = search(json!({"query": "", "server": "git", "limit": 1}))
+        .await
+        .unwrap();
+    assert_eq!(found, "git__status: \n… and 1 more, which fit less");
+    assert_eq!(
+        search(json!({"query": "push"})).await.unwrap(),
+        "No tool fits; try other words."
+    );
+    let error = search(json!({"query": "x", "server": "none"}))
+        .await
+        .unwrap();
+    assert!(error.contains("there is no server \"none\""), "{error}");
+    let wrong = search(json!({"quest": "x"})).await;
+    assert!(
+        matches!(wrong, Err(Fault::InvalidArguments(_))),
+        "{wrong:?}"
+    );
+
+    let describe = async |name| said(&hub, &small, "DescribeTool", json!({"name": name})).await;
+    let described = describe("git.status").await.unwrap();
+    assert!(
+        described.starts_with("{\"name\":\"git__status\""),
+        "{described}"
+    );
+    for unknown in ["git__push", "nothing"] {
+        let told = describe(unknown).await.unwrap();
+        assert!(told.contains("find tools with SearchTools"), "{told}");
+    }
+
+    let through = async |name| {
+        let arguments = json!({"name": name, "arguments": {}});
+        said(&hub, &small, "CallTool", arguments).await
+    };
+    assert_eq!(through("git__status").await.unwrap(), "done");
+    assert_eq!(through("mcp__mail__send").await.unwrap(), "done");
+    let refused = Fault::UnknownTool("git__push".to_owned());
+    assert_eq!(through("git__push").await, Err(refused));
+    // For all others, there are no such tools.
+    let other = said(
+        &hub,
+        &client("other"),
+        "CallTool",
+        json!({"name": "git__status"}),
+    )
+    .await;
+    assert_eq!(other, Err(Fault::UnknownTool("CallTool".to_owned())));
+
+    // What comes later is found, and the list stays the same.
+    let mut list = hub.catalogue_for(&small).unwrap();
+    list.mark_unchanged();
+    let mut whole = hub.catalogue();
+    whole.mark_unchanged();
+    git.edit(|builder| {
+        let tool = Tool::new("bisect").description("Finds the commit that broke it");
+        builder.tool(tool, async |_: NoArguments, _: Context| "done")
+    })
+    .unwrap();
+    whole.changed().await.unwrap();
+    assert!(!list.has_changed().unwrap());
+    let found = search(json!({"query": "broken commits"})).await.unwrap();
+    assert_eq!(found, "git__bisect: Finds the commit that broke it");
+}
+
+/// Rules hold for the tool that is meant.
+#[tokio::test]
+async fn policy_sees_through_the_search() {
+    let (hub, _git) = hub().await;
+    let all = ClientSettings::default().searching();
+    hub.set_clients(BTreeMap::from([("*".to_owned(), all)]));
+    let mut policy = plexus_hub::config::Policy::default();
+    policy.rules = vec![Rule::new("git__push", Action::Deny, "plexus.toml")];
+    hub.set_policy(Policy::behind_client(&policy));
+    let denied = said(&hub, &anonymous(), "CallTool", json!({"name": "git__push"})).await;
+    assert!(denied.unwrap().contains("denied by"));
+    let allowed = said(
+        &hub,
+        &anonymous(),
+        "CallTool",
+        json!({"name": "git__status"}),
+    )
+    .await;
+    assert_eq!(allowed.unwrap(), "done");
 }

@@ -145,6 +145,13 @@ pub(crate) fn unknown(session: &Session, wrong: &str) -> String {
     let tools = entries(session, Section::Tools);
     let names = tools.iter().map(|(entry, _)| &*entry.key);
     let hint = did_you_mean(&alike(wrong, names));
+    if let Some(service) = session.gateway.left_out(wrong) {
+        let service = service.as_str();
+        return format!(
+            "there is no tool {wrong:?}{hint}\n\n  tip: {service} is built in, but not among what \
+             is offered; --builtin {service} offers it, and builtin under [hub] in plexus.toml"
+        );
+    }
     format!("there is no tool {wrong:?}{hint}\n\n  tip: those there are lists: plexus tools")
 }
 

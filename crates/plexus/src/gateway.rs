@@ -1,5 +1,6 @@
 //! The gateway: the built-in tools and the servers that are configured, as one service.
 
+mod builtin;
 mod founding;
 mod members;
 mod report;
@@ -10,9 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use plexus_activations::{Aliased, Data, Extras};
+use plexus_activations::{Builtin, Choice, Extras};
 use plexus_client::{State, Status};
-use plexus_hub::config::{self, Loaded, Locations, Scope, ServerEntry, Start, WatchError, Watcher};
+use plexus_hub::config::{
+    self, Loaded, Locations, Scope, ServerEntry, Settings, Start, WatchError, Watcher,
+};
 use plexus_hub::policy::Policy;
 use plexus_hub::remembered::Remembered;
 use plexus_hub::{Hub, HubEvent, SetMembers, manage};
@@ -21,25 +24,39 @@ use tokio::sync::broadcast::error::RecvError;
 
 pub(crate) use report::ServerReport;
 
+use builtin::Builtins;
+
 use crate::auth::Landing;
 use crate::cli::Profile;
 use crate::surroundings::{environment, locations};
 use crate::trust::Approvals;
-use crate::{VERSION, announce, data, health};
+use crate::{announce, data, health};
 
 /// How long servers of whom nothing is known yet are waited for before the first client is
 /// answered without them.
 const HEAD_START: Duration = Duration::from_millis(700);
 
+/// How long servers that are being connected for the first time are waited for after the client has
+/// gone, so that the next one sees their tools at once.
+const LINGER: Duration = Duration::from_secs(5);
+
 /// How long the first clients have for themselves before the files are watched.
 const HEADROOM: Duration = Duration::from_millis(300);
+
+/// The name under which clients are configured that have no settings of their own.
+const EVERYBODY: &str = "*";
 
 /// The hub of everything that is configured, and what it was made from.
 pub(crate) struct Gateway {
     /// What is served.
     pub(crate) hub: Hub,
-    builtin: Arc<Aliased>,
-    memory: Data,
+    builtins: Builtins,
+    /// Which of them are offered, whatever the settings say.
+    choice: Option<Choice>,
+    /// What is offered besides.
+    also: Vec<Builtin>,
+    /// Every client searches for tools, whatever the settings say.
+    tool_search: bool,
     profile: Profile,
     locations: Locations,
     data: PathBuf,
@@ -55,30 +72,41 @@ pub(crate) struct Gateway {
 struct Current {
     servers: Vec<ServerEntry>,
     problems: Vec<String>,
-    start: Start,
-    policy: config::Policy,
+    settings: Settings,
+}
+
+/// What a gateway is made of, besides what is configured.
+#[derive(Default)]
+pub(crate) struct Opening {
+    /// The system to be.
+    pub(crate) profile: Profile,
+    /// Further files with servers.
+    pub(crate) files: Vec<PathBuf>,
+    /// What is built in that not everybody is offered.
+    pub(crate) extras: Extras,
+    /// What of all that is built in is offered, if it is not for the settings to say.
+    pub(crate) choice: Option<Choice>,
+    /// What is offered besides.
+    pub(crate) also: Vec<Builtin>,
+    /// Clients find tools by searching, even if the settings do not say so.
+    pub(crate) tool_search: bool,
+    /// Where callers come back to from the pages where servers want them to sign in, if they are
+    /// offered any.
+    pub(crate) landing: Option<Landing>,
 }
 
 /// Opens the hub of all servers that are configured for the current directory and user, of those
-/// in `files`, and of the built-in tools. Nobody is connected yet: see [`Gateway::start`] and the
-/// methods of [`Hub`]. If there is a `landing`, callers are offered the page where a server wants
-/// them to sign in. What is wrong with a file or a server is said on standard error, and costs
+/// in further files, and of the built-in tools. Nobody is connected yet: see [`Gateway::start`] and
+/// the methods of [`Hub`]. What is wrong with a file or a server is said on standard error, and costs
 /// the others nothing.
 ///
 /// # Errors
 /// There is no place for data.
-pub(crate) async fn configured(
-    profile: Profile,
-    files: &[PathBuf],
-    extras: &Extras,
-    landing: Option<Landing>,
-) -> anyhow::Result<Gateway> {
-    let (memory, problems) = data::open_in_time()?;
+pub(crate) async fn configured(opening: Opening) -> anyhow::Result<Gateway> {
+    let (gateway, loaded, problems) = Gateway::open(opening)?;
     for problem in &problems {
         announce::problem(problem);
     }
-    let (mut gateway, loaded) = Gateway::open(profile, files, memory, extras)?;
-    gateway.landing = landing;
     gateway.apply(loaded).await;
     Ok(gateway)
 }
@@ -87,49 +115,56 @@ pub(crate) async fn configured(
 ///
 /// # Errors
 /// As above.
-pub(crate) async fn configured_quietly(
-    profile: Profile,
-    files: &[PathBuf],
-    extras: &Extras,
-) -> anyhow::Result<Gateway> {
-    let (memory, _problems) = data::open_in_time()?;
-    let (gateway, loaded) = Gateway::open(profile, files, memory, extras)?;
+pub(crate) async fn configured_quietly(opening: Opening) -> anyhow::Result<Gateway> {
+    let (gateway, loaded, _problems) = Gateway::open(opening)?;
     gateway.current().problems = loaded.problems.iter().map(ToString::to_string).collect();
     gateway.apply(loaded).await;
     Ok(gateway)
 }
 
 impl Gateway {
-    fn open(
-        profile: Profile,
-        files: &[PathBuf],
-        memory: Data,
-        extras: &Extras,
-    ) -> anyhow::Result<(Self, Loaded)> {
-        let builtin = plexus_activations::profile(profile.into(), VERSION, &memory, extras)?;
-        let data = data::directory()?;
+    /// The gateway, what the files say, and what is wrong with the data.
+    fn open(opening: Opening) -> anyhow::Result<(Self, Loaded, Vec<String>)> {
+        let Opening {
+            profile,
+            files,
+            mut extras,
+            choice,
+            also,
+            tool_search,
+            landing,
+        } = opening;
         let mut locations = locations()?;
-        let absolute = |file: &PathBuf| std::path::absolute(file).unwrap_or_else(|_| file.clone());
-        locations.explicit = files.iter().map(absolute).collect();
+        let absolute = |file| std::path::absolute(&file).unwrap_or(file);
+        locations.explicit = files.into_iter().map(absolute).collect();
+        let mut loaded = config::load(&locations, &environment);
+        if profile == Profile::Plexus {
+            extras.choice = Some(settled(choice.as_ref(), &mut loaded).with(&also));
+        }
+        let (memory, problems) = data::open_in_time()?;
+        let servers = extras.servers.clone();
+        let builtins = Builtins::new(profile, memory, extras)?;
+        let data = data::directory()?;
         let remembered = Remembered::in_directory(data.join("catalogues"));
-        let identity = builtin.catalogue().borrow().identity.clone();
+        let identity = builtins.service().catalogue().borrow().identity.clone();
         let hub = Hub::remembering(identity, remembered);
         hub.keep_consents_in(data.join("consents"));
         let reported = hub.clone();
-        extras.servers.report_by(move || health::report(&reported));
-        let loaded = config::load(&locations, &environment);
+        servers.report_by(move || health::report(&reported));
         let gateway = Self {
             hub,
-            builtin: Arc::new(builtin),
-            memory,
+            builtins,
+            choice,
+            also,
+            tool_search,
             profile,
             locations,
             data,
-            landing: None,
+            landing,
             current: Mutex::default(),
             applying: tokio::sync::Mutex::default(),
         };
-        Ok((gateway, loaded))
+        Ok((gateway, loaded, problems))
     }
 
     /// What clients are served: the hub, but the built-in tools alone where a founding system is
@@ -137,7 +172,7 @@ impl Gateway {
     pub(crate) fn service(&self) -> Arc<dyn Service> {
         let hub = self.hub.clone();
         if self.profile.is_closed() && self.locations.explicit.is_empty() {
-            Arc::new(founding::Founding::new(hub, Arc::clone(&self.builtin)))
+            Arc::new(founding::Founding::new(hub, self.builtins.service()))
         } else {
             Arc::new(hub)
         }
@@ -145,7 +180,7 @@ impl Gateway {
 
     /// Tells subscribers what other processes change, for as long as it is polled.
     pub(crate) fn follow_data(&self) -> impl Future<Output = Infallible> + Send + use<> {
-        self.builtin.follow(&self.memory)
+        self.builtins.follow()
     }
 
     /// The project whose servers these are.
@@ -165,14 +200,19 @@ impl Gateway {
 
     /// What tools may do, as the settings say.
     pub(crate) fn policy(&self) -> config::Policy {
-        self.current().policy.clone()
+        self.current().settings.policy.clone()
+    }
+
+    /// The built-in service that a tool of this name would be of, if it is not offered.
+    pub(crate) fn left_out(&self, tool: &str) -> Option<Builtin> {
+        self.builtins.left_out(tool)
     }
 
     /// Begins to connect the servers, as the settings say, and gives those of whom nothing is known
     /// yet a moment to say what they offer. Whoever is not there by then is announced when it is.
     pub(crate) async fn start(&self) {
         self.connect();
-        drop(tokio::time::timeout(HEAD_START, self.hub.settled()).await);
+        self.hub.settle(HEAD_START).await;
     }
 
     /// Reads the files again, and changes what they changed. Servers that stayed the same are not
@@ -232,6 +272,11 @@ impl Gateway {
         }
     }
 
+    /// Finishes what the next gateway profits from; dropping the future gives that up.
+    pub(crate) async fn linger(&self) {
+        self.hub.finish_first_connections(LINGER).await;
+    }
+
     /// Ends all connections.
     pub(crate) async fn close(&self) {
         self.hub.close().await;
@@ -260,7 +305,7 @@ impl Gateway {
     }
 
     fn connect(&self) {
-        let start = self.current().start;
+        let start = self.current().settings.hub.start;
         match start {
             Start::Eager => self.hub.connect_in_background(),
             Start::Lazy => self.hub.connect_unknown_in_background(),
@@ -280,7 +325,11 @@ impl Gateway {
             Approvals::none(&self.data)
         });
         members::refuse_reserved(&mut loaded);
-        let mut members = vec![members::builtin(&self.builtin)];
+        let choice = settled(self.choice.as_ref(), &mut loaded).with(&self.also);
+        if let Err(error) = self.builtins.choose(choice) {
+            announce::problem(&error);
+        }
+        let mut members = vec![self.builtins.member()];
         let mut trusted = Vec::new();
         for entry in &loaded.servers {
             let admitted = approvals.admit(self.project(), entry);
@@ -289,7 +338,14 @@ impl Gateway {
         }
         let policy = Policy::behind_client(&loaded.settings.policy).trusting(trusted);
         self.hub.set_policy(policy);
-        self.hub.set_clients(loaded.settings.clients.clone());
+        let mut clients = loaded.settings.clients.clone();
+        if self.tool_search {
+            clients.entry(EVERYBODY.to_owned()).or_default();
+            for client in clients.values_mut() {
+                client.search = true;
+            }
+        }
+        self.hub.set_clients(clients);
         if members.len() > 1 {
             match manage::member(&self.hub) {
                 Ok(management) => members.insert(1, management),
@@ -339,8 +395,7 @@ impl Gateway {
         let now = Current {
             servers: loaded.servers,
             problems,
-            start: loaded.settings.hub.start,
-            policy: loaded.settings.policy,
+            settings: loaded.settings,
         };
         let before = std::mem::replace(&mut *self.current(), now);
         let before: HashSet<_> = before.problems.into_iter().collect();
@@ -353,6 +408,25 @@ impl Gateway {
 
     fn current(&self) -> std::sync::MutexGuard<'_, Current> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Which built-in services are offered: those that were asked for, else those of the settings, else
+/// the usual ones. What is wrong with the settings is one more problem.
+fn settled(asked: Option<&Choice>, loaded: &mut Loaded) -> Choice {
+    if let Some(choice) = asked {
+        return choice.clone();
+    }
+    let chosen = loaded.settings.hub.builtin.as_ref().map(builtin::chosen);
+    match chosen {
+        Some(Ok(choice)) => choice,
+        Some(Err(problem)) => {
+            if !loaded.problems.contains(&problem) {
+                loaded.problems.push(problem);
+            }
+            Choice::usual()
+        }
+        None => Choice::usual(),
     }
 }
 

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use plexus_activations::context::{Found, Graph, Hit, NewNode, Search};
+use plexus_activations::context::{Forget, Graph, NewNode, Node, Search};
 
 use crate::data;
-use crate::output::{as_json, print, printable};
+use crate::output::{as_json, if_nothing, print, printable, readable};
 use crate::serve::on_runtime;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -16,7 +16,8 @@ Examples:
   plexus memory store deploy-window No releases on Fridays
   plexus memory store mcp-research --namespace contextgraph/ghost-system < research.md
   plexus memory retrieve mcp-research --namespace contextgraph/ghost-system
-  plexus memory search when can I deploy";
+  plexus memory search when can I deploy
+  plexus memory forget deploy-window";
 
 /// Who changes the graph here, for its audit trail.
 const CALLER: &str = "plexus memory";
@@ -84,13 +85,38 @@ enum MemoryCommand {
         #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
         limit: u32,
     },
+    /// List what was remembered last, the newest first.
+    List {
+        /// Only in this namespace.
+        #[arg(long, value_name = "NAME")]
+        namespace: Option<String>,
+        /// At most so many.
+        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        limit: u32,
+    },
+    /// Forget what was remembered under a key, and print its id.
+    ///
+    /// For 30 days it can be restored.
+    Forget {
+        /// The name it was remembered by.
+        key: String,
+        /// The namespace of the key.
+        #[arg(long, value_name = "NAME", default_value = "default")]
+        namespace: String,
+    },
+    /// Get back what was forgotten.
+    Restore {
+        /// The id that `forget` printed.
+        id: String,
+    },
 }
 
 /// Does it, and prints what came of it.
 pub(crate) fn run(arguments: MemoryArgs) -> anyhow::Result<ExitCode> {
     on_runtime(async {
-        let graph = data::open()?.context;
-        print(&answer(&graph, arguments).await?)?;
+        let (data, _unusable) = data::open_in_time()?;
+        let answer = answer(&data.context, arguments).await?;
+        print(if_nothing(&answer, "nothing found\n"))?;
         Ok(ExitCode::SUCCESS)
     })
 }
@@ -125,9 +151,9 @@ async fn answer(graph: &Graph, arguments: MemoryArgs) -> anyhow::Result<String> 
             if json {
                 return as_json(&found);
             }
-            let content = found.node.content;
+            let content = readable(&found.node.content);
             let end = if content.ends_with('\n') { "" } else { "\n" };
-            Ok(content + end)
+            Ok(format!("{content}{end}"))
         }
         MemoryCommand::Search {
             query,
@@ -145,7 +171,32 @@ async fn answer(graph: &Graph, arguments: MemoryArgs) -> anyhow::Result<String> 
             if json {
                 as_json(&found)
             } else {
-                Ok(lines(&found))
+                Ok(found.results.iter().map(|hit| line(&hit.node)).collect())
+            }
+        }
+        MemoryCommand::List { namespace, limit } => {
+            let nodes = graph.newest(namespace, limit).await?;
+            if json {
+                as_json(&nodes)
+            } else {
+                Ok(nodes.iter().map(line).collect())
+            }
+        }
+        MemoryCommand::Forget { key, namespace } => {
+            let id = graph.retrieve(&namespace, &key).await?.node.id;
+            let forgotten = graph.forget(Forget::new(id), CALLER).await?;
+            if json {
+                as_json(&forgotten)
+            } else {
+                Ok(forgotten.id + "\n")
+            }
+        }
+        MemoryCommand::Restore { id } => {
+            let restored = graph.restore(&id, CALLER).await?;
+            if json {
+                as_json(&restored)
+            } else {
+                Ok(restored.id + "\n")
             }
         }
     }
@@ -162,13 +213,8 @@ fn from_input() -> anyhow::Result<String> {
     Ok(content)
 }
 
-fn lines(found: &Found) -> String {
-    found.results.iter().map(line).collect()
-}
-
-/// One hit in one line, whatever its content would do to a terminal.
-fn line(hit: &Hit) -> String {
-    let node = &hit.node;
+/// One node in one line, whatever its content would do to a terminal.
+fn line(node: &Node) -> String {
     let name = node.key.as_ref().unwrap_or(&node.id);
     let words: Vec<&str> = node.content.split_whitespace().collect();
     let content: String = words.join(" ").chars().take(EXCERPT).collect();

@@ -63,6 +63,15 @@ pub(crate) fn as_json<T: Serialize + ?Sized>(value: &T) -> anyhow::Result<String
     Ok(Raw::encode(value)?.as_str().to_owned() + "\n")
 }
 
+/// What a person sees instead of nothing; scripts see nothing.
+pub(crate) fn if_nothing<'a>(text: &'a str, instead: &'a str) -> &'a str {
+    if text.is_empty() && io::stdout().is_terminal() {
+        instead
+    } else {
+        text
+    }
+}
+
 /// The text on one line, without anything that a terminal would obey.
 pub(crate) fn printable(text: &str) -> String {
     let shown = |character: char| match character {

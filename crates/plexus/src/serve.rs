@@ -15,27 +15,35 @@ use tokio::runtime::Runtime;
 use crate::access::Entrance;
 use crate::cli::{Compat, DownstreamArgs, ServeArgs};
 use crate::gateway::{self, Gateway};
-use crate::signals::Signals;
+use crate::signals::{Ending, Signals};
 use crate::{announce, control};
 
 /// Serves the built-in tools and the configured servers until the client on standard input has
 /// gone, or a signal comes.
 pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     on_runtime(async {
-        let signals = Signals::take().context("cannot wait for signals")?;
-        let entrance = Entrance::of(&arguments.downstream)?;
+        let mut signals = Signals::take().context("cannot wait for signals")?;
+        let downstream = arguments.downstream.filled()?;
+        let entrance = Entrance::of(&downstream)?;
         let mut options = Options::default();
         options.profile = arguments.profile.into();
         options.native = arguments.native;
         options.mcp_validator = arguments.compat == Some(Compat::McpValidator);
-        let extras = arguments.extras();
-        let (profile, files) = (arguments.profile, &arguments.mcp_config);
-        let landing = arguments.downstream.landing();
-        let gateway = gateway::configured(profile, files, &extras, landing).await?;
+        let opening = arguments.opening(downstream.landing());
+        let gateway = gateway::configured(opening).await?;
         let gateway = Arc::new(gateway);
         gateway.start().await;
-        let downstream = &arguments.downstream;
-        let served = serve(gateway.service(), options, downstream, entrance, signals);
+        let served = async {
+            let service = gateway.service();
+            let ended = serve(service, options, &downstream, entrance, &mut signals).await?;
+            if let Ended::ClientLeft = ended {
+                tokio::select! {
+                    () = gateway.linger() => {}
+                    _ = signals.next() => {}
+                }
+            }
+            Ok(ended.exit_code())
+        };
         let ended = tokio::select! {
             ended = served => ended,
             never = beside(&gateway) => match never {},
@@ -81,6 +89,26 @@ pub(crate) fn on_runtime(
     ended
 }
 
+/// Why serving ended.
+pub(crate) enum Ended {
+    /// The client on standard input has gone.
+    ClientLeft,
+    /// A signal came, and work in flight was finished.
+    Asked,
+    /// A second signal came.
+    Forced(Ending),
+}
+
+impl Ended {
+    /// What the process ends with.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::ClientLeft | Self::Asked => ExitCode::SUCCESS,
+            Self::Forced(signal) => signal.exit_code(),
+        }
+    }
+}
+
 /// Serves until the client on standard input has gone, or a signal comes.
 ///
 /// The first signal lets work in flight finish, the second does not.
@@ -89,8 +117,8 @@ pub(crate) async fn serve(
     options: Options,
     arguments: &DownstreamArgs,
     entrance: Entrance,
-    mut signals: Signals,
-) -> anyhow::Result<ExitCode> {
+    signals: &mut Signals,
+) -> anyhow::Result<Ended> {
     let edge = Edge::new(service, arguments.options(options))
         .context("the system gives no random numbers")?;
     let http = bind(&edge, arguments, entrance).await?;
@@ -100,15 +128,15 @@ pub(crate) async fn serve(
 
     let mut serving = pin!(transports(&edge, arguments.stdio, http));
     tokio::select! {
-        ended = &mut serving => return ended.map(|()| ExitCode::SUCCESS),
+        ended = &mut serving => return ended.map(|()| Ended::ClientLeft),
         signal = signals.next() => {
             tracing::info!(?signal, "ending when work in flight is done; a second signal ends it at once");
             edge.shut_down();
         }
     }
     tokio::select! {
-        ended = serving => ended.map(|()| ExitCode::SUCCESS),
-        signal = signals.next() => Ok(signal.exit_code()),
+        ended = serving => ended.map(|()| Ended::Asked),
+        signal = signals.next() => Ok(Ended::Forced(signal)),
     }
 }
 

@@ -15,8 +15,8 @@ use plexus_hub::{Hub, MemberStatus, Origin};
 use plexus_mcp::Revision;
 use plexus_service::{Limits, Peer, Principal, Raw, Section};
 
-use crate::cli::Profile;
-use crate::gateway::{self, Gateway};
+use crate::extras::BuiltinArgs;
+use crate::gateway::{self, Gateway, Opening};
 use crate::live::Live;
 use crate::output::harmless;
 use crate::signals::Signals;
@@ -34,6 +34,20 @@ pub(crate) struct ConfigArgs {
     /// It has precedence over all other files. This may be repeated.
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
+
+    #[command(flatten)]
+    builtin: BuiltinArgs,
+}
+
+impl ConfigArgs {
+    fn opening(&self) -> Opening {
+        Opening {
+            files: self.mcp_config.clone(),
+            extras: extras::all(None),
+            choice: self.builtin.choice(),
+            ..Opening::default()
+        }
+    }
 }
 
 /// The servers, each connected when it is needed.
@@ -52,10 +66,7 @@ pub(crate) fn run(
     arguments: &ConfigArgs,
     work: impl AsyncFnOnce(&Session) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
-    let files = &arguments.mcp_config;
-    let extras = extras::all(None);
-    let opening = gateway::configured(Profile::Plexus, files, &extras, None);
-    run_on(opening, work)
+    run_on(gateway::configured(arguments.opening()), work)
 }
 
 /// The same, without saying what is wrong with the files.
@@ -63,12 +74,7 @@ pub(crate) fn run_quietly(
     arguments: &ConfigArgs,
     work: impl AsyncFnOnce(&Session) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
-    let files = &arguments.mcp_config;
-    let extras = extras::all(None);
-    run_on(
-        gateway::configured_quietly(Profile::Plexus, files, &extras),
-        work,
-    )
+    run_on(gateway::configured_quietly(arguments.opening()), work)
 }
 
 fn run_on(
@@ -154,6 +160,10 @@ impl Session {
             if let Some(origin) = self.hub.origin(section, name) {
                 return Some(origin);
             }
+        }
+        // It is known whose it is, and that it is not offered: nobody else need be started.
+        if section == Section::Tools && self.gateway.left_out(name).is_some() {
+            return None;
         }
         self.connect_all().await;
         self.hub.origin(section, name)

@@ -4,11 +4,13 @@ mod show;
 
 use std::process::ExitCode;
 
+use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
-use plexus_activations::task::{Filter, NewTask, Status, Task, Tasks, Update};
+use plexus_activations::task::{Filter, NewTask, Status, Task, TaskError, Tasks, Update};
 
+use self::show::Waiting;
 use crate::data;
-use crate::output::{as_json, print};
+use crate::output::{as_json, if_nothing, print};
 use crate::serve::on_runtime;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -58,8 +60,13 @@ enum TaskCommand {
         #[arg(long, value_name = "ID")]
         parent: Option<String>,
         /// At most so many.
-        #[arg(long, default_value_t = 100)]
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
+    },
+    /// Show all that is known of a task.
+    Show {
+        /// The task.
+        id: String,
     },
     /// Say that a task is completed.
     Done {
@@ -72,11 +79,19 @@ enum TaskCommand {
     /// List what can be worked on now, first things first.
     Next {
         /// At most so many.
-        #[arg(long, default_value_t = 10)]
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
     },
     /// Show all tasks, each with its parts below it.
     Tree,
+    /// Delete a task, and print the ids of all that was deleted.
+    Delete {
+        /// The task.
+        id: String,
+        /// Delete its parts, and theirs, too.
+        #[arg(long)]
+        cascade: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -102,8 +117,9 @@ impl From<State> for Status {
 /// Does it, and prints what came of it.
 pub(crate) fn run(arguments: TaskArgs) -> anyhow::Result<ExitCode> {
     on_runtime(async {
-        let tasks = data::open()?.tasks;
-        print(&answer(&tasks, arguments).await?)?;
+        let (data, _unusable) = data::open_in_time()?;
+        let answer = answer(&data.tasks, arguments).await?;
+        print(if_nothing(&answer, "no tasks\n"))?;
         Ok(ExitCode::SUCCESS)
     })
 }
@@ -142,12 +158,18 @@ async fn answer(tasks: &Tasks, arguments: TaskArgs) -> anyhow::Result<String> {
                 limit,
             };
             let found = tasks.list(filter).await?;
+            let shown = lines(&found.tasks, tasks, json).await?;
             let left_out = found.total.saturating_sub(found.tasks.len() as u64);
-            let shown = lines(&found.tasks, json)?;
-            if left_out > 0 && !json {
-                Ok(format!("{shown}and {left_out} more\n"))
+            Ok(and_more(shown, left_out, json))
+        }
+        TaskCommand::Show { id } => {
+            let task = [tasks.get(id).await?];
+            let waiting = Waiting::of(&task, tasks).await?;
+            let [task] = task;
+            if json {
+                as_json(&task)
             } else {
-                Ok(shown)
+                Ok(show::whole(&task, &waiting))
             }
         }
         TaskCommand::Done { id, result } => {
@@ -160,10 +182,10 @@ async fn answer(tasks: &Tasks, arguments: TaskArgs) -> anyhow::Result<String> {
             if json {
                 as_json(&task)
             } else {
-                Ok(show::line(&task))
+                lines(&[task], tasks, json).await
             }
         }
-        TaskCommand::Next { limit } => lines(&tasks.next(limit).await?, json),
+        TaskCommand::Next { limit } => lines(&tasks.next(limit).await?, tasks, json).await,
         TaskCommand::Tree => {
             let all = Filter {
                 status: None,
@@ -172,18 +194,44 @@ async fn answer(tasks: &Tasks, arguments: TaskArgs) -> anyhow::Result<String> {
             };
             let found = tasks.list(all).await?;
             if json {
-                as_json(&found.tasks)
+                return as_json(&found.tasks);
+            }
+            let waiting = Waiting::of(&found.tasks, tasks).await?;
+            let shown = show::tree(&found.tasks, &waiting);
+            let left_out = found.total.saturating_sub(shown.lines().count() as u64);
+            Ok(and_more(shown, left_out, json))
+        }
+        TaskCommand::Delete { id, cascade } => {
+            let deleted = match tasks.delete(id, cascade).await {
+                Err(TaskError::HasSubtasks { id, subtasks }) => {
+                    bail!("task {id} has parts ({subtasks}); to delete them too, use --cascade")
+                }
+                deleted => deleted?,
+            };
+            if json {
+                as_json(&deleted)
             } else {
-                Ok(show::tree(&found.tasks))
+                Ok(deleted.into_iter().map(|id| id + "\n").collect())
             }
         }
     }
 }
 
-fn lines(tasks: &[Task], json: bool) -> anyhow::Result<String> {
-    if json {
-        as_json(&tasks)
+fn and_more(shown: String, left_out: u64, json: bool) -> String {
+    if left_out > 0 && !json {
+        format!("{shown}and {left_out} more\n")
     } else {
-        Ok(tasks.iter().map(show::line).collect())
+        shown
     }
+}
+
+async fn lines(shown: &[Task], tasks: &Tasks, json: bool) -> anyhow::Result<String> {
+    if json {
+        return as_json(&shown);
+    }
+    let waiting = Waiting::of(shown, tasks).await?;
+    Ok(shown
+        .iter()
+        .map(|task| show::line(task, &waiting))
+        .collect())
 }

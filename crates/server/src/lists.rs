@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use plexus_mcp::messages::ListParams;
-use plexus_mcp::{Revision, convert, cursor, method};
+use plexus_mcp::{Features, Revision, convert, cursor, method};
 use plexus_service::{CacheHints, Catalogue, Fault, Section};
 use plexus_wire::{Object, Raw};
 
@@ -18,10 +18,16 @@ struct Lowered {
     /// What every page carries besides.
     hints: CacheHints,
     server_info: Raw,
+    /// As the catalogue has them. They are lowered page by page: the first page of a long list is
+    /// not to wait for the rest.
     entries: Vec<(Arc<str>, Raw)>,
+    lower: Lower,
     /// Whole answers, by their cursors, as they were first asked for.
     pages: Mutex<HashMap<Option<String>, Raw>>,
 }
+
+/// Makes a definition what a revision shows.
+type Lower = fn(&Raw, &Features) -> Raw;
 
 /// How many forms of one list are kept, as not everybody need be shown the same.
 const KEPT: usize = 16;
@@ -66,22 +72,22 @@ impl Lists {
         if let Some(lowered) = kept.iter().find(is_current) {
             return Arc::clone(lowered);
         }
-        let lower = match section {
+        let lower: Lower = match section {
             Section::Tools => convert::tool_definition,
             Section::Resources => convert::resource_definition,
             Section::Templates => convert::template_definition,
             Section::Prompts => convert::prompt_definition,
         };
-        let features = voice.revision.features();
         let entries = list.entries().iter();
         let entries = entries
-            .map(|entry| (Arc::clone(&entry.key), lower(&entry.definition, features)))
+            .map(|entry| (Arc::clone(&entry.key), entry.definition.clone()))
             .collect();
         let lowered = Arc::new(Lowered {
             hash: *list.hash(),
             hints: catalogue.cache,
             server_info: voice.server_info.clone(),
             entries,
+            lower,
             pages: Mutex::default(),
         });
         kept.truncate(KEPT - 1);
@@ -113,14 +119,16 @@ impl Lowered {
             cursor::PAGE_SIZE,
         )
         .map_err(|error| Fault::InvalidParams(error.to_string()))?;
-        let definitions = page.items.iter().map(|(_, definition)| definition);
+        let features = voice.revision.features();
+        let definitions = page.items.iter();
+        let definitions = definitions.map(|(_, definition)| (self.lower)(definition, features));
         let mut result = Object::new();
         result.set(name, json(&definitions.collect::<Vec<_>>()));
         if let Some(next) = &page.next_cursor {
             result.set("nextCursor", json(next));
         }
         let mut result = result.into_raw();
-        if voice.revision.features().typed_results {
+        if features.typed_results {
             result = hinted(result, self.hints);
         }
         Ok(voice.stamped(result))

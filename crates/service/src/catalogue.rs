@@ -100,17 +100,48 @@ impl Entry {
         })
     }
 
+    /// An entry of `section` that was read and kept before, with its key: it is not read again
+    /// unless it must be.
+    ///
+    /// # Errors
+    /// See [`InvalidDefinition`].
+    pub fn kept(
+        section: Section,
+        key: impl Into<Arc<str>>,
+        definition: Raw,
+    ) -> Result<Self, InvalidDefinition> {
+        if section == Section::Tools && HeaderParams::may_be_in(&definition) {
+            return Self::new(section, definition);
+        }
+        Ok(Self {
+            key: key.into(),
+            definition,
+            headers: HeaderParams::default(),
+        })
+    }
+
     /// The same entry of `section` under another name or URI.
     ///
     /// # Errors
     /// The definition is malformed.
     pub fn renamed(&self, section: Section, key: &str) -> Result<Self, InvalidDefinition> {
-        let mut definition = Object::parse(&self.definition)?;
         let name = Raw::encode(key).map_err(|_error| InvalidDefinition::Unnamed(section.key()))?;
-        definition.set(section.key(), name);
+        let own = Raw::encode(&*self.key).ok();
+        // Most definitions begin with their name, and need not be read to change it.
+        let respelled = own.and_then(|own| {
+            let definition = &self.definition;
+            definition.with_first_member(section.key(), &own, &name)
+        });
+        let definition = if let Some(definition) = respelled {
+            definition
+        } else {
+            let mut definition = Object::parse(&self.definition)?;
+            definition.set(section.key(), name);
+            definition.into_raw()
+        };
         Ok(Self {
             key: key.into(),
-            definition: definition.into_raw(),
+            definition,
             headers: self.headers.clone(),
         })
     }

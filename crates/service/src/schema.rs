@@ -1,6 +1,7 @@
 //! JSON Schemas of Rust types.
 
 use plexus_wire::Raw;
+use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 
@@ -12,13 +13,27 @@ use serde::Deserialize;
 pub struct NoArguments {}
 
 /// The schema, less what only costs a model's attention: `$schema`, which names the default
-/// dialect, and the name and the doc comment of the Rust type.
+/// dialect, and the name and the doc comment of the Rust type; and less the widths of Rust's
+/// numbers, of which clients complain that they do not know them.
 pub(crate) fn to_raw(mut schema: Schema) -> Raw {
     for keyword in ["$schema", "title", "description"] {
         schema.remove(keyword);
     }
+    RecursiveTransform(forget_width).transform(&mut schema);
     // A schema is JSON by nature; should it ever fail to be, the validator refuses `null`.
     Raw::encode(&schema).unwrap_or_else(|_| Raw::null())
+}
+
+fn forget_width(schema: &mut Schema) {
+    let is_width = |format: &str| {
+        let whole = format.trim_start_matches('u').strip_prefix("int");
+        let bits = whole.is_some_and(|bits| bits.bytes().all(|digit| digit.is_ascii_digit()));
+        bits || matches!(format, "float" | "double")
+    };
+    let format = schema.get("format").and_then(|format| format.as_str());
+    if format.is_some_and(is_width) {
+        schema.remove("format");
+    }
 }
 
 #[cfg(test)]
@@ -49,5 +64,27 @@ mod tests {
         let expected =
             format!(r#"{{"type":"object","properties":{{"name":{name}}},"required":["name"]}}"#);
         assert_eq!(raw::<Arguments>(), expected);
+    }
+    /// JSON has one kind of number; what a `u8` can be is said by its bounds.
+    #[test]
+    fn numbers_have_no_widths() {
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        struct Arguments {
+            /// How many.
+            count: Vec<Option<u8>>,
+            /// How much.
+            #[schemars(extend("format" = "date-time"))]
+            much: f64,
+            /// How long.
+            long: f64,
+        }
+        let schema = raw::<Arguments>();
+        assert!(
+            !schema.contains("uint8") && !schema.contains("double"),
+            "{schema}"
+        );
+        assert!(schema.contains(r#""maximum":255"#), "{schema}");
+        assert!(schema.contains(r#""format":"date-time""#), "{schema}");
     }
 }

@@ -22,6 +22,8 @@ mod client;
 mod http;
 pub mod model;
 mod patience;
+#[cfg(target_os = "linux")]
+mod process;
 mod schemas;
 pub mod server;
 mod stdio;
@@ -31,5 +33,7 @@ pub use child::{Exit, Finished, Listening, run};
 pub use client::{Client, Exchange, Transport};
 pub use http::{Answer, HttpClient, HttpRequest, StreamEvent, raw_exchange};
 pub use patience::{PATIENCE, within};
+#[cfg(target_os = "linux")]
+pub use process::Process;
 pub use schemas::{Invalid, Schemas};
 pub use stdio::StdioClient;

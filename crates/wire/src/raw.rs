@@ -131,6 +131,24 @@ impl Raw {
         Self::slice(&self.0, part)
     }
 
+    /// This object with `new` instead of `old` as the value of its first member, if that is `key`,
+    /// written without white space. Nothing else is read; if it is `None`, there is still
+    /// [`Object`](crate::Object).
+    pub fn with_first_member(&self, key: &str, old: &Self, new: &Self) -> Option<Self> {
+        let start = self.0.strip_prefix(b"{")?;
+        let start = start.strip_prefix(Self::encode(key).ok()?.as_bytes())?;
+        let rest = start.strip_prefix(b":")?.strip_prefix(old.as_bytes())?;
+        if !rest.starts_with(b",") && !rest.starts_with(b"}") {
+            return None;
+        }
+        let kept = self.0.len() - rest.len() - old.len();
+        let mut edited = Vec::with_capacity(kept + new.len() + rest.len());
+        edited.extend_from_slice(self.0.get(..kept)?);
+        edited.extend_from_slice(new.as_bytes());
+        edited.extend_from_slice(rest);
+        Some(Self::from_written(edited.into()))
+    }
+
     /// As [`Raw::part`], out of bytes that are not themselves one JSON value.
     pub(crate) fn slice(source: &Bytes, part: &RawValue) -> Self {
         let part = part.get().as_bytes();

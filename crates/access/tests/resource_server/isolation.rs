@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use plexus_client::{Definition, HttpTarget, Target};
 use plexus_hub::{Hub, MemberKind, MemberSpec};
@@ -26,7 +27,7 @@ async fn gateway(url: &str) -> World {
     hub.set_members(vec![MemberSpec::new("up", kind, [1; 32])])
         .await;
     hub.connect_in_background();
-    hub.settled().await;
+    hub.settle(Duration::from_secs(30)).await;
     World::with(Arc::new(hub) as Arc<dyn Service>, |_| {}).await
 }
 

@@ -3,6 +3,11 @@
 use plexus_service::{Fault, ToolError};
 use plexus_store::{StoreError, rusqlite};
 
+use crate::trouble::{log, unreadable};
+
+/// Whose store it is that fails.
+const STORE: &str = "the trees";
+
 /// Why something was not done to a tree. Nothing was changed then.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -91,10 +96,7 @@ impl ArborError {
     pub(super) fn into_fault(self, uri: String) -> Fault {
         match self {
             Self::TreeNotFound(_) | Self::NodeNotFound { .. } => Fault::ResourceNotFound(uri),
-            Self::Store(error) => {
-                log(&error);
-                Fault::Internal(error.to_string())
-            }
+            Self::Store(error) => unreadable(&error, STORE),
             other => Fault::Internal(other.to_string()),
         }
     }
@@ -109,14 +111,8 @@ impl From<rusqlite::Error> for ArborError {
 impl From<ArborError> for ToolError {
     fn from(error: ArborError) -> Self {
         if let ArborError::Store(error) = &error {
-            log(error);
+            log(error, STORE);
         }
         Self::failed(error)
     }
-}
-
-/// The caller is told what to do, the log also why.
-fn log(error: &StoreError) {
-    let source = std::error::Error::source(error).map(ToString::to_string);
-    tracing::error!(%error, source, "the trees cannot use their store");
 }

@@ -5,8 +5,7 @@
 use std::collections::BTreeMap;
 
 use plexus_service::{
-    Builder, Context, Fault, LocalService, Raw, Resource, ResourceContents, ResourceTemplate,
-    Section, Service,
+    Builder, Context, Fault, LocalService, Resource, ResourceContents, ResourceTemplate, Section,
 };
 use plexus_store::rusqlite::Connection;
 use serde::{Deserialize, Serialize};
@@ -16,6 +15,8 @@ use super::model::{State, TreeSummary};
 use super::tables;
 use super::trees::Trees;
 use crate::follow::hashed;
+use crate::json::{self, JSON};
+use crate::listed::difference;
 
 /// The resource that has all active trees.
 pub(super) const LIST: &str = "arbor://trees";
@@ -25,7 +26,6 @@ const NODE: &str = "arbor://tree/{tree_id}/node/{node_id}";
 const HEAD: &str = "arbor://tree/{tree_id}/head";
 
 const PREFIX: &str = "arbor://tree/";
-const JSON: &str = "application/json";
 
 /// How many trees are listed.
 const MAX_LISTED: u32 = 100;
@@ -85,42 +85,26 @@ impl Trees {
     pub(crate) async fn offer(&self, service: &LocalService) {
         let _turn = self.listing.lock().await;
         let now = self.now();
-        let wanted = match self.read(move |db| listed(db, now)).await {
-            Ok(wanted) => wanted,
+        let trees = match self.read(move |db| listed(db, now)).await {
+            Ok(trees) => trees,
             Err(error) => {
                 tracing::warn!(%error, "the list of trees is out of date");
                 return;
             }
         };
-        let shown: BTreeMap<String, Raw> = {
-            let catalogue = service.catalogue();
-            let catalogue = catalogue.borrow();
-            let entries = catalogue.list(Section::Resources).entries().iter();
-            entries
-                .filter(|entry| entry.key.starts_with(PREFIX))
-                .map(|entry| (entry.key.as_ref().to_owned(), entry.definition.clone()))
-                .collect()
-        };
-        let wanted_definitions: BTreeMap<_, _> = wanted
+        let definitions = trees
             .iter()
-            .map(|tree| (tree_uri(&tree.id), definition(tree).to_raw()))
-            .collect();
-        if shown == wanted_definitions {
+            .map(|tree| (tree_uri(&tree.id), definition(tree).to_raw()));
+        let definitions = definitions.collect();
+        let Some(difference) = difference(service, Section::Resources, PREFIX, definitions) else {
             return;
-        }
-        let edited = service.edit(|mut builder| {
-            for uri in shown
-                .keys()
-                .filter(|uri| !wanted_definitions.contains_key(*uri))
-            {
-                builder = builder.remove_resource(uri);
-            }
-            let changed = |tree: &&TreeSummary| {
-                let uri = tree_uri(&tree.id);
-                shown.get(&uri) != wanted_definitions.get(&uri)
-            };
-            let changed = wanted.iter().filter(changed);
-            changed.fold(builder, |builder, tree| with_tree(builder, self, tree))
+        };
+        let edited = service.edit(|builder| {
+            let gone = difference.gone.iter();
+            let builder = gone.fold(builder, |builder, uri| builder.remove_resource(uri));
+            let is_new = |tree: &&TreeSummary| difference.new.contains(&tree_uri(&tree.id));
+            let new = trees.iter().filter(is_new);
+            new.fold(builder, |builder, tree| with_tree(builder, self, tree))
         });
         if let Err(error) = edited {
             tracing::error!(%error, "the trees cannot be listed");
@@ -256,7 +240,7 @@ fn listed(db: &Connection, now: jiff::Timestamp) -> Result<Vec<TreeSummary>, Arb
 }
 
 fn with_tree(builder: Builder, trees: &Trees, tree: &TreeSummary) -> Builder {
-    let trees = trees.announcing_to_nobody();
+    let trees = trees.announcing_to(None);
     let id = tree.id.clone();
     builder.resource(definition(tree), move |uri: String, _: Context| {
         let (trees, id) = (trees.clone(), id.clone());
@@ -284,6 +268,5 @@ fn contents<T: Serialize>(
     read: Result<T, ArborError>,
 ) -> Result<ResourceContents, Fault> {
     let read = read.map_err(|error| error.into_fault(uri.clone()))?;
-    let json = Raw::encode(&read).map_err(|error| Fault::Internal(error.to_string()))?;
-    Ok(ResourceContents::text(uri, json.as_str()).mime_type(JSON))
+    json::contents(uri, &read)
 }

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use super::error::ArborError;
 use super::model::{Node, Owner, SkeletonNode, State, TreeSummary};
 use super::trees::GRACE;
+use crate::ledger::written;
 
 /// The tables of the trees.
 ///
@@ -63,11 +64,6 @@ pub(super) const PATH: &str = "
         SELECT node.seq, node.id, node.parent_id, path.up + 1
         FROM path JOIN arbor_nodes AS node ON node.id = path.parent_id AND node.seq < path.seq
     )";
-
-/// A time as it is stored and shown.
-pub(crate) fn written(time: Timestamp) -> String {
-    format!("{time:.3}")
-}
 
 /// The tree of this id, as it is at the time `now`.
 pub(crate) fn tree(db: &Connection, id: &str, now: Timestamp) -> Result<TreeSummary, ArborError> {

@@ -9,25 +9,21 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use plexus_service::{Boxed, LocalService, Raw};
-use plexus_store::Store;
 use plexus_store::rusqlite::Connection;
+use plexus_store::{Store, StoreError};
 
-pub(crate) use self::change::{Announcement, Change};
 pub(crate) use self::read::path_nodes;
 
 use super::error::ArborError;
 use super::handle::Handle;
-use super::ids::Ids;
 use super::model::{Node, TreeSummary};
+use crate::ledger::{self, Clock, Ledger};
 
 /// For how long a tree that nobody holds can be claimed before it is archived.
 pub const GRACE: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// The most bytes that a node may hold, and the most text that is given at once.
 pub const MAX_CONTENT: usize = 10 * 1024 * 1024;
-
-/// Tells the time.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Gives the text behind a handle; `None` if there is none.
 pub type Resolver = Arc<dyn Fn(Handle) -> Boxed<Option<String>> + Send + Sync>;
@@ -38,16 +34,15 @@ pub type Resolver = Arc<dyn Fn(Handle) -> Boxed<Option<String>> + Send + Sync>;
 /// before it is its turn means that nothing is done; later, that it is done all the same.
 #[derive(Clone)]
 pub struct Trees {
-    store: Store,
-    clock: Clock,
-    ids: Arc<Ids>,
+    ledger: Ledger,
     resolvers: Arc<HashMap<&'static str, Resolver>>,
     /// Held while what a service lists is brought up to date, so that no older list replaces a
     /// newer one.
     pub(super) listing: Arc<tokio::sync::Mutex<()>>,
-    /// Whose subscribers are told of changes.
-    service: Option<LocalService>,
 }
+
+/// A change of trees under way.
+pub(crate) type Change<'a> = ledger::Change<'a, Trees>;
 
 /// A node to be added.
 #[derive(Debug, Clone)]
@@ -88,12 +83,9 @@ impl Trees {
     /// The same, going by another clock.
     pub fn with_clock(store: Store, clock: Clock) -> Self {
         Self {
-            store,
-            clock,
-            ids: Arc::new(Ids::new()),
+            ledger: Ledger::new(store, clock),
             resolvers: Arc::default(),
             listing: Arc::default(),
-            service: None,
         }
     }
 
@@ -104,18 +96,11 @@ impl Trees {
         self
     }
 
-    /// The same trees, telling the subscribers of `service` what changes.
-    pub(crate) fn announcing_to(&self, service: &LocalService) -> Self {
+    /// The same trees, telling the subscribers of `service` what changes. What a service keeps must
+    /// not keep the service, so it tells nobody.
+    pub(crate) fn announcing_to(&self, service: Option<&LocalService>) -> Self {
         Self {
-            service: Some(service.clone()),
-            ..self.clone()
-        }
-    }
-
-    /// The same trees, telling nobody: for what a service keeps, which must not keep the service.
-    pub(crate) fn announcing_to_nobody(&self) -> Self {
-        Self {
-            service: None,
+            ledger: self.ledger.announcing_to(service),
             ..self.clone()
         }
     }
@@ -201,18 +186,18 @@ impl Trees {
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        (self.clock)()
+        self.ledger.now()
     }
 
     pub(crate) fn store(&self) -> &Store {
-        &self.store
+        self.ledger.store()
     }
 
     pub(super) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, ArborError> + Send + 'static,
     ) -> Result<T, ArborError> {
-        self.store.read(work).await
+        self.store().read(work).await
     }
 
     /// Changes trees, and whatever else is in their store, in one transaction; then those who
@@ -223,31 +208,16 @@ impl Trees {
     ) -> Result<T, E>
     where
         T: Send + 'static,
-        E: From<plexus_store::StoreError> + Send + 'static,
+        E: From<StoreError> + Send + 'static,
     {
-        let Self {
-            store,
-            clock,
-            ids,
-            service,
-            ..
-        } = self.clone();
-        let written = store.write(move |db| {
-            let mut change = Change::new(db, clock(), &ids);
-            let done = work(&mut change)?;
-            Ok::<_, E>((done, change.announcement(service)))
-        });
-        written.await.map(|(done, announcement)| {
-            drop::<Announcement>(announcement);
-            done
-        })
+        self.ledger.change(work).await
     }
 }
 
 impl fmt::Debug for Trees {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Trees")
-            .field("store", &self.store)
+            .field("ledger", &self.ledger)
             .finish_non_exhaustive()
     }
 }

@@ -24,6 +24,9 @@ const FAREWELL: Duration = Duration::from_secs(10);
 /// How many lines of the agent's standard error are told.
 const LAST_LINES: usize = 10;
 
+/// What becomes of a chat whose session is no longer its own.
+const TAKEN: &str = "the session was deleted, or another chat took it over while this one slept";
+
 /// What is asked, and how.
 #[derive(Debug, Clone)]
 pub(super) struct Question {
@@ -64,7 +67,7 @@ impl Chat {
     pub(super) async fn run(self, caller: Option<Context>, events: mpsc::Sender<ChatEvent>) {
         let ended = tokio::select! {
             ended = self.to_its_end(caller, &events) => ended,
-            () = self.busy.keep() => Err("the session was deleted".to_owned()),
+            () = self.busy.keep() => Err(TAKEN.to_owned()),
         };
         let last = match ended {
             Ok(complete) => ChatEvent::Complete(complete),

@@ -1,8 +1,10 @@
 //! What can go wrong with sessions and chats.
 
 use plexus_client::child::StartError;
-use plexus_service::{Fault, ToolError};
+use plexus_service::ToolError;
 use plexus_store::{StoreError, rusqlite};
+
+use crate::trouble::log;
 
 /// Why something about a session could not be done.
 #[derive(Debug, thiserror::Error)]
@@ -53,9 +55,7 @@ impl From<rusqlite::Error> for ClaudeCodeError {
 impl From<ClaudeCodeError> for ToolError {
     fn from(error: ClaudeCodeError) -> Self {
         if let ClaudeCodeError::Store(error) = &error {
-            let source = std::error::Error::source(error).map(ToString::to_string);
-            tracing::error!(%error, source, "sessions cannot use their store");
-            return Self::Fault(Fault::Internal(error.to_string()));
+            log(error, "the sessions");
         }
         Self::failed(error)
     }

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::error::ClaudeCodeError;
 use super::tables;
+use crate::ledger::written;
 
 /// For how long a session stays busy that a process left behind.
 const LEASE: SignedDuration = SignedDuration::from_secs(30);
@@ -99,7 +100,7 @@ impl Sessions {
         if !folder.is_dir() {
             return Err(ClaudeCodeError::NoFolder(folder.display().to_string()));
         }
-        let now = text(Timestamp::now());
+        let now = written(Timestamp::now());
         let session = Session {
             id: new_id(),
             name: new.name,
@@ -123,7 +124,7 @@ impl Sessions {
     /// There is no such session, or the new name is taken.
     pub async fn fork(&self, name: &str, new_name: String) -> Result<Session, ClaudeCodeError> {
         let source = self.get(name).await?;
-        let now = text(Timestamp::now());
+        let now = written(Timestamp::now());
         let fork = Session {
             id: new_id(),
             name: new_name,
@@ -169,10 +170,12 @@ impl Sessions {
     /// Makes a session busy, until that is dropped.
     pub(super) async fn claim(&self, name: &str) -> Result<Busy, ClaudeCodeError> {
         let name = name.to_owned();
-        let (now, until) = (text(Timestamp::now()), lease());
+        let (now, until) = (written(Timestamp::now()), lease());
+        let claim = Uuid::now_v7().to_string();
+        let ours = claim.clone();
         let session = self.store.write(move |db| {
             let session = tables::find(db, &name)?;
-            if tables::claim(db, &session.id, &now, &until)? {
+            if tables::claim(db, &session.id, &now, &until, &ours)? {
                 Ok(session)
             } else {
                 Err(ClaudeCodeError::Busy(session.name))
@@ -181,6 +184,7 @@ impl Sessions {
         Ok(Busy {
             session: session.await?,
             sessions: self.clone(),
+            claim,
             released: false,
         })
     }
@@ -205,9 +209,13 @@ impl Sessions {
         inserted.await
     }
 
-    async fn set_busy(&self, id: String, until: Option<String>) -> Result<bool, ClaudeCodeError> {
+    async fn set_busy(
+        &self,
+        claim: String,
+        until: Option<String>,
+    ) -> Result<bool, ClaudeCodeError> {
         self.store
-            .write(move |db| tables::set_busy(db, &id, until.as_deref()))
+            .write(move |db| tables::set_busy(db, &claim, until.as_deref()))
             .await
     }
 }
@@ -224,11 +232,12 @@ impl fmt::Debug for Sessions {
 pub(super) struct Busy {
     pub(super) session: Session,
     sessions: Sessions,
+    claim: String,
     released: bool,
 }
 
 impl Busy {
-    /// Says again and again that it is ours. Ends if the session is gone.
+    /// Says again and again that it is ours. Ends if the session is gone, or no longer ours.
     pub(super) async fn keep(&self) {
         let mut interval = tokio::time::interval(RENEW_EVERY);
         interval.tick().await;
@@ -238,8 +247,8 @@ impl Busy {
     }
 
     async fn renew(&self) -> bool {
-        let id = self.session.id.clone();
-        let renewed = self.sessions.set_busy(id, Some(lease())).await;
+        let claim = self.claim.clone();
+        let renewed = self.sessions.set_busy(claim, Some(lease())).await;
         renewed.unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot say that a session is busy");
             true
@@ -248,17 +257,17 @@ impl Busy {
 
     /// Others may have it. Who drops it instead does not know when they may.
     pub(super) async fn release(mut self) {
-        let released = self.sessions.set_busy(self.session.id.clone(), None).await;
+        let released = self.sessions.set_busy(self.claim.clone(), None).await;
         self.released = released.is_ok();
     }
 
     /// The next chat goes on from this conversation.
     pub(super) async fn went_on_as(&self, agent_session_id: String) -> Result<(), ClaudeCodeError> {
-        let (id, now) = (self.session.id.clone(), text(Timestamp::now()));
+        let (claim, now) = (self.claim.clone(), written(Timestamp::now()));
         let written = self
             .sessions
             .store
-            .write(move |db| tables::set_agent_session(db, &id, &agent_session_id, &now));
+            .write(move |db| tables::set_agent_session(db, &claim, &agent_session_id, &now));
         written.await
     }
 }
@@ -269,8 +278,8 @@ impl Drop for Busy {
             return;
         }
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let (sessions, id) = (self.sessions.clone(), self.session.id.clone());
-            let releasing = async move { sessions.set_busy(id, None).await };
+            let (sessions, claim) = (self.sessions.clone(), self.claim.clone());
+            let releasing = async move { sessions.set_busy(claim, None).await };
             self.sessions.releasing.spawn_on(releasing, &runtime);
         }
     }
@@ -282,9 +291,41 @@ fn new_id() -> String {
 
 fn lease() -> String {
     let until = Timestamp::now().saturating_add(LEASE);
-    text(until.unwrap_or(Timestamp::MAX))
+    written(until.unwrap_or(Timestamp::MAX))
 }
 
-fn text(time: Timestamp) -> String {
-    format!("{time:.3}")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process that slept past its lease has lost the session, and takes it from nobody when it
+    /// wakes up.
+    #[tokio::test]
+    async fn a_claim_that_was_lost_takes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plexus.db");
+        let store = Store::open(&path, &[tables::MIGRATIONS]).unwrap();
+        let sessions = Sessions::new(store.clone());
+        let new = NewSession {
+            name: "s".to_owned(),
+            working_dir: folder.path().display().to_string(),
+            ..NewSession::default()
+        };
+        sessions.create(new).await.unwrap();
+        let sleeper = sessions.claim("s").await.unwrap();
+        assert!(sleeper.renew().await);
+        let expire = "UPDATE claudecode_sessions SET busy_until = '2000-01-01T00:00:00.000Z'";
+        let expired = store.write(move |db| Ok::<_, ClaudeCodeError>(db.execute(expire, [])?));
+        assert_eq!(expired.await.unwrap(), 1);
+
+        let next = sessions.claim("s").await.unwrap();
+        assert!(!sleeper.renew().await);
+        sleeper.went_on_as("old".to_owned()).await.unwrap();
+        sleeper.release().await;
+        let refused = sessions.claim("s").await;
+        assert!(matches!(refused, Err(ClaudeCodeError::Busy(_))));
+        assert_eq!(sessions.get("s").await.unwrap().chats, 0);
+        next.release().await;
+        sessions.claim("s").await.unwrap();
+    }
 }

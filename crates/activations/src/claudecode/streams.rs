@@ -8,7 +8,8 @@ use plexus_wire::Raw;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use tokio::time::Instant;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -34,6 +35,7 @@ pub(super) struct Stream {
     pub(super) id: String,
     pub(super) session_name: String,
     state: Mutex<State>,
+    changed: Notify,
     /// Fires when the chat is no longer wanted.
     pub(super) cancel: CancellationToken,
 }
@@ -103,6 +105,7 @@ impl Streams {
             id: format!("stream_{}", Uuid::now_v7().simple()),
             session_name: session_name.to_owned(),
             state: Mutex::default(),
+            changed: Notify::new(),
             cancel: CancellationToken::new(),
         });
         all.push(Arc::clone(&stream));
@@ -159,10 +162,26 @@ impl Stream {
             state.bytes -= oldest.len();
             state.first += 1;
         }
+        drop(state);
+        self.changed.notify_waiters();
     }
 
-    /// The events from number `from` on, `limit` at most.
-    pub(super) fn poll(&self, from: u64, limit: usize) -> Polled {
+    /// The events from number `from` on, `limit` at most: as soon as there are some, or the chat
+    /// is over, or `patience` is.
+    pub(super) async fn poll(&self, from: u64, limit: usize, patience: Duration) -> Polled {
+        let deadline = Instant::now() + patience;
+        loop {
+            let changed = self.changed.notified();
+            let polled = self.look(from, limit);
+            let is_over = matches!(polled.status, Status::Complete | Status::Failed);
+            if is_over || !polled.events.is_empty() || timeout_at(deadline, changed).await.is_err()
+            {
+                return polled;
+            }
+        }
+    }
+
+    fn look(&self, from: u64, limit: usize) -> Polled {
         let state = self.lock();
         let from_seq = from.max(state.first);
         let skip = usize::try_from(from_seq - state.first).unwrap_or(usize::MAX);

@@ -7,9 +7,12 @@ use super::error::ClaudeCodeError;
 use super::sessions::Session;
 
 /// The table of sessions. Times are texts of one length, so that they compare as what they mean.
+/// A session is busy until a time, by a claim: whoever slept past that time may have lost it to
+/// another.
 pub const MIGRATIONS: Migrations = Migrations {
     owner: "claudecode",
-    steps: &["
+    steps: &[
+        "
         CREATE TABLE claudecode_sessions (
             id TEXT NOT NULL PRIMARY KEY,
             name TEXT NOT NULL UNIQUE,
@@ -25,7 +28,11 @@ pub const MIGRATIONS: Migrations = Migrations {
             updated_at TEXT NOT NULL,
             busy_until TEXT
         ) STRICT;
-    "],
+    ",
+        "
+        ALTER TABLE claudecode_sessions ADD COLUMN busy_by TEXT;
+    ",
+    ],
 };
 
 const COLUMNS: &str = "id, name, working_dir, model, system_prompt, loopback_enabled, \
@@ -83,45 +90,46 @@ pub(super) fn insert(db: &Connection, session: &Session) -> Result<(), ClaudeCod
     Ok(())
 }
 
-/// Says whether the session was free until now; it is busy then until `until`.
+/// Says whether the session was free until now; it is busy then until `until`, by this claim.
 pub(super) fn claim(
     db: &Connection,
     id: &str,
     now: &str,
     until: &str,
+    claim: &str,
 ) -> Result<bool, ClaudeCodeError> {
     let claimed = db.execute(
-        "UPDATE claudecode_sessions SET busy_until = ?3 \
+        "UPDATE claudecode_sessions SET busy_until = ?3, busy_by = ?4 \
          WHERE id = ?1 AND (busy_until IS NULL OR busy_until <= ?2)",
-        (id, now, until),
+        (id, now, until, claim),
     )?;
     Ok(claimed == 1)
 }
 
-/// The session is busy for longer, or no longer. Says whether it is still there.
+/// The session is busy for longer, or no longer. Says whether it still was, by this claim.
 pub(super) fn set_busy(
     db: &Connection,
-    id: &str,
+    claim: &str,
     until: Option<&str>,
 ) -> Result<bool, ClaudeCodeError> {
     let changed = db.execute(
-        "UPDATE claudecode_sessions SET busy_until = ?2 WHERE id = ?1",
-        (id, until),
+        "UPDATE claudecode_sessions SET busy_until = ?2 WHERE busy_by = ?1",
+        (claim, until),
     )?;
     Ok(changed == 1)
 }
 
-/// A chat has ended from which the next goes on.
+/// A chat has ended from which the next goes on, unless the claim was lost.
 pub(super) fn set_agent_session(
     db: &Connection,
-    id: &str,
+    claim: &str,
     agent_session_id: &str,
     now: &str,
 ) -> Result<(), ClaudeCodeError> {
     db.execute(
         "UPDATE claudecode_sessions SET agent_session_id = ?2, forks = 0, chats = chats + 1, \
-         updated_at = ?3 WHERE id = ?1",
-        (id, agent_session_id, now),
+         updated_at = ?3 WHERE busy_by = ?1",
+        (claim, agent_session_id, now),
     )?;
     Ok(())
 }

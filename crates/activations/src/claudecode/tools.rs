@@ -5,8 +5,7 @@ mod arguments;
 use std::time::Duration;
 
 use plexus_service::{
-    Builder, CallToolResult, Context, Fault, Json, Raw, Tool, ToolAnnotations, ToolError,
-    ToolResult,
+    Builder, CallToolResult, Context, Json, Raw, Tool, ToolAnnotations, ToolError, ToolResult,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,6 +17,8 @@ use super::chat::Chat;
 use super::event::{ChatEvent, Complete};
 use super::sessions::Session;
 use super::streams::{Polled, Summary};
+use crate::hints::{changing, destructive, reading};
+use crate::json::encoded;
 use crate::names::Names;
 
 /// How many events may wait for whoever relays them.
@@ -53,9 +54,9 @@ pub fn claudecode(builder: Builder, names: Names, claude: &ClaudeCode) -> Builde
             with(claude, chat_async),
         )
         .tool(
-            reading(tool("poll"))
-                .title("Poll a chat")
-                .description("Get what happened in a chat in the background"),
+            reading(tool("poll")).title("Poll a chat").description(
+                "Get what happened in a chat in the background, or wait until something does",
+            ),
             with(claude, poll),
         )
         .tool(
@@ -77,13 +78,12 @@ pub fn claudecode(builder: Builder, names: Names, claude: &ClaudeCode) -> Builde
             with(claude, list),
         )
         .tool(
-            tool("delete")
+            destructive(tool("delete"))
                 .title("Delete session")
                 .description(
                     "Delete a session. A chat of it in the background is ended; another must have \
                      ended before",
-                )
-                .annotations(hints().destructive(true).open_world(false)),
+                ),
             with(claude, delete),
         )
         .tool(
@@ -196,8 +196,7 @@ async fn chat(claude: ClaudeCode, asked: Asked, context: Context) -> ToolResult 
         return Err(ToolError::Failed(failure));
     };
     let mut result = CallToolResult::new(Vec::new());
-    let structured = Raw::encode(&complete).map_err(|error| unwritable(&error))?;
-    result.structured_content = Some(structured);
+    result.structured_content = Some(encoded(&complete)?);
     Ok(result)
 }
 
@@ -229,7 +228,8 @@ async fn chat_async(claude: ClaudeCode, asked: Asked, _: Context) -> ToolResult<
 async fn poll(claude: ClaudeCode, poll: Poll, _: Context) -> ToolResult<Json<Polled>> {
     let stream = claude.streams.get(&poll.stream_id)?;
     let limit = usize::try_from(poll.limit).unwrap_or(usize::MAX);
-    Ok(Json(stream.poll(poll.from_seq, limit)))
+    let patience = Duration::from_millis(poll.wait_ms);
+    Ok(Json(stream.poll(poll.from_seq, limit, patience).await))
 }
 
 async fn streams(claude: ClaudeCode, _: NoArguments, _: Context) -> ToolResult<Json<Streams>> {
@@ -250,23 +250,8 @@ where
     move |arguments, context| handler(claude.clone(), arguments, context)
 }
 
-fn reading(tool: Tool) -> Tool {
-    tool.annotations(ToolAnnotations::new().read_only(true).open_world(false))
-}
-
-fn changing(tool: Tool) -> Tool {
-    tool.annotations(hints().destructive(false).open_world(false))
-}
-
 /// An agent can do anything that it is permitted to.
 fn working(tool: Tool) -> Tool {
-    tool.annotations(hints().destructive(true).open_world(true))
-}
-
-fn hints() -> ToolAnnotations {
-    ToolAnnotations::new().read_only(false).idempotent(false)
-}
-
-fn unwritable(error: &serde_json::Error) -> ToolError {
-    Fault::Internal(format!("the result is no JSON: {error}")).into()
+    let hints = ToolAnnotations::new().read_only(false).destructive(true);
+    tool.annotations(hints.idempotent(false).open_world(true))
 }

@@ -12,7 +12,8 @@ use serde_json::{Map, Value};
 
 use super::error::ConeError;
 use super::tables;
-use crate::arbor::{Change, Trees, written};
+use crate::arbor::{Change, Trees};
+use crate::ledger::written;
 use crate::model::{ModelId, Models};
 
 /// The most characters of a name.
@@ -113,17 +114,9 @@ impl Cones {
     }
 
     /// The same cones, telling the subscribers of `service` what changes in their trees.
-    pub(super) fn announcing_to(&self, service: &LocalService) -> Self {
+    pub(super) fn announcing_to(&self, service: Option<&LocalService>) -> Self {
         Self {
             trees: self.trees.announcing_to(service),
-            ..self.clone()
-        }
-    }
-
-    /// The same cones, telling nobody.
-    pub(super) fn announcing_to_nobody(&self) -> Self {
-        Self {
-            trees: self.trees.announcing_to_nobody(),
             ..self.clone()
         }
     }
@@ -258,7 +251,7 @@ fn create(change: &mut Change<'_>, new: NewCone) -> Result<Cone, ConeError> {
     if taken.is_some() {
         return Err(ConeError::NameTaken(new.name));
     }
-    let id = change.new_id();
+    let id = change.new_id().to_string();
     let named = serde_json::json!({ "name": new.name, "cone_id": id });
     let named = Raw::encode(&named).map_err(|_no_json| ConeError::BadName)?;
     let tree = change.create(&id, Some(&named))?;

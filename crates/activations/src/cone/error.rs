@@ -5,6 +5,7 @@ use plexus_store::{StoreError, rusqlite};
 
 use crate::arbor::ArborError;
 use crate::model::{ModelError, Provider};
+use crate::trouble::log;
 
 /// Why a cone did not do what it was asked for. Its tree and its head are as they were then.
 #[derive(Debug, thiserror::Error)]
@@ -87,8 +88,7 @@ impl From<ConeError> for ToolError {
             other => other,
         };
         if let ConeError::Store(error) = stored {
-            let source = std::error::Error::source(error).map(ToString::to_string);
-            tracing::error!(%error, source, "the cones cannot use their store");
+            log(error, "the cones");
         }
         Self::failed(error)
     }

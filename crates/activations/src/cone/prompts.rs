@@ -1,17 +1,15 @@
 //! Cones as prompts (S003-25): `cone:NAME` puts a question the way that the cone would put it to its
 //! model. Only cones with a system prompt have something to add to a question.
 
-use std::collections::BTreeMap;
-
 use plexus_service::{
-    Builder, Context, Fault, LocalService, Prompt, PromptArgument, PromptMessage, Raw, Section,
-    Service,
+    Builder, Context, Fault, LocalService, Prompt, PromptArgument, PromptMessage, Section,
 };
 use serde::Deserialize;
 
 use super::cones::{Cone, Cones};
 use super::error::ConeError;
 use super::tables;
+use crate::listed::difference;
 
 const PREFIX: &str = "cone:";
 
@@ -41,27 +39,15 @@ impl Cones {
                 return;
             }
         };
-        let wanted: BTreeMap<String, Raw> = prompted(&known)
-            .map(|cone| (name(cone), definition(cone).to_raw()))
-            .collect();
-        let shown: BTreeMap<String, Raw> = {
-            let catalogue = service.catalogue();
-            let catalogue = catalogue.borrow();
-            let entries = catalogue.list(Section::Prompts).entries().iter();
-            entries
-                .filter(|entry| entry.key.starts_with(PREFIX))
-                .map(|entry| (entry.key.as_ref().to_owned(), entry.definition.clone()))
-                .collect()
-        };
-        if shown == wanted {
+        let definitions = prompted(&known).map(|cone| (name(cone), definition(cone).to_raw()));
+        let definitions = definitions.collect();
+        let Some(difference) = difference(service, Section::Prompts, PREFIX, definitions) else {
             return;
-        }
-        let edited = service.edit(|mut builder| {
-            for gone in shown.keys().filter(|name| !wanted.contains_key(*name)) {
-                builder = builder.remove_prompt(gone);
-            }
-            let is_new = |cone: &&Cone| !shown.contains_key(&name(cone));
-            let new = prompted(&known).filter(is_new);
+        };
+        let edited = service.edit(|builder| {
+            let gone = difference.gone.iter();
+            let builder = gone.fold(builder, |builder, name| builder.remove_prompt(name));
+            let new = prompted(&known).filter(|cone| difference.new.contains(&name(cone)));
             new.fold(builder, |builder, cone| with(builder, self, cone))
         });
         if let Err(error) = edited {
@@ -98,7 +84,7 @@ fn definition(cone: &Cone) -> Prompt {
 }
 
 fn with(builder: Builder, cones: &Cones, cone: &Cone) -> Builder {
-    let cones = cones.announcing_to_nobody();
+    let cones = cones.announcing_to(None);
     let prompt = definition(cone);
     let cone = cone.name.clone();
     builder.prompt(prompt, move |Asked { query }: Asked, _: Context| {

@@ -3,6 +3,11 @@
 use plexus_service::{Fault, ToolError};
 use plexus_store::{StoreError, rusqlite};
 
+use crate::trouble::{log, unreadable};
+
+/// Whose store it is that fails.
+const STORE: &str = "the context graph";
+
 /// Why the graph did not do what it was asked for. Nothing was changed then.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -45,7 +50,7 @@ impl From<rusqlite::Error> for GraphError {
 impl From<GraphError> for ToolError {
     fn from(error: GraphError) -> Self {
         if let GraphError::Store(error) = &error {
-            log(error);
+            log(error, STORE);
         }
         let text = error.to_string();
         let mut letters = text.chars();
@@ -60,17 +65,8 @@ impl GraphError {
     pub(super) fn into_fault(self, uri: String) -> Fault {
         match self {
             Self::NotFound(_) => Fault::ResourceNotFound(uri),
-            Self::Store(error) => {
-                log(&error);
-                Fault::Internal(error.to_string())
-            }
+            Self::Store(error) => unreadable(&error, STORE),
             other => Fault::Internal(other.to_string()),
         }
     }
-}
-
-/// The caller is told what to do, the log also why.
-fn log(error: &StoreError) {
-    let source = std::error::Error::source(error).map(ToString::to_string);
-    tracing::error!(%error, source, "the context graph cannot use its store");
 }

@@ -109,15 +109,8 @@ impl Graph {
                 erase(transaction, &id, now)?;
                 Action::Erase
             };
-            Record {
-                at: now,
-                action,
-                id: &id,
-                caller: &caller,
-                reason: reason.as_deref(),
-                detail: None,
-            }
-            .keep(transaction)?;
+            let record = Record::new(now, action, &id, &caller).because(reason.as_deref());
+            record.keep(transaction)?;
             purge(transaction, now)?;
             let restorable_until = soft_delete.then(|| rfc3339(now + KEPT));
             Ok(Forgotten {
@@ -136,15 +129,8 @@ impl Graph {
         self.write(move |transaction| {
             let restored = bring_back(transaction, &id, now)?;
             if restored {
-                Record {
-                    at: now,
-                    action: Action::Restore,
-                    id: &id,
-                    caller: &caller,
-                    reason: None,
-                    detail: None,
-                }
-                .keep(transaction)?;
+                let record = Record::new(now, Action::Restore, &id, &caller);
+                record.keep(transaction)?;
             } else {
                 require(transaction, &id)?;
             }
@@ -171,15 +157,9 @@ impl Graph {
                 .prepare_cached("UPDATE context_nodes SET importance = ?2 WHERE id = ?1")?
                 .execute((&id, new_importance))?;
             touch(transaction, &id)?;
-            Record {
-                at: now,
-                action: Action::Boost,
-                id: &id,
-                caller: &caller,
-                reason: None,
-                detail: Some(format!("importance {old_importance} -> {new_importance}")),
-            }
-            .keep(transaction)?;
+            let record = Record::new(now, Action::Boost, &id, &caller)
+                .detail(format!("importance {old_importance} -> {new_importance}"));
+            record.keep(transaction)?;
             Ok(Boosted {
                 id,
                 old_importance,
@@ -192,6 +172,7 @@ impl Graph {
 
 /// Forgets a live node, restorably.
 pub(super) fn let_go(transaction: &Transaction<'_>, id: &str, now: i64) -> rusqlite::Result<()> {
+    touch_neighbours(transaction, id)?;
     let revision = next_revision(transaction)?;
     transaction
         .prepare_cached(
@@ -208,6 +189,7 @@ pub(super) fn bring_back(
     id: &str,
     now: i64,
 ) -> rusqlite::Result<bool> {
+    touch_neighbours(transaction, id)?;
     let revision = next_revision(transaction)?;
     let restored = transaction
         .prepare_cached(
@@ -231,6 +213,7 @@ pub(super) fn purge(transaction: &Transaction<'_>, now: i64) -> rusqlite::Result
 
 /// Forgets a node for good, even one that is only forgotten yet.
 fn erase(transaction: &Transaction<'_>, id: &str, now: i64) -> Result<(), GraphError> {
+    touch_neighbours(transaction, id)?;
     let revision = next_revision(transaction)?;
     let erased = transaction
         .prepare_cached(
@@ -244,6 +227,19 @@ fn erase(transaction: &Transaction<'_>, id: &str, now: i64) -> Result<(), GraphE
     transaction
         .prepare_cached("DELETE FROM context_links WHERE source = ?1 OR target = ?1")?
         .execute([id])?;
+    Ok(())
+}
+
+/// Nodes are shown with their links to what is not forgotten, so these change too.
+fn touch_neighbours(transaction: &Transaction<'_>, id: &str) -> rusqlite::Result<()> {
+    let mut neighbours = transaction.prepare_cached(
+        "SELECT target FROM context_links WHERE source = ?1
+         UNION SELECT source FROM context_links WHERE target = ?1",
+    )?;
+    let neighbours = neighbours.query_map([id], |row| row.get(0))?;
+    for neighbour in neighbours.collect::<rusqlite::Result<Vec<String>>>()? {
+        touch(transaction, &neighbour)?;
+    }
     Ok(())
 }
 

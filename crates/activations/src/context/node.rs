@@ -220,6 +220,11 @@ impl Node {
     pub(super) const COLUMNS: &str = "id, namespace, key, content, modality, importance, tags, \
         rationale, created_at, updated_at";
 
+    /// The same, with the first characters of the content: one more than searches show, so that it
+    /// is seen that there is more.
+    pub(super) const BEGINNING: &str = "id, namespace, key, substr(content, 1, 2001) AS content, \
+        modality, importance, tags, rationale, created_at, updated_at";
+
     pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             id: row.get("id")?,

@@ -1,6 +1,6 @@
 //! Storing and reading nodes.
 
-use plexus_store::rusqlite::{Connection, OptionalExtension, Transaction, named_params};
+use plexus_store::rusqlite::{self, Connection, OptionalExtension, Transaction, named_params};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -67,15 +67,9 @@ impl Graph {
             let created = !is_live(transaction, &id)?;
             let vector = vector.map(|vector| (vector, embedder));
             put(transaction, &id, &node, vector, now)?;
-            Record {
-                at: now,
-                action: Action::Store,
-                id: &id,
-                caller: &caller,
-                reason: node.rationale.as_deref(),
-                detail: None,
-            }
-            .keep(transaction)?;
+            let record =
+                Record::new(now, Action::Store, &id, &caller).because(node.rationale.as_deref());
+            record.keep(transaction)?;
             Ok(Stored {
                 uri: super::uri(&id),
                 id,
@@ -98,6 +92,26 @@ impl Graph {
             Err(GraphError::NotFound(_)) => Err(GraphError::NotFound(format!("{namespace}/{key}"))),
             found => found,
         }
+    }
+
+    /// The nodes that were stored last, of this namespace or of all, the newest first. Of long
+    /// content there is only the beginning.
+    pub async fn newest(
+        &self,
+        namespace: Option<String>,
+        limit: u32,
+    ) -> Result<Vec<Node>, GraphError> {
+        self.read(move |db| {
+            let columns = Node::BEGINNING;
+            let mut statement = db.prepare_cached(&format!(
+                "SELECT {columns} FROM context_nodes
+                 WHERE state = 'live' AND (?1 IS NULL OR namespace = ?1)
+                 ORDER BY updated_at DESC, id LIMIT ?2"
+            ))?;
+            let nodes = statement.query_map((namespace, limit), Node::read)?;
+            Ok(nodes.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
     }
 
     /// The node that is asked for by id or by key.

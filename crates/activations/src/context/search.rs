@@ -32,7 +32,7 @@ const DEPTH: usize = 200;
 /// Around how many of the best hits links are followed.
 const SEEDS: usize = 10;
 
-/// How much of a hit's content is shown.
+/// How much of a hit's content is shown; see [`Node::BEGINNING`].
 const EXCERPT: usize = 2_000;
 
 /// A word that more nodes have than this, and more than half of all, tells nothing apart.
@@ -293,15 +293,12 @@ fn found(
 
 /// A node with the beginning of its content, and whether there is more.
 fn beginning(db: &Connection, id: &str) -> Result<Option<(Node, bool)>, GraphError> {
-    let columns = Node::COLUMNS.replace("content", "substr(content, 1, ?2) AS content");
+    let columns = Node::BEGINNING;
     let node = db
         .prepare_cached(&format!(
             "SELECT {columns} FROM context_nodes WHERE id = ?1 AND state = 'live'"
         ))?
-        .query_row(
-            (id, i64::try_from(EXCERPT + 1).unwrap_or(i64::MAX)),
-            Node::read,
-        )
+        .query_row([id], Node::read)
         .optional()?;
     Ok(node.map(|mut node| {
         let truncated = node.content.len() > EXCERPT;

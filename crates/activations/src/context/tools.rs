@@ -1,8 +1,7 @@
 //! The graph as tools and resources.
 
 use plexus_service::{
-    Builder, CallToolResult, ContentBlock, Context, Json, Raw, ResourceContents, ResourceTemplate,
-    Tool, ToolAnnotations, ToolError, ToolResult,
+    Builder, CallToolResult, ContentBlock, Context, Json, Raw, ResourceTemplate, Tool, ToolResult,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -18,6 +17,8 @@ use super::merge::Merge;
 use super::node::{NewNode, excerpt};
 use super::remember::NodeQuery;
 use super::search::{Found, Hit, Search};
+use crate::hints::{changing, destructive, idempotent, reading};
+use crate::json::{self, JSON};
 use crate::names::Names;
 
 /// How much of each hit a plain answer shows.
@@ -34,7 +35,7 @@ pub fn context(builder: Builder, names: Names, graph: &Graph) -> Builder {
     let tools = Tools { builder, graph };
     let tools = query(tools, tool("query"))
         .json(
-            adding(tool("store").title("Store a memory")).description(
+            idempotent(tool("store").title("Store a memory")).description(
                 "Remembers a text, by its key if it has one; the same text is remembered once",
             ),
             async |graph: Graph, node: NewNode, caller| graph.store(node, &caller).await,
@@ -51,12 +52,12 @@ pub fn context(builder: Builder, names: Names, graph: &Graph) -> Builder {
             async |graph: Graph, search: Search, _| graph.search(search).await,
         )
         .json(
-            adding(tool("link").title("Link two memories"))
+            idempotent(tool("link").title("Link two memories"))
                 .description("Links one node to another, or changes the weight of their link"),
             async |graph: Graph, link: Link, caller| graph.link(link, &caller).await,
         )
         .json(
-            removing(tool("unlink").title("Unlink two memories"))
+            destructive(tool("unlink").title("Unlink two memories"))
                 .description("Takes links from one node to another away"),
             async |graph: Graph, unlink: Unlink, caller| graph.unlink(unlink, &caller).await,
         )
@@ -91,25 +92,18 @@ fn curation(tools: Tools<'_>, names: Names) -> Tools<'_> {
     let tool = |method| names.tool("context", method);
     tools
         .json(
-            removing(tool("forget").title("Forget a memory")).description(
+            destructive(tool("forget").title("Forget a memory")).description(
                 "Forgets a node; unless asked otherwise, it can be restored for 30 days",
             ),
             async |graph: Graph, forget: Forget, caller| graph.forget(forget, &caller).await,
         )
         .json(
-            adding(tool("restore").title("Restore a memory"))
+            idempotent(tool("restore").title("Restore a memory"))
                 .description("Gets a forgotten node back"),
             async |graph: Graph, Id { id }: Id, caller| graph.restore(&id, &caller).await,
         )
         .json(
-            tool("boost")
-                .title("Change importance")
-                .annotations(
-                    local()
-                        .read_only(false)
-                        .destructive(false)
-                        .idempotent(false),
-                )
+            changing(tool("boost").title("Change importance"))
                 .description("Makes a node more important, or less"),
             async |graph: Graph, boost: Boost, caller| graph.boost(boost, &caller).await,
         )
@@ -119,12 +113,12 @@ fn curation(tools: Tools<'_>, names: Names) -> Tools<'_> {
             async |graph: Graph, request: Consolidate, _| graph.consolidate(request).await,
         )
         .json(
-            removing(tool("merge").title("Merge memories"))
+            destructive(tool("merge").title("Merge memories"))
                 .description("Makes one node of several; for 30 days this can be undone"),
             async |graph: Graph, merge: Merge, caller| graph.merge(merge, &caller).await,
         )
         .json(
-            removing(tool("unmerge").title("Undo a merge"))
+            destructive(tool("unmerge").title("Undo a merge"))
                 .description("Undoes a merge: its sources are back, the merged node is forgotten"),
             async |graph: Graph, Unmerge { reversal_hash }: Unmerge, caller| {
                 graph.unmerge(&reversal_hash, &caller).await
@@ -148,13 +142,12 @@ fn resources(builder: Builder, graph: &Graph) -> Builder {
         ResourceTemplate::new(super::uri("{id}"), "context node")
             .title("Memory")
             .description("A node of the context graph, with its links")
-            .mime_type("application/json"),
+            .mime_type(JSON),
         move |uri: String, Id { id }, _: Context| {
             let graph = graph.clone();
             async move {
                 match graph.get(&id).await {
-                    Ok(node) => Ok(ResourceContents::text(uri, json(&node)?.as_str())
-                        .mime_type("application/json")),
+                    Ok(node) => json::contents(uri, &node),
                     Err(error) => Err(error.into_fault(uri)),
                 }
             }
@@ -270,7 +263,7 @@ fn answer(found: &Found) -> ToolResult {
     paragraphs.extend(hits.map(|(number, hit)| format!("{number}. {}", line(hit))));
     let blocks = [
         ContentBlock::text(paragraphs.join("\n\n")),
-        ContentBlock::text(json(found).map_err(ToolError::Fault)?.as_str()),
+        ContentBlock::text(json::encoded(found)?.as_str()),
     ];
     Ok(CallToolResult::new(blocks))
 }
@@ -280,24 +273,4 @@ fn line(hit: &Hit) -> String {
     let name = node.key.as_ref().unwrap_or(&node.id);
     let content = excerpt(&node.content, EXCERPT);
     format!("{}/{name}: {content}", node.namespace)
-}
-
-fn json(value: &impl Serialize) -> Result<Raw, plexus_service::Fault> {
-    Raw::encode(value).map_err(|error| plexus_service::Fault::Internal(error.to_string()))
-}
-
-fn local() -> ToolAnnotations {
-    ToolAnnotations::new().open_world(false)
-}
-
-fn reading(tool: Tool) -> Tool {
-    tool.annotations(local().read_only(true))
-}
-
-fn adding(tool: Tool) -> Tool {
-    tool.annotations(local().read_only(false).destructive(false).idempotent(true))
-}
-
-fn removing(tool: Tool) -> Tool {
-    tool.annotations(local().read_only(false).destructive(true).idempotent(true))
 }

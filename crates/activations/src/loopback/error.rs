@@ -1,7 +1,9 @@
 //! What can go wrong with permissions.
 
-use plexus_service::{Fault, ToolError};
+use plexus_service::ToolError;
 use plexus_store::{StoreError, rusqlite};
+
+use crate::trouble::log;
 
 /// Why a permission could not be asked for or given.
 #[derive(Debug, thiserror::Error)]
@@ -27,9 +29,7 @@ impl From<rusqlite::Error> for LoopbackError {
 impl From<LoopbackError> for ToolError {
     fn from(error: LoopbackError) -> Self {
         if let LoopbackError::Store(error) = &error {
-            let source = std::error::Error::source(error).map(ToString::to_string);
-            tracing::error!(%error, source, "permissions cannot use their store");
-            return Self::Fault(Fault::Internal(error.to_string()));
+            log(error, "the permissions");
         }
         Self::failed(error)
     }

@@ -8,6 +8,7 @@ use plexus_wire::{Limits, Raw};
 
 use super::error::LoopbackError;
 use super::permissions::{Decision, Pending, Request};
+use crate::ledger::written;
 
 /// The table of requests. Times are texts of one length, so that they compare as what they mean.
 pub const MIGRATIONS: Migrations = Migrations {
@@ -31,11 +32,6 @@ pub const MIGRATIONS: Migrations = Migrations {
 
 const COLUMNS: &str = "id, session_id, tool_name, tool_use_id, input, created_at, expires_at";
 
-/// As stored, and as shown.
-pub(super) fn text(time: Timestamp) -> String {
-    format!("{time:.3}")
-}
-
 pub(super) fn insert(
     db: &Connection,
     id: &str,
@@ -57,8 +53,8 @@ pub(super) fn insert(
             tool_name,
             tool_use_id,
             input.as_str(),
-            text(created_at),
-            text(expires_at),
+            written(created_at),
+            written(expires_at),
         ),
     )?;
     Ok(Pending {
@@ -67,8 +63,8 @@ pub(super) fn insert(
         tool_name: tool_name.clone(),
         tool_use_id: tool_use_id.clone(),
         input: input.clone(),
-        created_at: text(created_at),
-        expires_at: text(expires_at),
+        created_at: written(created_at),
+        expires_at: written(expires_at),
     })
 }
 
@@ -76,7 +72,7 @@ pub(super) fn insert(
 pub(super) fn forget(db: &Connection, time: Timestamp) -> Result<(), LoopbackError> {
     db.execute(
         "DELETE FROM permission_requests WHERE created_at < ?1",
-        [text(time)],
+        [written(time)],
     )?;
     Ok(())
 }
@@ -91,7 +87,7 @@ pub(super) fn pending(
         "SELECT {COLUMNS} FROM permission_requests WHERE behavior IS NULL AND expires_at > ?1 \
          AND (?2 IS NULL OR session_id = ?2) ORDER BY created_at, id"
     ))?;
-    let found = statement.query_map((text(now), session_id), read)?;
+    let found = statement.query_map((written(now), session_id), read)?;
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
@@ -112,7 +108,7 @@ pub(super) fn end(
     let changed = db.execute(
         "UPDATE permission_requests SET behavior = ?2, message = ?3, updated_input = ?4 \
          WHERE id = ?1 AND behavior IS NULL AND expires_at > ?5",
-        (id, behavior, message, updated_input, text(now)),
+        (id, behavior, message, updated_input, written(now)),
     )?;
     if changed == 1 {
         return Ok(());

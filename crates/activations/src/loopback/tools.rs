@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use plexus_service::{
-    Builder, ClientCapability, Context, Fault, Json, Raw, Tool, ToolAnnotations, ToolError,
-    ToolResult,
-};
+use plexus_service::{Builder, ClientCapability, Context, Fault, Json, Raw, ToolError, ToolResult};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,6 +10,8 @@ use serde_json::{Map, Value};
 use super::error::LoopbackError;
 use super::permissions::{Decision, PATIENCE, Pending, Permissions, Request};
 use super::question;
+use crate::hints::{changing, reading};
+use crate::json::encoded;
 use crate::names::Names;
 
 /// Adds the tools with which permissions are asked for and given.
@@ -71,8 +70,7 @@ pub(crate) fn answer(decision: Decision, input: Raw) -> Result<String, ToolError
         },
         Decision::Deny { message } => Answer::Deny { message },
     };
-    let answer = Raw::encode(&answer).map_err(|error| Fault::Internal(error.to_string()))?;
-    Ok(answer.as_str().to_owned())
+    Ok(encoded(&answer)?.as_str().to_owned())
 }
 
 /// What an agent gives. Agents of the future may say more, which is no reason to refuse them.
@@ -221,20 +219,6 @@ async fn wait(permissions: Permissions, wait: Wait, context: Context) -> ToolRes
         }
     }
     Ok(Json(Waited { pending, answered }))
-}
-
-fn reading(tool: Tool) -> Tool {
-    tool.annotations(ToolAnnotations::new().read_only(true).open_world(false))
-}
-
-fn changing(tool: Tool) -> Tool {
-    tool.annotations(
-        ToolAnnotations::new()
-            .read_only(false)
-            .destructive(false)
-            .idempotent(false)
-            .open_world(false),
-    )
 }
 
 fn a_minute() -> u64 {

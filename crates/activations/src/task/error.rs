@@ -4,6 +4,10 @@ use plexus_service::{Fault, ToolError};
 use plexus_store::{StoreError, rusqlite};
 
 use super::model::Status;
+use crate::trouble::{log, unreadable};
+
+/// Whose store it is that fails.
+const STORE: &str = "the task list";
 
 /// Why a task list did not do what it was asked for. Nothing was changed then.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +20,10 @@ pub enum TaskError {
     #[error("a task needs a description")]
     Undescribed,
     /// Who deletes a task must say that its subtasks go with it.
-    #[error("task {id} has {subtasks} subtasks; to delete them too, pass cascade: true")]
+    #[error(
+        "task {id} has {subtasks} {}; to delete them too, pass cascade: true",
+        if *subtasks == 1 { "subtask" } else { "subtasks" }
+    )]
     HasSubtasks {
         /// The task.
         id: String,
@@ -89,10 +96,7 @@ impl TaskError {
     pub(super) fn into_fault(self, uri: String) -> Fault {
         match self {
             Self::NotFound(_) => Fault::ResourceNotFound(uri),
-            Self::Store(error) => {
-                log(&error);
-                Fault::Internal(error.to_string())
-            }
+            Self::Store(error) => unreadable(&error, STORE),
             other => Fault::Internal(other.to_string()),
         }
     }
@@ -108,14 +112,8 @@ impl From<rusqlite::Error> for TaskError {
 impl From<TaskError> for ToolError {
     fn from(error: TaskError) -> Self {
         if let TaskError::Store(error) = &error {
-            log(error);
+            log(error, STORE);
         }
         Self::failed(format_args!("error: {error}"))
     }
-}
-
-/// The caller is told what to do, the log also why.
-fn log(error: &StoreError) {
-    let source = std::error::Error::source(error).map(ToString::to_string);
-    tracing::error!(%error, source, "the task list cannot use its store");
 }

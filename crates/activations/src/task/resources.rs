@@ -1,12 +1,13 @@
 //! Tasks as resources.
 
-use plexus_service::{Builder, Context, Fault, Raw, Resource, ResourceContents, ResourceTemplate};
+use plexus_service::{Builder, Context, Fault, Resource, ResourceContents, ResourceTemplate};
 use serde::{Deserialize, Serialize};
 
 use super::error::TaskError;
 use super::tasks::{Filter, Tasks};
 use super::tools::{List, MAX_LISTED};
 use crate::follow::hashed;
+use crate::json::{self, JSON};
 
 /// The resource that has all tasks.
 pub(super) const LIST: &str = "task://list";
@@ -14,7 +15,6 @@ pub(super) const LIST: &str = "task://list";
 /// What the resources of all tasks begin with.
 const SCHEME: &str = "task://";
 const TEMPLATE: &str = "task://{id}";
-const JSON: &str = "application/json";
 
 /// The resource that has one task.
 pub(super) fn uri(id: &str) -> String {
@@ -80,6 +80,5 @@ fn contents<T: Serialize>(
     read: Result<T, TaskError>,
 ) -> Result<ResourceContents, Fault> {
     let read = read.map_err(|error| error.into_fault(uri.clone()))?;
-    let json = Raw::encode(&read).map_err(|error| Fault::Internal(error.to_string()))?;
-    Ok(ResourceContents::text(uri, json.as_str()).mime_type(JSON))
+    json::contents(uri, &read)
 }

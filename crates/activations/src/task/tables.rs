@@ -49,6 +49,9 @@ pub const MIGRATIONS: Migrations = Migrations {
 const COLUMNS: &str = "id, parent_id, description, context, priority, status, result, created_at, \
     started_at, completed_at, updated_at, claimed_by, claimed_until";
 
+/// The most text that is listed at once, in bytes. A task that has more is listed alone.
+const MAX_TEXT: usize = 10 * 1024 * 1024;
+
 /// The task of this id.
 pub(super) fn find(db: &Connection, id: &str) -> Result<Task, TaskError> {
     let mut found = select(db, "WHERE id = ?1", [id])?;
@@ -57,20 +60,26 @@ pub(super) fn find(db: &Connection, id: &str) -> Result<Task, TaskError> {
         .ok_or_else(|| TaskError::NotFound(id.to_owned()))
 }
 
-/// The tasks that `clauses` pick.
+/// The tasks that `clauses` pick, as many as fit into one answer.
 pub(super) fn select(
     db: &Connection,
     clauses: &str,
     params: impl Params,
 ) -> rusqlite::Result<Vec<Task>> {
     let mut statement = db.prepare_cached(&format!("SELECT {COLUMNS} FROM tasks {clauses}"))?;
-    let tasks = statement.query_map(params, read)?;
-    let complete = |task: rusqlite::Result<Task>| {
+    let mut tasks = Vec::new();
+    let mut size = 0;
+    for task in statement.query_map(params, read)? {
         let mut task = task?;
+        let texts = [&task.context, &task.result].into_iter().flatten();
+        size += task.description.len() + texts.map(String::len).sum::<usize>();
+        if size > MAX_TEXT && !tasks.is_empty() {
+            break;
+        }
         task.blocked_by = blockers(db, &task.id)?;
-        Ok(task)
-    };
-    tasks.map(complete).collect()
+        tasks.push(task);
+    }
+    Ok(tasks)
 }
 
 /// Whether there is a task of this id.

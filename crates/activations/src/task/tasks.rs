@@ -4,37 +4,28 @@ mod blockers;
 mod change;
 mod claims;
 
-use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use plexus_service::LocalService;
 use plexus_store::Store;
 use plexus_store::rusqlite::Connection;
-use uuid::ContextV7;
 
-use self::change::Change;
 use super::error::TaskError;
 use super::model::{Status, Task};
 use super::tables::{self, ids};
+use crate::ledger::{self, Clock, Ledger};
 
-/// Tells the time.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
-
-/// Keeps ids in order that are made in the same millisecond.
-type Ids = Mutex<ContextV7>;
+/// A change of the task list under way.
+type Change<'a> = ledger::Change<'a, Tasks>;
 
 /// A list of tasks, which several agents, people and processes may share. Cheap to clone.
 ///
 /// Every method that changes something does all of it or, if it fails, nothing. Dropping its future
 /// before it is its turn means that nothing is done; later, that it is done all the same.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Tasks {
-    store: Store,
-    clock: Clock,
-    ids: Arc<Ids>,
-    /// Whose subscribers are told of changes.
-    service: Option<LocalService>,
+    ledger: Ledger,
 }
 
 /// A task to be created.
@@ -73,7 +64,7 @@ pub struct Filter {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Found {
-    /// As many as were wanted, the most urgent first and then the newest.
+    /// As many as were wanted and fit into one answer, the most urgent first and then the newest.
     pub tasks: Vec<Task>,
     /// How many there are.
     pub total: u64,
@@ -107,22 +98,18 @@ impl Tasks {
     /// The same, going by another clock.
     pub fn with_clock(store: Store, clock: Clock) -> Self {
         Self {
-            store,
-            clock,
-            ids: Arc::new(Mutex::new(ContextV7::new())),
-            service: None,
+            ledger: Ledger::new(store, clock),
         }
     }
 
-    pub(crate) fn database(&self) -> &Store {
-        &self.store
+    pub(crate) fn store(&self) -> &Store {
+        self.ledger.store()
     }
 
     /// The same list, telling the subscribers of `service` what changes.
     pub(super) fn announcing_to(&self, service: &LocalService) -> Self {
         Self {
-            service: Some(service.clone()),
-            ..self.clone()
+            ledger: self.ledger.announcing_to(Some(service)),
         }
     }
 
@@ -196,33 +183,14 @@ impl Tasks {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, TaskError> + Send + 'static,
     ) -> Result<T, TaskError> {
-        self.store.read(work).await
+        self.store().read(work).await
     }
 
     async fn change<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Change<'_>) -> Result<T, TaskError> + Send + 'static,
     ) -> Result<T, TaskError> {
-        let Self {
-            store,
-            clock,
-            ids,
-            service,
-        } = self.clone();
-        let written = store.write(move |db| {
-            let mut change = Change::new(db, clock(), &ids);
-            let done = work(&mut change)?;
-            Ok::<_, TaskError>((done, change.announcement(service)))
-        });
-        written.await.map(|(done, _announced)| done)
-    }
-}
-
-impl fmt::Debug for Tasks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tasks")
-            .field("store", &self.store)
-            .finish_non_exhaustive()
+        self.ledger.change(work).await
     }
 }
 

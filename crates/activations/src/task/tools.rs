@@ -2,17 +2,20 @@
 
 mod arguments;
 
-use plexus_service::{Builder, Context, Json, Tool, ToolAnnotations, ToolResult};
+use plexus_service::{Builder, LocalService};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::arguments::{
     Blocker, BlockersOf, Claim, Create, Delete, Filtered, Next, One, Release, Renew, Updated,
 };
+use super::error::TaskError;
 use super::model::{Summary, Task};
 use super::resources::resources;
 use super::tasks::{Found, Tasks};
+use crate::hints::{changing, destructive, idempotent, reading};
 use crate::names::Names;
+use crate::tools::{Shown, Tools};
 
 pub(super) use self::arguments::MAX_LISTED;
 
@@ -49,93 +52,114 @@ pub fn founding_task(builder: Builder, tasks: &Tasks) -> Builder {
     later.fold(builder, |builder, method| builder.remove_tool(method))
 }
 
-fn tools(builder: Builder, names: Names, tasks: &Tasks) -> Builder {
-    let [
-        create_task,
-        list_tasks,
-        get_task,
-        update_task,
-        delete_task,
-        rest @ ..,
-    ] = METHODS.map(|method| names.tool("task", method));
-    let [add_blocker, remove_blocker, get_blockers, rest @ ..] = rest;
-    let [next_tasks, claim_task, renew_claim, release_claim] = rest;
+impl Shown for Tasks {
+    type Error = TaskError;
 
-    builder
+    fn announcing_to(&self, service: &LocalService) -> Self {
+        Self::announcing_to(self, service)
+    }
+
+    /// The list and the template are always there.
+    async fn offer(&self, _: &LocalService) {}
+}
+
+fn tools(builder: Builder, names: Names, tasks: &Tasks) -> Builder {
+    let tool = |method, title| names.tool("task", method).title(title);
+    let tools = Tools { builder, of: tasks }
         .tool(
-            changing(create_task)
-                .title("Create task")
-                .description("Create a new task"),
-            with(tasks, create),
+            changing(tool("create_task", "Create task")).description("Create a new task"),
+            async |tasks: Tasks, new: Create| tasks.create(new.into()).await.map(Summary::from),
         )
         .tool(
-            reading(list_tasks)
-                .title("List tasks")
+            reading(tool("list_tasks", "List tasks"))
                 .description("List tasks, the most urgent first and then the newest"),
-            with(tasks, list),
+            async |tasks: Tasks, filter: Filtered| tasks.list(filter.into()).await.map(List::from),
         )
         .tool(
-            reading(get_task)
-                .title("Get task")
-                .description("Get one task"),
-            with(tasks, get),
+            reading(tool("get_task", "Get task")).description("Get one task"),
+            async |tasks: Tasks, One { id }: One| tasks.get(id).await,
         )
         .tool(
-            idempotent(update_task).title("Update task").description(
+            idempotent(tool("update_task", "Update task")).description(
                 "Change a task; what is left out stays as it is. Tells when work on it began and \
                  ended by its status",
             ),
-            with(tasks, update),
+            async |tasks: Tasks, updated: Updated| {
+                let (id, update) = updated.into();
+                tasks.update(id, update).await
+            },
         )
         .tool(
-            destructive(delete_task)
-                .title("Delete task")
+            destructive(tool("delete_task", "Delete task"))
                 .description("Delete a task; its subtasks only if cascade is true"),
-            with(tasks, delete),
+            async |tasks: Tasks, Delete { id, cascade }: Delete| {
+                let deleted = tasks.delete(id, cascade).await;
+                deleted.map(|deleted| Deleted { deleted })
+            },
         )
         .tool(
-            idempotent(add_blocker)
-                .title("Add blocker")
+            idempotent(tool("add_blocker", "Add blocker"))
                 .description("Let a task wait until another is completed"),
-            with(tasks, add),
+            async |tasks: Tasks, add: Blocker| {
+                tasks.add_blocker(add.task_id, add.blocked_by_id).await
+            },
         )
         .tool(
-            changing(remove_blocker)
-                .title("Remove blocker")
+            changing(tool("remove_blocker", "Remove blocker"))
                 .description("Let a task no longer wait for another"),
-            with(tasks, remove),
+            async |tasks: Tasks, remove: Blocker| {
+                tasks
+                    .remove_blocker(remove.task_id, remove.blocked_by_id)
+                    .await
+            },
         )
         .tool(
-            reading(get_blockers)
-                .title("Get blockers")
+            reading(tool("get_blockers", "Get blockers"))
                 .description("List the tasks that must be completed before this one"),
-            with(tasks, blockers),
-        )
+            async |tasks: Tasks, BlockersOf { task_id }: BlockersOf| {
+                let blockers = tasks.blockers(task_id.as_str()).await?;
+                let blockers = blockers.into_iter().map(Summary::from).collect();
+                Ok(Blockers { task_id, blockers })
+            },
+        );
+    claims(tools, names).builder
+}
+
+fn claims(tools: Tools<'_, Tasks>, names: Names) -> Tools<'_, Tasks> {
+    let tool = |method, title| names.tool("task", method).title(title);
+    tools
         .tool(
-            reading(next_tasks).title("Next tasks").description(
+            reading(tool("next_tasks", "Next tasks")).description(
                 "List the tasks that can be worked on now, the most urgent first and then the \
                  oldest: pending ones that wait for no other, and ones whose claim has run out",
             ),
-            with(tasks, next),
+            async |tasks: Tasks, Next { limit }: Next| {
+                let ready = tasks.next(limit).await;
+                ready.map(|tasks| Ready { tasks })
+            },
         )
         .tool(
-            changing(claim_task).title("Claim task").description(
+            changing(tool("claim_task", "Claim task")).description(
                 "Take a task to work on, so that no other agent does: it is in progress then. \
                  Without an id, the first task that is ready",
             ),
-            with(tasks, claim),
+            async |tasks: Tasks, claim: Claim| {
+                let lease = claim.lease();
+                tasks.claim(claim.id, claim.owner, lease).await
+            },
         )
         .tool(
-            idempotent(renew_claim)
-                .title("Renew claim")
+            idempotent(tool("renew_claim", "Renew claim"))
                 .description("Keep a claimed task for longer, counted from now"),
-            with(tasks, renew),
+            async |tasks: Tasks, renew: Renew| {
+                let lease = renew.lease();
+                tasks.renew(renew.id, renew.owner, lease).await
+            },
         )
         .tool(
-            changing(release_claim)
-                .title("Release claim")
+            changing(tool("release_claim", "Release claim"))
                 .description("Give a claimed task back: it is pending again"),
-            with(tasks, release),
+            async |tasks: Tasks, Release { id, owner }: Release| tasks.release(id, owner).await,
         )
 }
 
@@ -143,7 +167,7 @@ fn tools(builder: Builder, names: Names, tasks: &Tasks) -> Builder {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(super) struct List {
-    /// As many of them as were asked for.
+    /// As many of them as were asked for and fit into one answer.
     tasks: Vec<Task>,
     /// How many there are.
     total: u64,
@@ -179,108 +203,4 @@ struct Blockers {
 struct Ready {
     /// What can be worked on, first things first.
     tasks: Vec<Task>,
-}
-
-async fn create(tasks: Tasks, arguments: Create) -> ToolResult<Json<Summary>> {
-    let task = tasks.create(arguments.into()).await?;
-    Ok(Json(task.into()))
-}
-
-async fn list(tasks: Tasks, arguments: Filtered) -> ToolResult<Json<List>> {
-    let found = tasks.list(arguments.into()).await?;
-    Ok(Json(found.into()))
-}
-
-async fn get(tasks: Tasks, One { id }: One) -> ToolResult<Json<Task>> {
-    Ok(Json(tasks.get(id).await?))
-}
-
-async fn update(tasks: Tasks, arguments: Updated) -> ToolResult<Json<Task>> {
-    let (id, update) = arguments.into();
-    Ok(Json(tasks.update(id, update).await?))
-}
-
-async fn delete(tasks: Tasks, Delete { id, cascade }: Delete) -> ToolResult<Json<Deleted>> {
-    let deleted = tasks.delete(id, cascade).await?;
-    Ok(Json(Deleted { deleted }))
-}
-
-async fn add(tasks: Tasks, arguments: Blocker) -> ToolResult<Json<Task>> {
-    let Blocker {
-        task_id,
-        blocked_by_id,
-    } = arguments;
-    Ok(Json(tasks.add_blocker(task_id, blocked_by_id).await?))
-}
-
-async fn remove(tasks: Tasks, arguments: Blocker) -> ToolResult<Json<Task>> {
-    let Blocker {
-        task_id,
-        blocked_by_id,
-    } = arguments;
-    Ok(Json(tasks.remove_blocker(task_id, blocked_by_id).await?))
-}
-
-async fn blockers(tasks: Tasks, BlockersOf { task_id }: BlockersOf) -> ToolResult<Json<Blockers>> {
-    let blockers = tasks.blockers(task_id.as_str()).await?;
-    let blockers = blockers.into_iter().map(Summary::from).collect();
-    Ok(Json(Blockers { task_id, blockers }))
-}
-
-async fn next(tasks: Tasks, Next { limit }: Next) -> ToolResult<Json<Ready>> {
-    let tasks = tasks.next(limit).await?;
-    Ok(Json(Ready { tasks }))
-}
-
-async fn claim(tasks: Tasks, arguments: Claim) -> ToolResult<Json<Task>> {
-    let lease = arguments.lease();
-    let Claim { id, owner, .. } = arguments;
-    Ok(Json(tasks.claim(id, owner, lease).await?))
-}
-
-async fn renew(tasks: Tasks, arguments: Renew) -> ToolResult<Json<Task>> {
-    let lease = arguments.lease();
-    let Renew { id, owner, .. } = arguments;
-    Ok(Json(tasks.renew(id, owner, lease).await?))
-}
-
-async fn release(tasks: Tasks, Release { id, owner }: Release) -> ToolResult<Json<Task>> {
-    Ok(Json(tasks.release(id, owner).await?))
-}
-
-/// A handler that is given the task list, and whose changes are announced by the service it is
-/// called through.
-fn with<Args, Fut>(
-    tasks: &Tasks,
-    handler: fn(Tasks, Args) -> Fut,
-) -> impl Fn(Args, Context) -> Fut + Send + Sync + 'static
-where
-    Args: 'static,
-    Fut: 'static,
-{
-    let tasks = tasks.clone();
-    move |arguments, context| handler(tasks.announcing_to(context.service()), arguments)
-}
-
-fn reading(tool: Tool) -> Tool {
-    tool.annotations(ToolAnnotations::new().read_only(true).open_world(false))
-}
-
-fn changing(tool: Tool) -> Tool {
-    tool.annotations(changes(false).idempotent(false))
-}
-
-fn idempotent(tool: Tool) -> Tool {
-    tool.annotations(changes(false).idempotent(true))
-}
-
-fn destructive(tool: Tool) -> Tool {
-    tool.annotations(changes(true).idempotent(false))
-}
-
-fn changes(destructively: bool) -> ToolAnnotations {
-    ToolAnnotations::new()
-        .read_only(false)
-        .destructive(destructively)
-        .open_world(false)
 }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use plexus_testkit::Process;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::support::{all_gone, begin, call, run, runs, texts};
+use crate::support::{begin, call, run, texts};
 
 /// Starts two processes of its own that print their numbers; none of the three heeds SIGTERM.
 const STUBBORN: &str = "trap '' TERM; (echo $BASHPID; while :; do sleep 1; done) & \
@@ -19,10 +20,13 @@ async fn cancelling_ends_the_whole_tree() {
     while numbers.lines().count() < 3 {
         numbers += &calling.until("\n").await;
     }
-    let numbers: Vec<_> = numbers.lines().collect();
-    assert!(numbers.iter().all(|id| runs(id)));
+    let processes: Vec<_> = numbers.lines().map(Process::of).collect();
+    let began = Instant::now();
     drop(calling);
-    let took = all_gone(&numbers).await;
+    for process in processes {
+        process.ended().await;
+    }
+    let took = began.elapsed();
     println!("cancelling took {took:?}");
     assert!(took < Duration::from_secs(1), "{took:?}");
 }
@@ -36,7 +40,7 @@ async fn cancelling_lets_a_command_tidy_up() {
     let mut calling = begin(&json!({ "command": command, "cwd": folder.path() }));
     let number = calling.until("\n").await;
     drop(calling);
-    all_gone(&[number.trim()]).await;
+    Process::of(number.trim()).ended().await;
     assert!(file.exists());
 }
 
@@ -51,7 +55,9 @@ async fn a_command_that_takes_too_long_is_ended() {
     assert_eq!(result["structuredContent"]["exit_code"], Value::Null);
     let numbers: Vec<_> = texts[0].lines().collect();
     assert_eq!(numbers.len(), 3, "what it wrote before is there: {texts:?}");
-    all_gone(&numbers).await;
+    for number in numbers {
+        Process::of(number).ended().await;
+    }
 }
 
 /// A caller that takes nothing does not keep a command from being timed out.
@@ -67,12 +73,12 @@ async fn what_stays_in_the_background_is_ended() {
     let began = Instant::now();
     let result = run("sleep 1000 & echo $!").await;
     assert!(began.elapsed() < Duration::from_secs(5));
-    all_gone(&[texts(&result)[0].trim()]).await;
+    Process::of(texts(&result)[0].trim()).ended().await;
 
     // Not even if it never stops talking.
-    let result = run("yes & echo $!").await;
-    let number = texts(&result)[0].lines().find(|line| *line != "y").unwrap();
-    all_gone(&[number]).await;
+    let result = run("yes & echo $! >&2").await;
+    let number = result["structuredContent"]["stderr"].as_str().unwrap();
+    Process::of(number.trim()).ended().await;
 }
 
 /// Arguments out of range are refused before anything runs.

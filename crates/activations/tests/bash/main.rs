@@ -1,5 +1,6 @@
 //! The activation `bash`: commands as they are called through the service.
 
+#[cfg(target_os = "linux")]
 #[cfg(test)]
 mod ending;
 #[cfg(test)]

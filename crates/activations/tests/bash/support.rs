@@ -1,6 +1,5 @@
 //! A caller of `bash.execute`.
 
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +14,6 @@ use plexus_service::{
 use plexus_testkit::within;
 use plexus_wire::Limits;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Longer than anything here takes.
@@ -108,20 +106,4 @@ pub(crate) fn texts(result: &Value) -> Vec<&str> {
         .iter()
         .map(|block| block["text"].as_str().unwrap())
         .collect()
-}
-
-/// Whether a process runs. One that nobody has collected yet does not.
-pub(crate) fn runs(id: &str) -> bool {
-    let status = std::fs::read_to_string(Path::new("/proc").join(id).join("stat"));
-    status.is_ok_and(|status| !status.contains(") Z ") && !status.contains(") X "))
-}
-
-/// How long it takes until none of these processes runs.
-pub(crate) async fn all_gone(ids: &[&str]) -> Duration {
-    let began = Instant::now();
-    while ids.iter().any(|id| runs(id)) {
-        assert!(began.elapsed() < PATIENCE, "some of {ids:?} still run");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    began.elapsed()
 }

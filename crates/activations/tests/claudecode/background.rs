@@ -1,11 +1,11 @@
 //! Chats in the background.
 
 use std::fs;
-use std::time::Duration;
 
+use plexus_testkit::Process;
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Server, failure, gone};
+use crate::support::{Server, failure};
 
 async fn begin(server: &Server, query: &str) -> Value {
     let asked = json!({ "session_name": "s", "query": query });
@@ -14,24 +14,23 @@ async fn begin(server: &Server, query: &str) -> Value {
     started["structuredContent"]["stream_id"].clone()
 }
 
-/// Gives the chat a moment to go on, and polls it.
-async fn poll(server: &Server, arguments: Value) -> Value {
-    tokio::time::sleep(Duration::from_millis(5)).await;
-    let polled = server.call("claudecode.poll", arguments).await;
+/// What happened since; waits until something did.
+async fn poll(server: &Server, stream: &Value, from: &Value) -> Value {
+    let since = json!({ "stream_id": stream, "from_seq": from, "wait_ms": 30_000 });
+    let polled = server.call("claudecode.poll", since).await;
     polled["structuredContent"].clone()
 }
 
-/// Polls until the chat is in this state.
+/// Polls until the chat is in this state, and gives all that happened.
 async fn until(server: &Server, stream: &Value, status: &str) -> Value {
-    let polling = async {
-        loop {
-            let polled = poll(server, json!({ "stream_id": stream })).await;
-            if polled["status"] == status {
-                return polled;
-            }
+    let mut next = json!(0);
+    loop {
+        let polled = poll(server, stream, &next).await;
+        if polled["status"] == status {
+            return poll(server, stream, &json!(0)).await;
         }
-    };
-    tokio::time::timeout(PATIENCE, polling).await.unwrap()
+        next = polled["next_seq"].clone();
+    }
 }
 
 #[tokio::test]
@@ -56,17 +55,15 @@ async fn a_chat_is_polled_piece_by_piece() {
     assert_eq!(kinds, ["start", "content", "complete"]);
     assert_eq!(all["next_seq"], 3);
 
-    let part = poll(
-        &server,
-        json!({ "stream_id": stream, "from_seq": 1, "limit": 1 }),
-    )
-    .await;
+    let some = json!({ "stream_id": stream, "from_seq": 1, "limit": 1 });
+    let part = server.call("claudecode.poll", some).await;
+    let part = &part["structuredContent"];
     assert_eq!(
         part["events"],
         json!([{ "type": "content", "text": "waiting" }])
     );
     assert_eq!([&part["from_seq"], &part["next_seq"]], [1, 2]);
-    let rest = poll(&server, json!({ "stream_id": stream, "from_seq": 3 })).await;
+    let rest = poll(&server, &stream, &json!(3)).await;
     assert_eq!(rest["events"], json!([]));
     assert_eq!(rest["status"], "complete");
 }
@@ -96,18 +93,14 @@ async fn deleting_a_session_ends_its_chat() {
     let server = Server::new();
     server.session().await;
     let stream = begin(&server, "hang").await;
-    let ids = loop {
-        let polled = poll(&server, json!({ "stream_id": stream })).await;
-        if let Some(text) = polled["events"][1]["text"].as_str() {
-            break text.to_owned();
-        }
-    };
+    let said = poll(&server, &stream, &json!(1)).await;
+    let ids = said["events"][0]["text"].as_str().unwrap();
     let deleted = server
         .call("claudecode.delete", json!({ "name": "s" }))
         .await;
     assert_eq!(deleted["structuredContent"], json!({ "deleted": "s" }));
     for id in ids.split(' ') {
-        gone(id).await;
+        Process::of(id).ended().await;
     }
     until(&server, &stream, "failed").await;
 }

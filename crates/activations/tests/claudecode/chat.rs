@@ -3,9 +3,10 @@
 use std::fs;
 
 use plexus_service::{Section, Service};
+use plexus_testkit::Process;
 use serde_json::{Value, json};
 
-use crate::support::{Server, failure, gone, texts};
+use crate::support::{Server, failure, texts};
 
 /// S003-17: what `chat` takes.
 #[test]
@@ -178,7 +179,7 @@ async fn cancelling_ends_the_agent() {
     let ids = calling.piece().await;
     drop(calling);
     for id in ids.split(' ') {
-        gone(id).await;
+        Process::of(id).ended().await;
     }
     // The session is free again, if not in the same moment.
     let deleting = async {

@@ -1,7 +1,7 @@
 //! Sessions with an agent that is a script.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -183,16 +183,4 @@ pub(crate) fn failure(result: &Value) -> &str {
 
 pub(crate) fn raw(json: &str) -> Raw {
     Raw::parse(json.to_owned().into(), &Limits::default()).unwrap()
-}
-
-/// Waits until a process has gone. One that nobody has collected yet has.
-pub(crate) async fn gone(id: &str) {
-    let status = Path::new("/proc").join(id).join("stat");
-    let runs = || fs::read_to_string(&status).is_ok_and(|status| !status.contains(") Z "));
-    let going = async {
-        while runs() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, going).await.unwrap();
 }

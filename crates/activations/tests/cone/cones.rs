@@ -1,12 +1,15 @@
 //! Making, finding and deleting cones.
 
-use plexus_activations::cone::METHODS;
 use plexus_activations::model::Models;
 use plexus_service::Section;
 use plexus_testkit::model::{Dialect, MODELS, ScriptedModel, Turn};
 use serde_json::{Value, json};
 
 use crate::support::{Client, KEY, model_id, said, string};
+
+const METHODS: [&str; 7] = [
+    "create", "get", "list", "delete", "set_head", "chat", "registry",
+];
 
 fn nobody() -> Client {
     Client::with(Models::none(), &json!({}))
@@ -24,9 +27,9 @@ async fn every_method_is_a_tool() {
     assert_eq!(names, METHODS.map(|method| format!("cone.{method}")));
     let required = |index: usize| tools[index]["inputSchema"]["required"].clone();
     assert_eq!(required(0), json!(["name", "model_id"]));
-    assert_eq!(required(4), json!(["identifier", "prompt"]));
-    assert_eq!(required(5), json!(["identifier", "node_id"]));
-    assert_eq!(tools[4]["outputSchema"]["type"], "object");
+    assert_eq!(required(4), json!(["identifier", "node_id"]));
+    assert_eq!(required(5), json!(["identifier", "prompt"]));
+    assert_eq!(tools[5]["outputSchema"]["type"], "object");
 }
 
 #[tokio::test]

@@ -97,6 +97,23 @@ async fn whoever_watches_a_node_is_told_when_it_changes() {
     assert!(was_updated(&mut updates));
 }
 
+/// A node is shown with its links, so it changes when what it is linked to is forgotten, or back.
+#[tokio::test]
+async fn whoever_watches_a_node_is_told_when_its_links_change() {
+    let fixture = Fixture::new();
+    let client = Client::of(&fixture.graph);
+    let (watched, other) = (fixture.put("watched").await, fixture.put("other").await);
+    let link = json!({"source": watched, "target": other});
+    client.data("link", link).await;
+    let mut updates = client.subscribe(&format!("context://node/{watched}")).await;
+    for (method, links) in [("forget", 0), ("restore", 1)] {
+        client.data(method, json!({"id": other})).await;
+        assert!(was_updated(&mut updates), "{method}");
+        let node = client.data("get", json!({"id": watched})).await;
+        assert_eq!(node["links"].as_array().unwrap().len(), links, "{method}");
+    }
+}
+
 #[tokio::test]
 async fn a_node_is_a_resource() {
     let fixture = Fixture::new();

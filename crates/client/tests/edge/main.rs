@@ -35,6 +35,8 @@ mod http_stateless;
 #[cfg(test)]
 mod listing;
 #[cfg(test)]
+mod matching;
+#[cfg(test)]
 mod probing_http;
 #[cfg(test)]
 mod probing_stdio;

@@ -7,8 +7,22 @@ use std::path::Path;
 use super::json::LIMITS;
 use super::problem::{ConfigProblem, Position};
 
+/// How a text may begin that says nothing.
+const MARK: char = '\u{feff}';
+
 /// The text of `file`, without a byte order mark; `None` if there is no such file.
 pub(super) fn read(file: &Path) -> Result<Option<String>, ConfigProblem> {
+    let whole = read_whole(file)?;
+    Ok(whole.map(|text| without_mark(&text).to_owned()))
+}
+
+/// What follows the byte order mark of a text, if it has one.
+pub(super) fn without_mark(text: &str) -> &str {
+    text.strip_prefix(MARK).unwrap_or(text)
+}
+
+/// The text of `file`, to the letter.
+pub(super) fn read_whole(file: &Path) -> Result<Option<String>, ConfigProblem> {
     let unreadable = |error: io::Error| {
         ConfigProblem::new(file, format!("the file cannot be read: {}", error.kind()))
     };
@@ -46,10 +60,7 @@ fn text(file: &Path, bytes: Vec<u8>) -> Result<String, ConfigProblem> {
         return Err(ConfigProblem::new(file, "the file is UTF-16").advice("save it as UTF-8"));
     }
     match String::from_utf8(bytes) {
-        Ok(text) => Ok(match text.strip_prefix('\u{feff}') {
-            Some(rest) => rest.to_owned(),
-            None => text,
-        }),
+        Ok(text) => Ok(text),
         Err(error) => {
             let valid = error.utf8_error().valid_up_to();
             let text = String::from_utf8_lossy(error.as_bytes());

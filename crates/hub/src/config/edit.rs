@@ -157,8 +157,8 @@ impl Document {
     /// # Errors
     /// The file cannot be understood, and so could not be kept as it is.
     pub fn open(file: &Path) -> Result<Self, ConfigProblem> {
-        let before = disk::read(file)?;
-        let root = match &before {
+        let before = disk::read_whole(file)?;
+        let root = match before.as_deref().map(disk::without_mark) {
             Some(text) if !text.trim().is_empty() => object(file, &json::parse(file, text)?)?,
             _ => Object::new(),
         };

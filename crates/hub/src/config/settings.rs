@@ -29,9 +29,36 @@ pub struct Settings {
     pub access: Access,
     /// How servers are run.
     pub hub: Hub,
-    /// Which tools are shown to which clients, by the names that they give themselves; `*` is
-    /// everybody who is not named.
-    pub clients: BTreeMap<String, ToolFilter>,
+    /// What clients are shown, by the names that they give themselves; `*` is everybody who is not
+    /// named.
+    pub clients: BTreeMap<String, ClientSettings>,
+}
+
+/// What a client is shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClientSettings {
+    /// Which tools it has.
+    pub tools: ToolFilter,
+    /// It is shown tools to find the others with, instead of all of them.
+    pub search: bool,
+}
+
+impl ClientSettings {
+    /// A client that is shown the tools that this filter lets through.
+    pub fn filtered(tools: ToolFilter) -> Self {
+        Self {
+            tools,
+            search: false,
+        }
+    }
+
+    /// The same, for a client that searches for them.
+    #[must_use]
+    pub fn searching(mut self) -> Self {
+        self.search = true;
+        self
+    }
 }
 
 /// What tools may do.
@@ -127,6 +154,18 @@ pub struct Serve {
 pub struct Hub {
     /// When servers are connected.
     pub start: Start,
+    /// Which built-in services are offered, in the words of the settings.
+    pub builtin: Option<BuiltinWords>,
+}
+
+/// Which built-in services are offered, in the words of a file. What is built in is not known here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BuiltinWords {
+    /// Names with commas between.
+    pub words: String,
+    /// The file it stands in.
+    pub file: PathBuf,
 }
 
 /// When servers are connected.
@@ -201,12 +240,35 @@ struct RuleTable {
 #[serde(default, deny_unknown_fields)]
 struct HubTable {
     start: Option<Start>,
+    builtin: Option<Names>,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    untagged,
+    expecting = "a list of names is expected, or \"all\", or \"none\""
+)]
+enum Names {
+    Word(String),
+    List(Vec<String>),
+}
+
+impl Names {
+    fn words(self) -> String {
+        match self {
+            Self::Word(word) => word,
+            // An empty list is a way to say so, too.
+            Self::List(names) if names.is_empty() => "none".to_owned(),
+            Self::List(names) => names.join(","),
+        }
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, deny_unknown_fields)]
 struct ClientTable {
     tools: FilterTable,
+    search: bool,
 }
 
 #[derive(Deserialize, Default)]

@@ -7,6 +7,7 @@ use plexus_mcp::method;
 use plexus_service::{Call, Outcome, Presence};
 
 use super::Hub;
+use super::searching::Meant;
 use crate::manage::Desk;
 use crate::member::Member;
 use crate::routes::qualified_contents;
@@ -16,7 +17,10 @@ impl Hub {
     pub(super) async fn answer(self, call: Call) -> Outcome {
         let news = self.news_for(&call);
         let qualifier = self.qualifier_in(&call);
-        let mut result = self.clone().pass_on(call).await?;
+        let mut result = match self.meant(call)? {
+            Meant::Call(call) => self.clone().pass_on(call).await?,
+            Meant::Answer(answer) => answer,
+        };
         if let Some(qualifier) = qualifier {
             result = qualified_contents(&result, &qualifier).unwrap_or(result);
         }

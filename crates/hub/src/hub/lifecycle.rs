@@ -10,7 +10,7 @@ use plexus_service::{Catalogue, Fault};
 use tokio::sync::watch;
 
 use super::{Hub, HubEvent, Inner};
-use crate::member::{Member, MemberKind, MemberSpec};
+use crate::member::{Member, MemberSpec};
 use crate::remembered::Known;
 
 /// How long the calls of a member that leaves may take to finish.
@@ -19,6 +19,9 @@ const GRACE: Duration = Duration::from_secs(10);
 const HEADROOM: Duration = Duration::from_millis(100);
 /// How long after one of these the next is begun with.
 const PACE: Duration = Duration::from_millis(10);
+
+/// What is remembered, by the fingerprint of its server.
+type Recalled = HashMap<[u8; 32], Known>;
 
 /// What [`Hub::set_members`] did (S004-53, C38).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -66,19 +69,42 @@ impl Hub {
     }
 
     /// Waits until it is known what every member offers that is turned on, from now or from an
-    /// earlier time, or why it cannot be known.
-    pub async fn settled(&self) {
-        let settling = self.enabled().into_iter().map(async |member| {
-            let Some(connection) = member.connection() else {
-                return;
-            };
-            let settled = || connection.is_known();
-            let mut status = connection.status();
-            let failed = status.wait_for(|status| settled() || status.state != State::Pending);
-            drop(failed.await);
-        });
-        join_all(settling).await;
+    /// earlier time, or why it cannot be known; but no longer than `patience`. Members that were
+    /// waited for in vain are not waited for again, here or by the processes that come after this,
+    /// until they have been connected once.
+    pub async fn settle(&self, patience: Duration) {
+        drop(tokio::time::timeout(patience, self.all_known()).await);
         self.inner.merge();
+        let Some(remembered) = &self.inner.remembered else {
+            return;
+        };
+        for member in self.awaited() {
+            let (remembered, fingerprint) = (remembered.clone(), member.fingerprint);
+            self.inner.leaving.spawn_blocking(move || {
+                if let Err(error) = remembered.note_late(&fingerprint) {
+                    tracing::debug!(%error, "it will be waited for again");
+                }
+            });
+        }
+    }
+
+    /// Waits for members that are still being connected for the first time ever, so that what they
+    /// offer is remembered although nobody may be there any more to see it; but no longer than
+    /// `patience`.
+    pub async fn finish_first_connections(&self, patience: Duration) {
+        drop(tokio::time::timeout(patience, self.all_known()).await);
+    }
+
+    async fn all_known(&self) {
+        join_all(self.awaited().iter().map(|member| member.known_or_failed())).await;
+    }
+
+    /// The members that are worth waiting for: nothing is known of them, and they were not waited
+    /// for in vain before.
+    fn awaited(&self) -> Vec<Arc<Member>> {
+        let mut members = self.enabled();
+        members.retain(|member| !member.is_known() && !member.was_late);
+        members
     }
 
     /// Begins to connect every member that is turned on, in the background, and keeps those
@@ -197,6 +223,11 @@ impl Hub {
             .into_iter()
             .map(|member| (Arc::clone(&member.name), member))
             .collect();
+        let stays = |spec: &MemberSpec| {
+            let member = leaving.get(spec.name.as_str());
+            member.is_some_and(|member| member.serves(spec))
+        };
+        let recalled = self.recall(specs.iter().filter(|spec| !stays(spec)));
         let mut members = Vec::with_capacity(specs.len());
         let mut ended = Vec::new();
         let mut taken = HashSet::new();
@@ -216,7 +247,7 @@ impl Hub {
                 Some(old) => {
                     changes.updated.push(spec.name.clone());
                     // Until it is connected, it is taken to offer what it did.
-                    let member = self.admit(spec, old.known());
+                    let member = self.admit(spec, &recalled, old.known());
                     // Whoever turned it off wants the new one off, too (C38).
                     if old.was_turned_off_by_hand() {
                         member.enable(false);
@@ -226,7 +257,7 @@ impl Hub {
                 }
                 None => {
                     changes.added.push(spec.name.clone());
-                    members.push(self.admit(spec, None));
+                    members.push(self.admit(spec, &recalled, None));
                 }
             }
         }
@@ -251,20 +282,44 @@ impl Hub {
         changes
     }
 
+    /// What is remembered of those that are servers, by their fingerprints.
+    fn recall<'a>(&self, specs: impl Iterator<Item = &'a MemberSpec>) -> Recalled {
+        let Some(remembered) = &self.inner.remembered else {
+            return Recalled::new();
+        };
+        let servers: Vec<_> = specs
+            .filter(|spec| spec.kind.is_server())
+            .map(|spec| spec.fingerprint)
+            .collect();
+        let found = remembered.find_all(&servers);
+        let known = servers.into_iter().zip(found);
+        known
+            .filter_map(|(server, known)| Some((server, known?)))
+            .collect()
+    }
+
     /// Makes a member, and follows what becomes of it. If it is not remembered, `assumed` is what it
     /// is taken to offer until it is connected.
-    fn admit(&self, spec: MemberSpec, assumed: Option<Known>) -> Arc<Member> {
-        let is_server = matches!(spec.kind, MemberKind::Upstream(_) | MemberKind::Deferred(_));
+    fn admit(&self, spec: MemberSpec, recalled: &Recalled, assumed: Option<Known>) -> Arc<Member> {
+        let is_server = spec.kind.is_server();
         let remembered = self.inner.remembered.as_ref().filter(|_| is_server);
-        let known = remembered.and_then(|remembered| remembered.find(&spec.fingerprint));
+        let known = recalled
+            .get(&spec.fingerprint)
+            .cloned()
+            .filter(|_| is_server);
+        let was_late = known.is_none()
+            && remembered.is_some_and(|remembered| remembered.was_late(&spec.fingerprint));
         let known = known.or(assumed.filter(|_| is_server));
         let over = self.inner.gone.child_token();
-        let member = Arc::new(Member::new(spec, known, over.clone()));
+        let member = Arc::new(Member::new(spec, known, was_late, over.clone()));
         // What changes from here on is noticed, even if it takes a while until somebody looks.
         let catalogue = member.watch_catalogue();
         let status = member.connection().map(|connection| connection.status());
+        let asks = member
+            .connection()
+            .map(|connection| connection.asks().watch());
         let inner = Arc::downgrade(&self.inner);
-        let following = follow(inner, Arc::clone(&member), catalogue, status);
+        let following = follow(inner, Arc::clone(&member), catalogue, status, asks);
         self.inner
             .tasks
             .spawn(over.run_until_cancelled_owned(following));
@@ -318,6 +373,7 @@ impl Inner {
         let known = Known {
             catalogue: member.catalogue(),
             revision: connection.facts().revision,
+            asks: connection.asks().is_known(),
         };
         let (remembered, fingerprint) = (remembered.clone(), member.fingerprint);
         let name = Arc::clone(&member.name);
@@ -335,18 +391,19 @@ async fn follow(
     member: Arc<Member>,
     mut catalogue: watch::Receiver<Arc<Catalogue>>,
     mut status: Option<watch::Receiver<Status>>,
+    mut asks: Option<watch::Receiver<bool>>,
 ) {
     let mut was_connected = false;
     loop {
-        let status_changed = async {
-            match &mut status {
-                Some(status) => status.changed().await,
-                None => std::future::pending().await,
-            }
-        };
         let (changed, of_catalogue) = tokio::select! {
             changed = catalogue.changed() => (changed, true),
-            changed = status_changed => (changed, false),
+            changed = changed(&mut status) => (changed, false),
+            changed = changed(&mut asks) => {
+                if let (Ok(()), Some(inner)) = (changed, inner.upgrade()) {
+                    inner.remember(&member);
+                }
+                continue;
+            }
         };
         let (Ok(()), Some(inner)) = (changed, inner.upgrade()) else {
             return;
@@ -365,5 +422,15 @@ async fn follow(
             inner.remember(&member);
         }
         was_connected = connected;
+    }
+}
+
+/// Waits for a change of what there may be.
+async fn changed<T>(
+    watched: &mut Option<watch::Receiver<T>>,
+) -> Result<(), watch::error::RecvError> {
+    match watched {
+        Some(watched) => watched.changed().await,
+        None => std::future::pending().await,
     }
 }

@@ -1,7 +1,7 @@
 //! What may be polled, and by whom.
 
 use plexus_hub::Hub;
-use plexus_hub::config::{self, Action, Mode, Rule, ToolFilter};
+use plexus_hub::config::{self, Action, ClientSettings, Mode, Rule, ToolFilter};
 use plexus_hub::policy::Policy;
 use serde_json::json;
 
@@ -139,7 +139,7 @@ async fn a_hidden_tool_is_not_polled() {
     let weather = Weather::new();
     let hub = hub(&weather).await;
     let filter = ToolFilter::new(Vec::new(), vec!["weather__*".to_owned()]).unwrap();
-    hub.set_clients([("sprout".to_owned(), filter)].into());
+    hub.set_clients([("sprout".to_owned(), ClientSettings::filtered(filter))].into());
     let hidden = Client::named(&hub, "sprout");
     let said = hidden.failure("SubscribePolling", measure()).await;
     assert!(

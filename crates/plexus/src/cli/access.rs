@@ -4,7 +4,7 @@ use clap::Args;
 use plexus_hub::config::{self, TokenIssuer};
 
 /// Who is let in over HTTP. More can be said under `[access]` in plexus.toml.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct AccessArgs {
     /// Ask every caller for a token, on a loopback address as well.
     ///

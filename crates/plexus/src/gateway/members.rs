@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use plexus_activations::Aliased;
 use plexus_client::{Definition, State};
 use plexus_hub::config::{ConfigProblem, Kind, Loaded, ServerEntry};
 use plexus_hub::{MemberKind, MemberSpec, manage, secrets};
@@ -10,16 +9,6 @@ use plexus_hub::{MemberKind, MemberSpec, manage, secrets};
 use crate::auth::{self, Landing};
 use crate::session::BUILTIN;
 use crate::trust::NOT_TRUSTED;
-
-/// The built-in tools, under the names that they always had.
-pub(super) fn builtin(service: &Arc<Aliased>) -> MemberSpec {
-    let kind = MemberKind::Local(Arc::clone(service) as _);
-    let mut builtin = MemberSpec::new(BUILTIN, kind, [0; 32]);
-    builtin.plain_names = true;
-    let service = Arc::clone(service);
-    builtin.resolve_tool = Some(Arc::new(move |name| service.tool(name).map(str::to_owned)));
-    builtin
-}
 
 /// Takes servers out that have names of ours.
 pub(super) fn refuse_reserved(loaded: &mut Loaded) {

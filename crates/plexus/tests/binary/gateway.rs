@@ -257,6 +257,34 @@ async fn lists_come_from_the_last_time() {
     assert_eq!(second.end().code, Some(0));
 }
 
+/// Whoever starts a gateway for the first time and leaves at once, as `claude mcp list` does, has its
+/// slow servers finish what they began: the next one sees their tools at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_slow_at_first_is_remembered_after_the_client_has_left() {
+    let offer = Offer::tools(Revision::V2025_06_18, [tool("work")]);
+    let server = StdioServer::new(Script::silent()).await;
+    let home = Home::with(&[(".mcp.json", &file(&[("slow", definition(&server))]))]);
+    let mut first = home.start(&["serve", "--stdio"]);
+    first.initialize("2025-06-18");
+    let process = server.process().await;
+    let discover = process.received("server/discover").await;
+    assert_eq!(tools(&mut first, "slow__"), [""; 0]);
+    first.leave();
+    let refusal = offer.answer("server/discover").unwrap_err();
+    process.refuse(&discover, refusal).await;
+    for method in ["initialize", "tools/list"] {
+        let request = process.received(method).await;
+        process.reply(&request, offer.answer(method).unwrap()).await;
+    }
+    assert_eq!(first.wait().code, Some(0));
+    process.ended().await;
+
+    let mut second = home.start(&["serve", "--stdio"]);
+    second.initialize("2025-06-18");
+    assert_eq!(tools(&mut second, "slow__"), ["slow__work"], "at once");
+    assert_eq!(second.end().code, Some(0));
+}
+
 /// With `start = "lazy"`, a server that is remembered is started by its first call.
 #[tokio::test(flavor = "multi_thread")]
 async fn lazy_servers_are_started_by_their_first_call() {

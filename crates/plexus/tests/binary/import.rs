@@ -117,7 +117,8 @@ fn an_import_is_written_and_undone() {
     assert_eq!(said, "error: there is no import to undo");
 }
 
-/// Each client's file is found where it is, and members that Plexus does not know come along.
+/// Each client's file is found where it is and only read, members that Plexus does not know come
+/// along, and undoing it leaves the file as it was, to the letter.
 #[test]
 fn every_client_is_found_and_nothing_is_lost() {
     macro_rules! sample {
@@ -184,8 +185,10 @@ fn every_client_is_found_and_nothing_is_lost() {
             "alwaysAllow",
         ),
     ];
+    let existing =
+        "\u{feff}{\r\n\t\"mcpServers\": { \"old\":{\"command\":\"x\"} }, \"keep\" : 2.50\r\n}";
     for (client, file, text, server, unknown) in cases {
-        let home = Home::with(&[(file, text)]);
+        let home = Home::with(&[(file, text), (USER, existing)]);
         let report = home.asks(&["import", client, "--yes", "--json"]);
         let left_out = report["servers"].as_array().unwrap().iter();
         let left_out: Vec<_> = left_out
@@ -198,6 +201,11 @@ fn every_client_is_found_and_nothing_is_lost() {
         assert!(left_out.is_empty(), "{client}: {left_out:?}");
         let written = &home.json(USER)["mcpServers"][server];
         assert!(written.get(unknown).is_some(), "{client}: {written}");
+        assert_eq!(home.read(file), text, "{client}");
+        assert_eq!(home.json(USER)["mcpServers"]["old"]["command"], "x");
+        assert!(home.read(USER).contains("\"keep\": 2.50"));
+        home.succeeds(&["import", "--undo"]);
+        assert_eq!(home.read(USER), existing, "{client}");
     }
 }
 

@@ -46,10 +46,16 @@ mod profiles;
 #[cfg(unix)]
 #[cfg(test)]
 mod reload;
+#[cfg(unix)]
+#[cfg(test)]
+mod reload_under_load;
 #[cfg(test)]
 mod resources;
 #[cfg(test)]
 mod servers;
+#[cfg(unix)]
+#[cfg(test)]
+mod small_list;
 #[cfg(unix)]
 #[cfg(test)]
 mod status;

@@ -101,6 +101,27 @@ fn a_search_lists_the_best_first() {
     assert_eq!(found["results"][0]["node"]["key"], "lunch");
 }
 
+/// What was remembered by mistake is forgotten, and what was forgotten by mistake is restored.
+#[test]
+fn memories_are_listed_forgotten_and_restored() {
+    let person = Person::new();
+    person.memory(&["store", "first", "one"]);
+    person.memory(&["store", "second", "two", "--namespace", "other"]);
+    let both = ["other/second  two", "default/first  one"];
+    assert_eq!(person.memory(&["list"]), both);
+    assert_eq!(person.memory(&["list", "--limit", "1"]), both[..1]);
+    assert_eq!(
+        person.memory(&["list", "--namespace", "default"]),
+        both[1..]
+    );
+
+    let forgotten = person.memory(&["forget", "first"]);
+    assert!(person.memory(&["search", "one"]).is_empty());
+    assert_eq!(person.run(&["forget", "first"]).code, Some(1));
+    assert_eq!(person.memory(&["restore", &forgotten[0]]), forgotten);
+    assert_eq!(person.memory(&["retrieve", "first"]), ["one"]);
+}
+
 /// S000-01, S000-21, S000-20, S000-22: what a person remembers, an agent is told, by the name that
 /// it asks for.
 #[test]

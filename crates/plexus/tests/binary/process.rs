@@ -23,6 +23,8 @@ pub(crate) fn plexus(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plexus"));
     command
         .args(arguments)
+        // Few tests are about what is offered if nothing is said.
+        .env("PLEXUS_BUILTIN", "all")
         .env_remove("PLEXUS_LOG")
         .env_remove("BOSSMAN_DB_PATH")
         .env_remove("CONTEXTGRAPH_DB")
@@ -168,9 +170,14 @@ impl Plexus {
         kill_process(pid, Signal::TERM).unwrap();
     }
 
+    /// Closes standard input, as a client does that has had enough.
+    pub(crate) fn leave(&mut self) {
+        self.stdin = None;
+    }
+
     /// Closes standard input and waits for the end.
     pub(crate) fn end(&mut self) -> Ended {
-        self.stdin = None;
+        self.leave();
         self.wait()
     }
 

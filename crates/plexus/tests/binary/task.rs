@@ -67,13 +67,47 @@ fn a_list_is_kept_from_one_run_to_the_next() {
     assert!(person.task(&["next"])[0].contains("Mow the lawn"));
     let done = person.task(&["done", &lawn, "--result", "Short grass"]);
     assert_eq!(done, [format!("[x] {lawn}  Mow the lawn  (priority 2)")]);
-    assert!(person.task(&["next", "--limit", "1"])[0].contains("Rake it"));
+    // It no longer waits.
+    assert_eq!(
+        person.task(&["next", "--limit", "1"]),
+        [format!("[ ] {rake}  Rake it  (priority 1)")]
+    );
     assert_eq!(person.task(&["list", "--limit", "1"])[1], "and 2 more");
 
     let json = person.task(&["list", "--status", "completed", "--json"]);
     let completed: Value = serde_json::from_str(&json[0]).unwrap();
     assert_eq!(completed[0]["result"], "Short grass");
     assert!(completed[0]["completed_at"].is_string());
+}
+
+/// A task can be looked at as a whole, and taken away with its parts.
+#[test]
+fn a_task_is_shown_and_deleted() {
+    let person = Person::new();
+    let lawn = person.add(&["Mow the lawn", "--context", "The mower\nis in the shed"]);
+    let rake = person.add(&["Rake it", "--after", &lawn, "--parent", &lawn]);
+    person.task(&["done", &rake, "--result", "Tidy"]);
+    let shown = person.task(&["show", &lawn]);
+    assert_eq!(shown[0], format!("[ ] {lawn}  Mow the lawn  (priority 3)"));
+    assert_eq!(
+        shown[shown.len() - 3..],
+        ["Context:", "The mower", "is in the shed"]
+    );
+    let shown = person.task(&["show", &rake]);
+    for line in [
+        &format!("  part of {lawn}"),
+        &format!("  after {lawn}"),
+        "Tidy",
+    ] {
+        assert!(shown.iter().any(|shown| shown == line), "{line}: {shown:?}");
+    }
+
+    let refused = person.run(&["task", "delete", &lawn]);
+    assert_eq!(refused.code, Some(1));
+    let why = format!("error: task {lawn} has parts (1); to delete them too, use --cascade");
+    assert_eq!(refused.stderr, [why]);
+    assert_eq!(person.task(&["delete", &lawn, "--cascade"]), [lawn, rake]);
+    assert!(person.task(&["tree"]).is_empty());
 }
 
 /// What a person adds, an agent is given, and the other way round.
@@ -108,6 +142,7 @@ fn what_is_wrong_is_said() {
         &["task", "add"],
         &["task", "add", "x", "--priority", "6"],
         &["task", "list", "--status", "done"],
+        &["task", "list", "--limit", "0"],
     ] {
         assert_eq!(person.run(wrong).code, Some(2), "{wrong:?}");
     }

@@ -152,3 +152,27 @@ proptest! {
         prop_assert_eq!(Raw::encode(&value).unwrap(), value);
     }
 }
+
+#[test]
+fn the_first_member_is_changed_without_reading_the_rest() {
+    let raw = |text: &'static str| Raw::parse(text.into(), &Limits::default()).unwrap();
+    let (old, new) = (raw("\"a\""), raw("\"b__a\""));
+    let edited = |text| {
+        let edited = raw(text).with_first_member("name", &old, &new);
+        edited.map(|edited| edited.as_str().to_owned())
+    };
+    assert_eq!(edited(r#"{"name":"a"}"#).unwrap(), r#"{"name":"b__a"}"#);
+    let text = r#"{"name":"a","x":{"name":"a"}, "y" :1.50 }"#;
+    let expected = r#"{"name":"b__a","x":{"name":"a"}, "y" :1.50 }"#;
+    assert_eq!(edited(text).unwrap(), expected);
+    for other in [
+        r#"{"name":"ab"}"#,
+        r#"{"name": "a"}"#,
+        r#"{"x":1,"name":"a"}"#,
+        r#"{"name":"a" }"#,
+        r#"["name"]"#,
+        "{}",
+    ] {
+        assert_eq!(edited(other), None, "{other}");
+    }
+}

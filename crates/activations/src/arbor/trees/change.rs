@@ -1,54 +1,28 @@
-//! One change of the trees: a transaction, its time, and what it touches.
+//! How trees change.
 
-use std::collections::BTreeSet;
-
-use jiff::Timestamp;
-use plexus_service::{LocalService, Raw};
-use plexus_store::rusqlite::{OptionalExtension, Transaction};
+use plexus_service::Raw;
+use plexus_store::rusqlite::OptionalExtension;
 use plexus_wire::Kind;
 
 use super::read::node_of;
-use super::{MAX_CONTENT, NewNode, Payload};
+use super::{Change, MAX_CONTENT, NewNode, Payload};
 use crate::arbor::error::ArborError;
-use crate::arbor::ids::Ids;
 use crate::arbor::model::{Node, TreeSummary};
 use crate::arbor::resources;
-use crate::arbor::tables::{self, written};
+use crate::arbor::tables;
+use crate::ledger::written;
 
 /// The most bytes of metadata.
 const MAX_METADATA: usize = 64 * 1024;
 
-/// A change under way.
-pub(crate) struct Change<'a> {
-    pub(crate) db: &'a Transaction<'a>,
-    pub(crate) now: Timestamp,
-    ids: &'a Ids,
-    /// The resources that are different now.
-    touched: BTreeSet<String>,
-}
-
-impl<'a> Change<'a> {
-    pub(super) fn new(db: &'a Transaction<'a>, now: Timestamp, ids: &'a Ids) -> Self {
-        Self {
-            db,
-            now,
-            ids,
-            touched: BTreeSet::new(),
-        }
-    }
-
-    /// An id that nothing else has.
-    pub(crate) fn new_id(&self) -> String {
-        self.ids.next(self.now)
-    }
-
+impl Change<'_> {
     pub(crate) fn create(
         &mut self,
         owner: &str,
         metadata: Option<&Raw>,
     ) -> Result<TreeSummary, ArborError> {
         let metadata = metadata.map(Self::checked).transpose()?;
-        let id = self.new_id();
+        let id = self.new_id().to_string();
         self.db
             .prepare_cached(
                 "INSERT INTO arbor_trees (id, metadata, created_at, updated_at)
@@ -184,7 +158,7 @@ impl<'a> Change<'a> {
         handle: Option<&str>,
         metadata: Option<&str>,
     ) -> Result<String, ArborError> {
-        let id = self.new_id();
+        let id = self.new_id().to_string();
         self.db
             .prepare_cached(
                 "INSERT INTO arbor_nodes
@@ -267,30 +241,6 @@ impl<'a> Change<'a> {
             self.touched.insert(resources::head_uri(&before.id));
         }
         Ok(())
-    }
-
-    /// Tells the subscribers of `service` when it is dropped.
-    pub(super) fn announcement(self, service: Option<LocalService>) -> Announcement {
-        Announcement {
-            service,
-            touched: self.touched,
-        }
-    }
-}
-
-/// News of a change. It is dropped when the change is made, even if the caller has gone by then.
-pub(crate) struct Announcement {
-    service: Option<LocalService>,
-    touched: BTreeSet<String>,
-}
-
-impl Drop for Announcement {
-    fn drop(&mut self) {
-        if let Some(service) = self.service.take() {
-            for uri in &self.touched {
-                service.resource_updated(uri);
-            }
-        }
     }
 }
 

@@ -79,6 +79,10 @@ pub(super) struct Poll {
     #[serde(default = "a_hundred")]
     #[schemars(range(min = 1, max = 1000))]
     pub(super) limit: u32,
+    /// For how many milliseconds to wait if there is nothing yet
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 60_000))]
+    pub(super) wait_ms: u64,
 }
 
 impl From<Create> for NewSession {

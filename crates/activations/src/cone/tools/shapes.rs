@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::cone::Cone;
+use crate::cone::{Cone, NewCone};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -114,4 +114,36 @@ pub(super) struct Known {
     pub(super) problem: Option<String>,
     /// The ids of its models.
     pub(super) models: Vec<String>,
+}
+
+impl From<Create> for NewCone {
+    fn from(new: Create) -> Self {
+        Self {
+            name: new.name,
+            model_id: new.model_id,
+            system_prompt: new.system_prompt,
+            base_url: new.base_url,
+            max_tokens: new.max_tokens,
+            metadata: new.metadata,
+        }
+    }
+}
+
+impl From<Cone> for Created {
+    fn from(cone: Cone) -> Self {
+        Self {
+            cone_id: cone.id,
+            tree_id: cone.tree_id,
+            head: cone.head,
+        }
+    }
+}
+
+impl From<Cone> for Deleted {
+    fn from(cone: Cone) -> Self {
+        Self {
+            cone_id: cone.id,
+            tree_id: cone.tree_id,
+        }
+    }
 }

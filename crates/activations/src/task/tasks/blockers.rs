@@ -2,8 +2,7 @@
 
 use plexus_store::rusqlite::Connection;
 
-use super::Tasks;
-use super::change::Change;
+use super::{Change, Tasks};
 use crate::task::error::TaskError;
 use crate::task::model::Task;
 use crate::task::tables::{self, ids};

@@ -1,41 +1,19 @@
-//! One change of the task list: a transaction, its time, and what it touches.
+//! How tasks change.
 
-use jiff::Timestamp;
-use plexus_service::LocalService;
-use plexus_store::rusqlite::Transaction;
-use uuid::Uuid;
-
-use super::{Ids, NewTask, Update, dependents};
+use super::{Change, NewTask, Update, dependents};
+use crate::ledger::written;
 use crate::task::error::TaskError;
 use crate::task::model::{Status, Task};
 use crate::task::resources;
 use crate::task::tables::{self, ids};
 
-/// A change under way.
-pub(super) struct Change<'a> {
-    pub(super) db: &'a Transaction<'a>,
-    pub(super) now: Timestamp,
-    ids: &'a Ids,
-    /// The ids of the tasks that are different now.
-    touched: Vec<String>,
-}
-
-impl<'a> Change<'a> {
-    pub(super) fn new(db: &'a Transaction<'a>, now: Timestamp, ids: &'a Ids) -> Self {
-        Self {
-            db,
-            now,
-            ids,
-            touched: Vec::new(),
-        }
-    }
-
+impl Change<'_> {
     pub(super) fn create(&mut self, new: NewTask) -> Result<Task, TaskError> {
         let description = described(new.description)?;
         if let Some(parent) = &new.parent_id {
             tables::must_exist(self.db, parent)?;
         }
-        let id = self.new_id();
+        let id = format!("task_{}", self.new_id().simple());
         self.db
             .prepare_cached(
                 "INSERT INTO tasks (id, parent_id, description, context, priority, status,
@@ -159,51 +137,10 @@ impl<'a> Change<'a> {
         Ok(task)
     }
 
-    /// Ids sort by the time at which they were made.
-    fn new_id(&self) -> String {
-        let since_1970 = self.now.as_duration();
-        let seconds = u64::try_from(since_1970.as_secs()).unwrap_or(0);
-        let nanoseconds = since_1970.subsec_nanos().unsigned_abs();
-        let time = uuid::Timestamp::from_unix(self.ids, seconds, nanoseconds);
-        format!("task_{}", Uuid::new_v7(time).simple())
-    }
-
     pub(super) fn touch(&mut self, id: &str) {
-        self.touched.push(id.to_owned());
+        self.touched.insert(resources::uri(id));
+        self.touched.insert(resources::LIST.to_owned());
     }
-
-    /// Tells the subscribers of `service` when it is dropped.
-    pub(super) fn announcement(self, service: Option<LocalService>) -> Announcement {
-        Announcement {
-            service,
-            touched: self.touched,
-        }
-    }
-}
-
-/// News of a change. It is dropped when the change is made, even if the caller has gone by then.
-pub(super) struct Announcement {
-    service: Option<LocalService>,
-    touched: Vec<String>,
-}
-
-impl Drop for Announcement {
-    fn drop(&mut self) {
-        let Some(service) = self.service.take().filter(|_| !self.touched.is_empty()) else {
-            return;
-        };
-        self.touched.sort_unstable();
-        self.touched.dedup();
-        for id in &self.touched {
-            service.resource_updated(&resources::uri(id));
-        }
-        service.resource_updated(resources::LIST);
-    }
-}
-
-/// A time as it is stored and shown.
-pub(super) fn written(time: Timestamp) -> String {
-    format!("{time:.3}")
 }
 
 fn described(description: String) -> Result<String, TaskError> {

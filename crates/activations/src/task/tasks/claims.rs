@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use plexus_store::rusqlite::Connection;
 
-use super::Tasks;
 use super::blockers::open_blockers;
-use super::change::{Change, written};
+use super::{Change, Tasks};
+use crate::ledger::written;
 use crate::task::error::TaskError;
 use crate::task::model::{Status, Task};
 use crate::task::tables;
@@ -30,7 +30,7 @@ impl Tasks {
     /// # Errors
     /// The store fails.
     pub async fn next(&self, limit: u32) -> Result<Vec<Task>, TaskError> {
-        let now = (self.clock)();
+        let now = self.ledger.now();
         self.read(move |db| ready(db, &written(now), limit)).await
     }
 

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
@@ -514,8 +515,33 @@ async fn a_store_that_fails_says_what_to_do() {
     let protect = |db: &plexus_store::rusqlite::Transaction<'_>| -> Result<(), StoreError> {
         Ok(db.pragma_update(None, "query_only", true)?)
     };
-    list.tasks.store.write(protect).await.unwrap();
+    list.tasks.store().write(protect).await.unwrap();
     let error = list.tasks.delete(&*task.id, false).await.unwrap_err();
     assert!(matches!(error, TaskError::Store(StoreError::ReadOnly)));
     assert_eq!(list.all().await, ["task"]);
+}
+
+/// However large tasks are, a list of them fits into one answer, and tells how many there are.
+#[tokio::test]
+async fn a_list_is_bounded() {
+    let list = Fixture::new();
+    for description in ["first", "second", "third"] {
+        let context = Some("x".repeat(4_000_000));
+        let large = NewTask {
+            context,
+            ..new(description)
+        };
+        list.tasks.create(large).await.unwrap();
+    }
+    let found = list.tasks.list(everything()).await.unwrap();
+    assert_eq!(found.total, 3);
+    assert_eq!(descriptions(found.tasks), ["third", "second"]);
+    let huge = NewTask {
+        context: Some("x".repeat(11_000_000)),
+        priority: 1,
+        ..new("huge")
+    };
+    list.tasks.create(huge).await.unwrap();
+    let found = list.tasks.list(everything()).await.unwrap();
+    assert_eq!(descriptions(found.tasks), ["huge"]);
 }

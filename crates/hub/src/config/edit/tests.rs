@@ -81,6 +81,12 @@ fn undoing_is_exact_and_loses_nothing() {
     assert!(matches!(error, EditError::Changed { .. }), "{error}");
     assert_eq!(fs::read_to_string(&file).unwrap(), TEXT);
 
+    // What editors of Windows put before it, too.
+    let marked = format!("\u{feff}{}", TEXT.replace('\n', "\r\n"));
+    fs::write(&file, &marked).unwrap();
+    undo(&add(&file, "new", &Raw::empty_object()).unwrap()).unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap(), marked);
+
     let fresh = directory.path().join("fresh.json");
     let change = add(&fresh, "new", &Raw::empty_object()).unwrap();
     undo(&change).unwrap();

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use plexus_wire::Raw;
+use toml::Value;
 
 use crate::config::problem::{ConfigProblem, Position};
 
 /// The file as JSON.
 pub(super) fn parse(file: &Path, text: &str) -> Result<Raw, ConfigProblem> {
-    let table: toml::Table = toml::from_str(text).map_err(|error| {
+    let mut table: toml::Table = toml::from_str(text).map_err(|error| {
         let message = error.message().split_whitespace().collect::<Vec<_>>();
         let problem = ConfigProblem::new(file, format!("not TOML: {}", message.join(" ")));
         match error.span() {
@@ -16,5 +17,17 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<Raw, ConfigProblem> {
             None => problem,
         }
     })?;
+    table.iter_mut().for_each(|(_, value)| spell_out(value));
     Raw::encode(&table).map_err(|error| ConfigProblem::new(file, error.to_string()))
+}
+
+/// JSON has no dates, nor numbers that are none: they become what is written.
+fn spell_out(value: &mut Value) {
+    match value {
+        Value::Datetime(_) => *value = Value::String(value.to_string()),
+        Value::Float(number) if !number.is_finite() => *value = Value::String(value.to_string()),
+        Value::Array(items) => items.iter_mut().for_each(spell_out),
+        Value::Table(members) => members.iter_mut().for_each(|(_, value)| spell_out(value)),
+        Value::String(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => {}
+    }
 }

@@ -11,7 +11,7 @@ pub(super) fn to_json(text: &str) -> String {
         let length = match first {
             '"' => string_length(rest),
             '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
-            '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |end| end + 2),
+            '/' if rest.starts_with("/*") => comment_length(rest),
             _ => first.len_utf8(),
         };
         let (token, behind) = rest.split_at_checked(length).unwrap_or((rest, ""));
@@ -44,6 +44,13 @@ fn blank(out: &mut String, comment: &str) {
     out.extend(blanks);
 }
 
+/// The length of the comment that `text` begins with, or of all if it does not end. Its first two
+/// characters do not end it, as in `/*/`.
+fn comment_length(text: &str) -> usize {
+    let inner = text.get(2..).unwrap_or_default();
+    inner.find("*/").map_or(text.len(), |end| end + 4)
+}
+
 /// The length of the string that `text` begins with, or of all if it does not end.
 fn string_length(text: &str) -> usize {
     let mut is_escaped = false;
@@ -70,6 +77,7 @@ mod tests {
             (r#"{"a": "// no, \" /* "}"#, r#"{"a": "// no, \" /* "}"#),
             ("[1,,]", "[1, ]"),
             ("{\"a\": [1,],}", "{\"a\": [1 ] }"),
+            ("[/*/ 1, */ 2]", "[          2]"),
             ("/* never ends", "             "),
             ("\"never ends", "\"never ends"),
         ];

@@ -4,8 +4,8 @@ use super::*;
 use crate::config::edit::Document;
 use crate::config::{Kind, Locations, load};
 
-fn sample(client: Client) -> Imported {
-    let text = match client {
+fn sample_text(client: Client) -> &'static str {
+    match client {
         Client::ClaudeCode => include_str!("samples/claude-code.json"),
         Client::ClaudeDesktop => include_str!("samples/claude-desktop.json"),
         Client::Cursor => include_str!("samples/cursor.json"),
@@ -13,8 +13,11 @@ fn sample(client: Client) -> Imported {
         Client::Codex => include_str!("samples/codex.toml"),
         Client::Gemini => include_str!("samples/gemini.json"),
         Client::Windsurf => include_str!("samples/windsurf.json"),
-    };
-    let imported = read(client, Path::new("sample"), text);
+    }
+}
+
+fn sample(client: Client) -> Imported {
+    let imported = read(client, Path::new("sample"), sample_text(client));
     assert_eq!(imported.problems, [], "{client:?}");
     imported
 }
@@ -32,7 +35,12 @@ fn claude_code_has_servers_for_all_and_for_one_project() {
         .iter()
         .map(|server| (server.name.as_str(), server.project.as_deref()))
         .collect();
-    let expected = [("github", None), ("db", Some(Path::new("/home/ada/shop")))];
+    let expected = [
+        ("github", None),
+        ("café \"A\"", None),
+        ("events", None),
+        ("db", Some(Path::new("/home/ada/shop"))),
+    ];
     assert_eq!(found, expected);
     assert_eq!(
         definition(&imported, "github"),
@@ -58,7 +66,7 @@ fn cursor_has_comments_and_variables_of_its_own() {
     );
     assert_eq!(
         definition(&imported, "remote"),
-        r#"{"url":"https://mcp.example.com/${TENANT}","headers":{"X-Key":"${REMOTE_KEY}"},"auth":{"CLIENT_ID":"${env:ID}"}}"#
+        r#"{"url":"https://mcp.example.com/${TENANT}","headers":{"X-Key":"${REMOTE_KEY}"},"auth":{"CLIENT_ID":"${env:ID}","scopes":["read","write"],"redirect":"http://localhost:1/*"}}"#
     );
 }
 
@@ -67,7 +75,7 @@ fn questions_of_vs_code_become_variables() {
     let imported = sample(Client::VsCode);
     assert_eq!(
         definition(&imported, "perplexity"),
-        r#"{"type":"stdio","command":"npx","args":["-y","server-perplexity"],"env":{"PERPLEXITY_API_KEY":"${PERPLEXITY_KEY}","AGAIN":"x${PERPLEXITY_KEY}","N":"${_2ND}"},"dev":{"watch":"src/**/*.ts"}}"#
+        r#"{"type":"stdio","command":"npx","args":["-y","server-perplexity"],"env":{"PERPLEXITY_API_KEY":"${PERPLEXITY_KEY}","AGAIN":"x${PERPLEXITY_KEY}","N":"${_2ND}"},"dev":{"watch":"src/**/*.ts","debug":{"type":"node"}}}"#
     );
     assert_eq!(
         imported.servers[0].notes,
@@ -78,7 +86,7 @@ fn questions_of_vs_code_become_variables() {
     );
     assert_eq!(
         definition(&imported, "fetch"),
-        r#"{"type":"http","url":"https://example.com/mcp","gallery":true}"#
+        r#"{"type":"http","url":"https://example.com/mcp","gallery":true,"version":"1.0.0"}"#
     );
 }
 
@@ -103,6 +111,12 @@ fn codex_names_variables_and_seconds() {
         r#"[1,{"deep":true}]"#
     );
     assert!(!figma.contains("disabled"));
+    // JSON has neither dates nor infinity.
+    let dotted = &imported.servers[2];
+    assert_eq!(dotted.name, "with.dots and spaces");
+    let get = |key: &str| dotted.definition.get(key).map(Raw::as_str);
+    assert_eq!(get("since"), Some("\"2026-01-31T12:00:00Z\""));
+    assert_eq!(get("most"), Some("\"inf\""));
 }
 
 #[test]
@@ -120,7 +134,8 @@ fn gemini_has_a_member_for_each_transport() {
         definition(&imported, "events"),
         r#"{"url":"https://example.com/sse","type":"sse"}"#
     );
-    assert_eq!(imported.servers[3].notes.len(), 1);
+    let both = imported.servers.iter().find(|server| server.name == "both");
+    assert_eq!(both.unwrap().notes.len(), 1);
 }
 
 #[test]
@@ -130,6 +145,69 @@ fn windsurf_calls_an_address_server_url() {
         definition(&imported, "remote"),
         r#"{"url":"https://example.com/mcp","headers":{"API_KEY":"Bearer ${AUTH_TOKEN}"},"disabled":true,"deny":["delete_*"],"alwaysAllow":[]}"#
     );
+}
+
+/// What each client has under a name or in a form of its own; all else must come along to the
+/// letter.
+fn translated(client: Client) -> &'static [&'static str] {
+    match client {
+        Client::ClaudeCode | Client::ClaudeDesktop => &[],
+        Client::Cursor | Client::VsCode => &["envFile"],
+        Client::Codex => &[
+            "http_headers",
+            "env_http_headers",
+            "bearer_token_env_var",
+            "enabled",
+            "enabled_tools",
+            "disabled_tools",
+            "tool_timeout_sec",
+        ],
+        Client::Gemini => &["timeout", "includeTools", "excludeTools", "url", "httpUrl"],
+        Client::Windsurf => &["serverUrl", "disabledTools"],
+    }
+}
+
+/// No member is lost and no value respelled, whatever the editor did to the file.
+#[test]
+fn every_member_comes_along_to_the_letter() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("sample");
+    for client in Client::ALL {
+        let text = sample_text(client);
+        for text in [
+            text.to_owned(),
+            format!("\u{feff}{}", text.replace('\n', "\r\n")),
+        ] {
+            std::fs::write(&file, &text).unwrap();
+            let imported = read_file(client, &file).unwrap();
+            assert_eq!(imported.problems, [], "{client:?}");
+            let (root, key) = match client {
+                Client::Codex => (
+                    codex::parse(&file, disk::without_mark(&text)),
+                    "mcp_servers",
+                ),
+                Client::VsCode => (parse_with_comments(&text), "servers"),
+                _ => (parse_with_comments(&text), "mcpServers"),
+            };
+            let servers = json::members(&member(&root.unwrap(), key).unwrap()).unwrap();
+            assert!(servers.len() > 1, "{client:?}");
+            for (name, written) in servers {
+                let server = imported.servers.iter().find(|server| server.name == name);
+                let definition = &server.unwrap().definition;
+                for (key, value) in json::members(&written).unwrap() {
+                    if translated(client).contains(&&*key) || value.as_str().contains('$') {
+                        continue;
+                    }
+                    let kept = definition.get(&key).map(json::compact);
+                    assert_eq!(kept, Some(json::compact(&value)), "{client:?} {name} {key}");
+                }
+            }
+        }
+    }
+}
+
+fn parse_with_comments(text: &str) -> Result<Raw, ConfigProblem> {
+    json::parse(Path::new("x"), &jsonc::to_json(disk::without_mark(text)))
 }
 
 /// What is imported from each client can be written to `.mcp.json` and loaded from there.

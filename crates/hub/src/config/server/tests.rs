@@ -234,7 +234,7 @@ fn problems_name_the_key() {
             "env.A: the environment variable NONE",
         ),
         (
-            r#"{"command":"x","env":{"A":null}}"#,
+            r#"{"command":"x","env":{"A":[]}}"#,
             "env.A: a string or a reference",
         ),
         (

@@ -17,7 +17,9 @@ impl Reader<'_> {
             ObjectError::NotAnObject => self.mismatch(key, "an object", &raw),
             other => self.problem(key, other.to_string()),
         })?;
-        let values = members.iter().map(|(name, raw)| {
+        // A client that says null means: not this one.
+        let given = members.iter().filter(|(_, raw)| raw.kind() != Kind::Null);
+        let values = given.map(|(name, raw)| {
             let value = self.value(&format!("{key}.{name}"), raw)?;
             Ok((name.to_owned(), value))
         });

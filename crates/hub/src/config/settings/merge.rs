@@ -3,7 +3,7 @@
 use crate::config::entry::{Scope, Source};
 use crate::config::problem::ConfigProblem;
 
-use super::{Action, Mode, Rule, RuleTable, Settings, SettingsFile};
+use super::{Action, BuiltinWords, ClientSettings, Mode, Rule, RuleTable, Settings, SettingsFile};
 
 impl SettingsFile {
     /// Puts the file's settings over what there is.
@@ -71,13 +71,28 @@ impl SettingsFile {
         } else {
             for (name, client) in self.clients {
                 // Its globs were checked when the file was read.
-                if let Ok(filter) = client.tools.compiled() {
-                    settings.clients.insert(name, filter);
+                if let Ok(tools) = client.tools.compiled() {
+                    let search = client.search;
+                    settings
+                        .clients
+                        .insert(name, ClientSettings { tools, search });
                 }
             }
         }
         if let Some(start) = self.hub.start {
             settings.hub.start = start;
+        }
+        match self.hub.builtin {
+            Some(_) if of_project => {
+                refused("hub.builtin", "a project does not decide what is built in");
+            }
+            Some(names) => {
+                settings.hub.builtin = Some(BuiltinWords {
+                    words: names.words(),
+                    file: source.file.clone(),
+                });
+            }
+            None => {}
         }
     }
 }

@@ -56,6 +56,10 @@ introspection = { client_id = "plexus", client_secret = { env = "SECRET" } }
 
 [hub]
 start = "lazy"
+builtin = ["task", "echo"]
+
+[clients."codex"]
+search = true
 
 [clients."claude-code"]
 tools = { allow = ["github__*"], deny = ["*__delete_*"] }
@@ -101,7 +105,9 @@ fn a_user_may_set_everything() {
     let expected = SecretReference::Variable("SECRET".to_owned());
     assert_eq!(client.client_secret, expected);
     assert_eq!(settings.hub.start, Start::Lazy);
-    let filter = &settings.clients["claude-code"];
+    assert_eq!(settings.hub.builtin.as_ref().unwrap().words, "task,echo");
+    assert!(settings.clients["codex"].search);
+    let filter = &settings.clients["claude-code"].tools;
     assert_eq!(filter.allow(), ["github__*"]);
     assert_eq!(filter.deny(), ["*__delete_*"]);
 }
@@ -129,6 +135,7 @@ fn a_project_may_only_be_stricter() {
         "project.toml: serve: a project does not decide how Plexus can be reached; put it into your own plexus.toml",
         "project.toml: access: a project does not decide who is let in; put it into your own plexus.toml",
         "project.toml: clients: a project does not decide what clients are shown; put it into your own plexus.toml",
+        "project.toml: hub.builtin: a project does not decide what is built in; put it into your own plexus.toml",
     ];
     assert_eq!(problems, expected);
     assert_eq!(settings.policy.mode, Mode::Default);
@@ -171,7 +178,12 @@ fn a_broken_file_allows_nothing() {
             "user.toml:2:1: ",
             "`resources`",
         ),
-        ("[clients.x]", "user.toml:1:1: ", "`tools`"),
+        ("[hub]\nbuiltin = 1", "user.toml:2:11: builtin: ", "\"all\""),
+        (
+            "[clients.x]\nsearch = 1",
+            "user.toml:2:10: search: ",
+            "boolean",
+        ),
         ("[access]\nrequire = true", "user.toml:2:1: ", "`require`"),
         (
             "[[access.issuers]]\nissuer = \"https://as.example\"\nintrospection = { client_id = \"x\", client_secret = {} }",

@@ -1,0 +1,151 @@
+//! Bar charts.
+
+use std::fmt::Write as _;
+
+/// A chart: for each group, a bar for each series.
+#[derive(Debug, Clone)]
+pub(crate) struct Chart {
+    pub(crate) title: String,
+    pub(crate) unit: &'static str,
+    pub(crate) groups: Vec<Group>,
+}
+
+/// Bars side by side.
+#[derive(Debug, Clone)]
+pub(crate) struct Group {
+    pub(crate) name: String,
+    pub(crate) bars: Vec<(String, f64)>,
+}
+
+const WIDTH: f64 = 860.0;
+const NAMES: f64 = 170.0;
+const VALUES: f64 = 90.0;
+const BAR: f64 = 18.0;
+const GAP: f64 = 26.0;
+const TOP: f64 = 44.0;
+
+/// The limit is grey, ours is blue, and all others are of a lighter colour.
+fn colour(subject: &str) -> &'static str {
+    match subject {
+        "limit" | "upstream alone" => "#8a8f98",
+        name if name.starts_with("plexus") => "#1f6feb",
+        _ => "#b9c7de",
+    }
+}
+
+impl Chart {
+    /// The chart as an SVG document; long bars are better or worse as the title says.
+    pub(crate) fn draw(&self) -> String {
+        let most = self
+            .groups
+            .iter()
+            .flat_map(|group| &group.bars)
+            .map(|(_, value)| *value)
+            .fold(f64::MIN_POSITIVE, f64::max);
+        let scale = (WIDTH - NAMES - VALUES) / most;
+        let mut body = String::new();
+        let mut y = TOP;
+        for group in &self.groups {
+            y += GAP;
+            text(&mut body, 8.0, y - 7.0, "start", "bold", &group.name);
+            for (name, value) in &group.bars {
+                let middle = y + BAR * 0.72;
+                text(&mut body, NAMES - 8.0, middle, "end", "normal", name);
+                let length = (value * scale).max(1.0);
+                let colour = colour(name);
+                push(
+                    &mut body,
+                    format_args!(
+                        r#"<rect x="{NAMES}" y="{y:.1}" width="{length:.1}" height="{:.1}" fill="{colour}"/>"#,
+                        BAR - 3.0
+                    ),
+                );
+                let label = format!("{}{}", rounded(*value), self.unit);
+                text(
+                    &mut body,
+                    NAMES + length + 6.0,
+                    middle,
+                    "start",
+                    "normal",
+                    &label,
+                );
+                y += BAR;
+            }
+        }
+        let height = y + GAP / 2.0;
+        let mut title = String::new();
+        text(&mut title, 8.0, 26.0, "start", "bold", &self.title);
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height:.0}\" \
+             viewBox=\"0 0 {WIDTH} {height:.0}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+             <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{title}{body}</svg>\n"
+        )
+    }
+}
+
+/// A figure with as many digits as say something.
+pub(crate) fn rounded(value: f64) -> String {
+    match value.abs() {
+        0.0..10.0 => format!("{value:.2}"),
+        10.0..100.0 => format!("{value:.1}"),
+        _ => grouped(value),
+    }
+}
+
+/// Thousands are set apart.
+fn grouped(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        let left = digits.len() - at;
+        if at > 0 && left.is_multiple_of(3) && digit.is_ascii_digit() {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+fn text(out: &mut String, x: f64, y: f64, anchor: &str, weight: &str, text: &str) {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    push(
+        out,
+        format_args!(
+            r##"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" font-weight="{weight}" fill="#1b1f24">{text}</text>"##
+        ),
+    );
+}
+
+fn push(out: &mut String, line: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    writeln!(out, "{line}").unwrap_or_default();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_bar_fills_the_chart_and_others_are_in_proportion() {
+        let bars = [("limit", 200.0), ("plexus", 100.0)];
+        let chart = Chart {
+            title: "Rates & more".to_owned(),
+            unit: " req/s",
+            groups: vec![Group {
+                name: "c=1".to_owned(),
+                bars: bars.map(|(name, value)| (name.to_owned(), value)).into(),
+            }],
+        };
+        let svg = chart.draw();
+        assert!(svg.contains(r#"width="600.0""#), "{svg}");
+        assert!(svg.contains(r#"width="300.0""#), "{svg}");
+        assert!(svg.contains("Rates &amp; more"), "{svg}");
+        assert!(svg.contains("200 req/s"), "{svg}");
+    }
+
+    #[test]
+    fn figures_are_as_long_as_they_say_something() {
+        let shown = [0.854, 12.34, 999.6, 98_765.4, 1_234_567.0].map(rounded);
+        assert_eq!(shown, ["0.85", "12.3", "1,000", "98,765", "1,234,567"]);
+    }
+}
