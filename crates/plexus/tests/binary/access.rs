@@ -202,8 +202,10 @@ async fn rules_name_callers() {
         let http = http.with_header("authorization", &format!("Bearer {token}"));
         let mut client = Client::over(http, Revision::V2026_07_28, json!({}));
         client.open().await;
-        for (tool, is_allowed) in [("echo_ping", ping), ("echo_once", once)] {
-            let called = client.call(tool, json!({"message": "hi"})).await;
+        let ping = ("echo_ping", json!({}), ping);
+        let once = ("echo_once", json!({"message": "hi"}), once);
+        for (tool, arguments, is_allowed) in [ping, once] {
+            let called = client.call(tool, arguments).await;
             assert_eq!(called["isError"] == true, !is_allowed, "{tool}: {called}");
         }
     }
