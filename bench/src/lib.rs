@@ -65,7 +65,7 @@ enum Command {
     /// Become a program that stays on one core.
     OnCore {
         core: usize,
-        #[arg(required = true, last = true)]
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<String>,
     },
 }

@@ -99,7 +99,8 @@ impl Program {
 
     /// The same, for somebody else to start, on a core of its own.
     pub(crate) fn on_core(&self, core: usize) -> anyhow::Result<Self> {
-        let mut arguments = vec!["on-core".to_owned(), core.to_string(), "--".to_owned()];
+        // Without `--` before the program: some gateways take it for their own.
+        let mut arguments = vec!["on-core".to_owned(), core.to_string()];
         arguments.push(self.path.display().to_string());
         arguments.extend(self.arguments.iter().cloned());
         Ok(Self {
