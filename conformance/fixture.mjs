@@ -18,19 +18,19 @@ export const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 /** Where build results go, ours included. */
 export const target = resolve(root, process.env.CARGO_TARGET_DIR ?? "target");
 
-/** The path of the fixture server: the one asked for, or the one the `quick` profile built. */
+/** The path of the fixture server: the one asked for, or the one that was built for the tests. */
 export function fixtureProgram(asked = process.env.PLEXUS_FIXTURE_SERVER) {
-  return existing(asked ? resolve(asked) : join(target, "quick", "conformance-server"));
+  return existing(asked ? resolve(asked) : join(target, "debug", "conformance-server"));
 }
 
 /** The path of the client, likewise. */
 export function clientProgram(asked = process.env.PLEXUS_CONFORMANCE_CLIENT) {
-  return existing(asked ? resolve(asked) : join(target, "quick", "conformance-client"));
+  return existing(asked ? resolve(asked) : join(target, "debug", "conformance-client"));
 }
 
 /** The path of the program itself, likewise. */
 export function plexusProgram(asked = process.env.PLEXUS_PROGRAM) {
-  return existing(asked ? resolve(asked) : join(target, "quick", "plexus"));
+  return existing(asked ? resolve(asked) : join(target, "debug", "plexus"));
 }
 
 /**

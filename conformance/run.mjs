@@ -6,6 +6,7 @@ import { parseArgs } from "node:util";
 
 import { judge, validateBaseline } from "./baseline.mjs";
 import * as clientSuites from "./client-suites.mjs";
+import { compare } from "./compare.mjs";
 import { clientProgram, fixtureProgram, plexusProgram, root, startFixture, target } from "./fixture.mjs";
 import { startGateway } from "./gateway.mjs";
 import * as serverSuites from "./server-suites.mjs";
@@ -13,6 +14,7 @@ import { count, findings, readYaml } from "./suites.mjs";
 import { table } from "./table.mjs";
 
 const USAGE = `usage: conformance/run [SIDE] [OPTION...]
+       conformance/run compare (--url URL | -- COMMAND...)
 
 The sides are server and client, and
   bridge-ERA-TRANSPORT  the fixture server behind plexus bridge, where it speaks one era (legacy or modern)
@@ -20,15 +22,21 @@ The sides are server and client, and
   serve-ERA             the fixture server behind plexus serve, beside two other servers; serve means both
 Without a side, everything is tested.
 
-  --server PROGRAM   start this fixture server instead of the one in target/quick
+compare scores any server by itself and behind plexus bridge, and fails if it does worse there.
+The command must listen on the port that the environment variable PORT names, at /mcp.
+
+  --server PROGRAM   start this fixture server instead of the one in target/debug
                      (so does PLEXUS_FIXTURE_SERVER)
   --url URL          test the server that is listening there, and no client
-  --client PROGRAM   test this client instead of the one in target/quick
+  --client PROGRAM   test this client instead of the one in target/debug
                      (so does PLEXUS_CONFORMANCE_CLIENT)
-  --plexus PROGRAM   bridge and serve with this plexus instead of the one in target/quick
+  --plexus PROGRAM   bridge and serve with this plexus instead of the one in target/debug
                      (so does PLEXUS_PROGRAM)
+  --server-era ERA   with compare: have the bridge speak this era to the server, legacy or modern
   --scenario NAME    run one scenario, of the server unless a side is given, and print all it checked
   --revision NAME    with --scenario: 0.1.16, or a revision such as 2025-11-25 of the newer suite`;
+
+const HEAD = ["suite", "scenarios", "success", "failure", "warning", "skipped", "unscored"];
 
 const results = join(target, "conformance");
 
@@ -86,6 +94,7 @@ async function main() {
       url: { type: "string" },
       client: { type: "string" },
       plexus: { type: "string" },
+      "server-era": { type: "string" },
       scenario: { type: "string" },
       revision: { type: "string" },
       help: { type: "boolean", short: "h" },
@@ -95,7 +104,10 @@ async function main() {
     console.log(USAGE);
     return true;
   }
-  const [side] = positionals;
+  const [side, ...command] = positionals;
+  if (side === "compare") {
+    return runComparison(command, options);
+  }
   const isKnown = side === undefined || Object.hasOwn(groups, side) || Object.hasOwn(sides, side);
   if (positionals.length > 1 || !isKnown) {
     const known = [...Object.keys(sides), ...Object.keys(groups)];
@@ -113,8 +125,29 @@ async function main() {
   }
 }
 
+async function runComparison(command, { url, plexus, "server-era": era }) {
+  if ((command.length === 0) === !url) {
+    throw new Error("compare needs either --url or, after --, the command that starts the server");
+  }
+  const folder = join(results, "compare");
+  const baseline = readBaseline();
+  const outcome = await compare({ url, command, era, plexus: plexusProgram(plexus), baseline, results: folder });
+  console.log(table(HEAD, outcome.rows.map(([name, counted]) => row(name, counted))));
+  report("failing directly, but not behind the bridge", outcome.gained);
+  report("warned of behind the bridge only", outcome.warned.map(describe));
+  report("explained by the baseline", outcome.explained.map(describe));
+  const failed = [...outcome.lost.map(describe), ...outcome.broken];
+  report("FAILING BEHIND THE BRIDGE ONLY", failed);
+  console.log(`\nresults: ${folder}`);
+  return failed.length === 0;
+}
+
+function readBaseline() {
+  return validateBaseline(readYaml(join(root, "conformance", "baseline.yml")), Object.keys(sides));
+}
+
 async function runAll(tested) {
-  const baseline = validateBaseline(readYaml(join(root, "conformance", "baseline.yml")), Object.keys(sides));
+  const baseline = readBaseline();
   const rows = [];
   const found = [];
   const verdicts = [];
@@ -141,7 +174,7 @@ async function runAll(tested) {
     );
   }
 
-  console.log(table(["suite", "scenarios", "success", "failure", "warning", "skipped", "unscored"], rows));
+  console.log(table(HEAD, rows));
   const failed = [
     ...verdicts.flatMap(({ unexplained }) => unexplained.map(describe)),
     ...verdicts.flatMap(({ stale }) => stale.map((line) => `baseline.yml: nothing needs ${line.expect} any more`)),

@@ -1,5 +1,5 @@
 // The MCP Inspector's command line against each profile of plexus, in either era (S002-44, S003-60).
-// usage: profiles.mjs [PROGRAM]; without one, the plexus in target/quick is used
+// usage: profiles.mjs [PROGRAM]; without one, the plexus in target/debug is used
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -10,7 +10,7 @@ import { target } from "../conformance/fixture.mjs";
 import { inspector } from "./inspect.mjs";
 import { step } from "./steps.mjs";
 
-const program = resolve(process.argv[2] ?? join(target, "quick", "plexus"));
+const program = resolve(process.argv[2] ?? join(target, "debug", "plexus"));
 const data = mkdtempSync(join(tmpdir(), "plexus-profiles-"));
 process.on("exit", () => rmSync(data, { recursive: true, force: true }));
 

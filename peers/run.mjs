@@ -10,7 +10,7 @@ import { table } from "../conformance/table.mjs";
 
 const USAGE = `usage: peers/run [--server PROGRAM] [--only TEXT]
 
-  --server PROGRAM   use this fixture server instead of the one in target/quick
+  --server PROGRAM   use this fixture server instead of the one in target/debug
                      (so does PLEXUS_FIXTURE_SERVER)
   --only TEXT        run only the peers whose name contains TEXT, such as "python modern"`;
 

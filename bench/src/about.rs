@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::Effort;
+use crate::process::Cores;
 use crate::servers::{self, Places};
 
 /// What must be known to compare a run with another one. Nothing in it names the machine.
@@ -16,7 +17,7 @@ pub(crate) struct About {
     pub(crate) said: BTreeMap<String, String>,
     pub(crate) processor: String,
     pub(crate) cores: usize,
-    pub(crate) memory: String,
+    pub(crate) memory_mib: u64,
     pub(crate) kernel: String,
     pub(crate) rounds: usize,
     pub(crate) window_ms: u128,
@@ -27,12 +28,20 @@ pub(crate) struct About {
 }
 
 impl About {
-    pub(crate) fn new(said: &[(String, String)], effort: &Effort, places: &Places) -> Self {
+    pub(crate) fn new(
+        said: &[(String, String)],
+        effort: &Effort,
+        places: &Places,
+        cores: Cores,
+    ) -> Self {
         Self {
             said: said.iter().cloned().collect(),
             processor: line_of("/proc/cpuinfo", "model name"),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            memory: line_of("/proc/meminfo", "MemTotal"),
+            cores: cores.count,
+            memory_mib: line_of("/proc/meminfo", "MemTotal")
+                .trim_end_matches(" kB")
+                .parse()
+                .map_or(0, |kib: u64| kib / 1024),
             kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
                 .map_or_else(|_| String::new(), |text| text.trim().to_owned()),
             rounds: effort.rounds,

@@ -50,7 +50,7 @@ enum Told {
     LastWithEra,
     /// The whole command line is one argument, `{command}`.
     Quoted,
-    /// By a file of JSON, `{config}`, as agents have it.
+    /// By a file of JSON, `{config}`, as agents have it, with the era.
     McpServers,
     /// By a file of TOML, `{config}`, which also says where to listen.
     Toml,
@@ -87,20 +87,23 @@ impl Gateway {
             }
         };
         let last: Vec<_> = last.iter().map(String::as_str).collect();
+        let era = match era {
+            Era::Handshake => "legacy",
+            Era::Stateless => "modern",
+        };
         let program = match self.told {
             Told::Last => self.program.and(&last),
-            Told::LastWithEra => {
-                let era = match era {
-                    Era::Handshake => "legacy",
-                    Era::Stateless => "modern",
-                };
-                self.program.and(&["--server-era", era]).and(&last)
-            }
+            Told::LastWithEra => self.program.and(&["--server-era", era]).and(&last),
             Told::Quoted => self.program.with("command", &last.join(" ")),
             Told::McpServers => {
                 let entry = match self.behind {
-                    Behind::Http => json!({"type": "http", "url": url}),
-                    Behind::Stdio => json!({"command": command.path, "args": command.arguments}),
+                    Behind::Http => json!({"type": "http", "url": url, "era": era}),
+                    Behind::Stdio => {
+                        let Program {
+                            path, arguments, ..
+                        } = command;
+                        json!({"command": path, "args": arguments, "era": era})
+                    }
                 };
                 let config = json!({"mcpServers": {"up": entry}});
                 self.configured(folder, &config.to_string())?
@@ -173,7 +176,7 @@ fn hub(places: &Places, behind: Behind) -> Gateway {
         told: Told::McpServers,
         path: "/mcp",
         clients: BOTH,
-        servers: HANDSHAKE,
+        servers: BOTH,
         prefix: "up__",
     }
 }
@@ -330,9 +333,7 @@ mod tests {
         let arguments = command(Behind::Stdio, HUB, folder.path());
         let file = std::fs::read(arguments.last().unwrap()).unwrap();
         let file: serde_json::Value = serde_json::from_slice(&file).unwrap();
-        assert_eq!(
-            file,
-            json!({"mcpServers": {"up": {"command": "echo-server", "args": ["stdio"]}}})
-        );
+        let server = json!({"command": "echo-server", "args": ["stdio"], "era": "modern"});
+        assert_eq!(file, json!({"mcpServers": {"up": server}}));
     }
 }

@@ -19,6 +19,8 @@ use crate::load::PATIENCE;
 /// Which core is whose. Everybody has one, so that what is compared is work, not threads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cores {
+    /// How many there are.
+    pub(crate) count: usize,
     /// What is measured.
     pub(crate) subject: usize,
     /// Servers behind a gateway that is measured.
@@ -29,12 +31,19 @@ impl Cores {
     /// Takes the first cores that this process may use, and puts the generator on its own.
     pub(crate) fn take() -> anyhow::Result<Self> {
         let allowed = rustix::thread::sched_getaffinity(None)?;
-        let mut cores = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core));
+        let cores = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core));
+        let cores: Vec<_> = cores.collect();
+        let count = cores.len();
+        let mut cores = cores.into_iter();
         let subject = cores.next().context("no core to run on")?;
         let generator = cores.next().unwrap_or(subject);
         let upstream = cores.next().unwrap_or(generator);
         stay_on(generator)?;
-        Ok(Self { subject, upstream })
+        Ok(Self {
+            count,
+            subject,
+            upstream,
+        })
     }
 }
 

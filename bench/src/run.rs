@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<()> {
     }
     say(&format!("measured in {:.0?}", began.elapsed()));
     let report = Report {
-        about: About::new(&arguments.said, &effort, &bench.places),
+        about: About::new(&arguments.said, &effort, &bench.places, cores),
         results: bench.results,
     };
     if let Some(file) = &arguments.save {

@@ -14,7 +14,7 @@ import { startModel } from "./model.mjs";
 
 const USAGE = `usage: peers/claude-code/run [--plexus PROGRAM]
 
-  --plexus PROGRAM   use this plexus instead of the one in target/quick`;
+  --plexus PROGRAM   use this plexus instead of the one in target/debug`;
 
 const LIMIT = 2 * 60_000;
 const SENTENCE = "The blue kettle is kept on the third shelf.";
@@ -22,7 +22,7 @@ const SENTENCE = "The blue kettle is kept on the third shelf.";
 async function main() {
   const { values: options } = parseArgs({
     options: {
-      plexus: { type: "string", default: join(target, "quick", "plexus") },
+      plexus: { type: "string", default: join(target, "debug", "plexus") },
       help: { type: "boolean", short: "h" },
     },
   });
@@ -148,6 +148,7 @@ function command(place, args) {
 function environment({ claude, home }, model) {
   return {
     PATH: process.env.PATH,
+    PLEXUS_BUILTIN: "all",
     HOME: home,
     PLEXUS_DATA_DIR: join(home, "data"),
     PLEXUS_CLAUDE: claude,

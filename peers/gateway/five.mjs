@@ -17,7 +17,7 @@ import { Pipe } from "./pipe.mjs";
 
 const USAGE = `usage: peers/gateway/five [--plexus PROGRAM] [--agents FOLDER]
 
-  --plexus PROGRAM   use this plexus instead of the one in target/quick
+  --plexus PROGRAM   use this plexus instead of the one in target/debug
   --agents FOLDER    let the agents try it, too, whose programs are in this folder
                      (peers/agents/run installs them)`;
 

@@ -14,15 +14,15 @@ import { bridge, clients } from "./bridged.mjs";
 
 const USAGE = `usage: peers/gateway/run [--plexus PROGRAM] [--visitor PROGRAM] [--only TEXT]
 
-  --plexus PROGRAM    use this plexus instead of the one in target/quick
-  --visitor PROGRAM   use this visit-gateway instead of the one in target/quick
+  --plexus PROGRAM    use this plexus instead of the one in target/debug
+  --visitor PROGRAM   use this visit-gateway instead of the one in target/debug
   --only TEXT         take only the servers whose name contains TEXT, such as "python-2.3"`;
 
 async function main() {
   const { values: options } = parseArgs({
     options: {
       plexus: { type: "string" },
-      visitor: { type: "string", default: join(target, "quick", "visit-gateway") },
+      visitor: { type: "string", default: join(target, "debug", "visit-gateway") },
       only: { type: "string", default: "" },
       help: { type: "boolean", short: "h" },
     },

@@ -14,13 +14,13 @@ import { endings, visit } from "./visit.mjs";
 
 const USAGE = `usage: peers/servers/run [--visitor PROGRAM] [--only TEXT]
 
-  --visitor PROGRAM   use this visit-server instead of the one in target/quick
+  --visitor PROGRAM   use this visit-server instead of the one in target/debug
   --only TEXT         visit only the servers whose name contains TEXT, such as "python-2.3"`;
 
 async function main() {
   const { values: options } = parseArgs({
     options: {
-      visitor: { type: "string", default: join(target, "quick", "visit-server") },
+      visitor: { type: "string", default: join(target, "debug", "visit-server") },
       only: { type: "string", default: "" },
       help: { type: "boolean", short: "h" },
     },

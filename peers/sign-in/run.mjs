@@ -12,7 +12,7 @@ import { table } from "../../conformance/table.mjs";
 
 const USAGE = `usage: peers/sign-in/run [--profile PROFILE] [--only TEXT]
 
-  --profile PROFILE   use what this profile built, instead of quick
+  --profile PROFILE   use what this profile built, instead of debug
   --only TEXT         run only the peers whose name contains TEXT, such as "python"`;
 
 const VISIT_LIMIT = 60_000;
@@ -35,7 +35,7 @@ const peers = [
 async function main() {
   const { values: options } = parseArgs({
     options: {
-      profile: { type: "string", default: "quick" },
+      profile: { type: "string", default: "debug" },
       only: { type: "string", default: "" },
       help: { type: "boolean", short: "h" },
     },

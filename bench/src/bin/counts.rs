@@ -85,7 +85,7 @@ fn read_meta(times: usize) -> anyhow::Result<()> {
 fn rewrite_names(times: usize) -> anyhow::Result<()> {
     let mut names = Names::default();
     for number in 0..1000 {
-        names.add("other", &format!("tool_{number}"), "other".to_owned());
+        names.add("other", format!("tool_{number}"), "other".to_owned());
     }
     names.add("up", "echo", "echo".to_owned());
     let params = params(CALL)?;

@@ -92,7 +92,8 @@ fn long_list(bench: &mut Bench) -> anyhow::Result<()> {
 
 /// A gateway with as many servers, which are all the same one.
 fn hub(bench: &Bench, upstream: &Listening, members: usize) -> anyhow::Result<Listening> {
-    let entry = json!({"type": "http", "url": format!("http://{}{PATH}", upstream.address)});
+    let url = format!("http://{}{PATH}", upstream.address);
+    let entry = json!({"type": "http", "url": url, "era": "legacy"});
     let servers: Map<_, _> = (0..members)
         .map(|number| (format!("up{number}"), entry.clone()))
         .collect();

@@ -84,8 +84,8 @@ fn describe(about: &About) -> String {
     line(
         &mut text,
         format_args!(
-            "- machine: {}, {} cores, {} of memory, Linux {}",
-            about.processor, about.cores, about.memory, about.kernel
+            "- machine: {}, {} cores, {} MiB of memory, Linux {}",
+            about.processor, about.cores, about.memory_mib, about.kernel
         ),
     );
     line(

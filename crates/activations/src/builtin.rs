@@ -103,6 +103,13 @@ impl Choice {
         )
     }
 
+    /// This choice, with further services.
+    #[must_use]
+    pub fn with(mut self, services: &[Builtin]) -> Self {
+        self.0.extend(services);
+        self
+    }
+
     /// The services that are offered, in order.
     pub fn services(&self) -> impl Iterator<Item = Builtin> {
         self.0.iter().copied()

@@ -97,6 +97,7 @@ impl<'a> Kept<'a> {
                 return;
             }
             Self::Trees(_, Some(cones)) if written => cones.offer(service).await,
+            Self::Trees(trees, None) if written => trees.offer(service).await,
             Self::Tasks(_) | Self::Trees(..) => {}
         }
         known.retain(|uri, _| watched.contains(uri));

@@ -9,6 +9,7 @@ mod file_vault;
 mod identity;
 mod invitation;
 mod oauth;
+mod options;
 mod send;
 mod vault;
 
@@ -21,8 +22,9 @@ use plexus_service::{Boxed, EventSender};
 pub(crate) use send::send;
 
 pub use file_vault::{FileVault, VaultKey};
-pub use identity::{Identities, Identity, OwnIdentity};
-pub use oauth::{Grants, Means, OAuth, OAuthOptions};
+pub use identity::{ForPrincipal, Identities, Identity, OwnIdentity};
+pub use oauth::OAuth;
+pub use options::{Grants, Means, OAuthOptions};
 pub use plexus_oauth as rules;
 pub use vault::{Drawer, Holding, MemoryVault, Vault, VaultError};
 
@@ -41,6 +43,11 @@ pub trait Authorizer: std::fmt::Debug + Send + Sync {
 
     /// Takes notice of what came with an answer, whatever it is.
     fn noted(&self, headers: &HeaderMap);
+
+    /// `text`, which a server said, without what it was shown: some repeat it where they fail.
+    fn conceal(&self, text: String) -> String {
+        text
+    }
 
     /// Whether callers can be shown a page to sign in on.
     fn invites(&self) -> bool {
@@ -137,6 +144,15 @@ impl AuthError {
     pub(crate) fn wants_user(&self) -> bool {
         matches!(self, Self::SignIn(_))
     }
+}
+
+/// `text` without `secret`.
+pub(crate) fn concealed(text: String, secret: &str) -> String {
+    const MASK: &str = "••••";
+    if secret.is_empty() || !text.contains(secret) {
+        return text;
+    }
+    text.replace(secret, MASK)
 }
 
 impl From<VaultError> for AuthError {

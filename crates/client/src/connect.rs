@@ -313,7 +313,13 @@ impl Connecting<'_> {
 
     fn attach(&self, link: Link, incoming: mpsc::Receiver<Incoming>) -> Session {
         let (stray, strays) = mpsc::channel(QUEUE);
-        let rpc = Rpc::start(self.tasks, link, incoming, stray);
+        let rpc = Rpc::start(
+            self.tasks,
+            link,
+            incoming,
+            stray,
+            self.definition.asks.clone(),
+        );
         Session { rpc, stray: strays }
     }
 

@@ -9,6 +9,7 @@ use plexus_mcp::messages::{ClientCapabilities, Implementation};
 use plexus_service::Peer;
 use plexus_wire::Limits;
 
+use crate::asks::Asks;
 use crate::auth::{AuthError, Authorizer, Identities, OwnIdentity};
 use crate::child::Program;
 
@@ -38,6 +39,8 @@ pub struct Definition {
     /// The caller is asked for its roots before its first call, for servers that want to know them
     /// outside of any call (TRANSLATION §5.10).
     pub prime_roots: bool,
+    /// Whether it asks its callers anything; learnt while it is connected, and known from then on.
+    pub asks: Asks,
 }
 
 impl Definition {
@@ -57,6 +60,7 @@ impl Definition {
             max_listed: 20_000,
             affinity: Affinity::Shared,
             prime_roots: false,
+            asks: Asks::default(),
         }
     }
 

@@ -22,6 +22,7 @@
 //! Dropping the future of a call cancels the call at the server. Dropping an [`Upstream`] ends its
 //! connection.
 
+mod asks;
 pub mod auth;
 mod chain;
 pub mod child;
@@ -32,6 +33,7 @@ mod link;
 mod listing;
 mod live;
 mod lock;
+mod matched;
 mod rpc;
 mod server_facts;
 mod stamp;
@@ -39,11 +41,13 @@ mod status;
 mod upstream;
 mod watched;
 
+pub use asks::Asks;
 pub use child::Program;
 pub use connect::{ConnectError, Quirk};
 pub use definition::{Affinity, Definition, HttpTarget, Target, Timeouts};
 pub use link::LinkError;
 pub use listing::{Oddity, Quarantined};
+pub use matched::Matched;
 pub use rpc::Misdeeds;
 pub use server_facts::ServerFacts;
 pub use status::{ProcessInfo, State, Status};

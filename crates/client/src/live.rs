@@ -1,6 +1,7 @@
 //! A connected server.
 
 mod ask;
+mod failure;
 mod handshake;
 mod listening;
 mod pool;
@@ -25,17 +26,16 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::auth::AuthError;
 use crate::chain::brief;
-use crate::connect::{self, ConnectError, Connected, Quirk};
+use crate::connect::{self, Connected, Quirk};
 use crate::definition::{Affinity, Definition, Target};
-use crate::link::LinkError;
 use crate::listing::{Lister, Listing, Oddity, Quarantined};
 use crate::lock::lock;
 use crate::rpc::{Caller, Misdeeds, RpcFailure, Traits, Update};
 use crate::server_facts::ServerFacts;
 use crate::stamp;
 use crate::watched::Watched;
+pub(crate) use failure::CallFailure;
 use pool::{Pool, Sharers};
 pub(crate) use session::Session;
 
@@ -504,70 +504,6 @@ fn late(method: &str) -> Fault {
     Fault::Internal(format!(
         "{method} was not answered in time; it was cancelled"
     ))
-}
-
-/// Why a call has no result.
-pub(crate) enum CallFailure {
-    /// The caller is told so.
-    Fault(Fault),
-    /// The server wants credentials, or better ones, and carried out nothing.
-    NeedsAuth {
-        reason: String,
-        /// Whether it would help if a user signed in.
-        wants_user: bool,
-    },
-    /// The server has forgotten the session, or what was agreed on, and carried out nothing.
-    SessionLost,
-}
-
-impl From<RpcFailure> for CallFailure {
-    fn from(failure: RpcFailure) -> Self {
-        match failure {
-            RpcFailure::Link(LinkError::SessionLost) => Self::SessionLost,
-            RpcFailure::Link(error @ LinkError::NeedsAuth { wants_user, .. }) => Self::NeedsAuth {
-                reason: error.to_string(),
-                wants_user,
-            },
-            other => Self::Fault(Live::fault(other)),
-        }
-    }
-}
-
-impl From<ConnectError> for CallFailure {
-    fn from(error: ConnectError) -> Self {
-        match error {
-            ConnectError::Link(LinkError::NeedsAuth { wants_user, .. }) => Self::NeedsAuth {
-                reason: error.to_string(),
-                wants_user,
-            },
-            error => Self::Fault(Fault::Internal(brief(&error.to_string()).to_owned())),
-        }
-    }
-}
-
-impl From<AuthError> for CallFailure {
-    fn from(error: AuthError) -> Self {
-        Self::NeedsAuth {
-            reason: error.to_string(),
-            wants_user: error.wants_user(),
-        }
-    }
-}
-
-impl From<CallFailure> for Fault {
-    fn from(failure: CallFailure) -> Self {
-        match failure {
-            CallFailure::Fault(fault) => fault,
-            CallFailure::NeedsAuth { reason, .. } => Self::Internal(reason),
-            CallFailure::SessionLost => forgetful(),
-        }
-    }
-}
-
-impl From<Fault> for CallFailure {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
 }
 
 /// Ends a connection that nobody has taken over.

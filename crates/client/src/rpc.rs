@@ -15,6 +15,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::asks::Asks;
 use crate::link::{Incoming, Link, LinkError, Number, QUEUE};
 use crate::lock::lock;
 use crate::status::ProcessInfo;
@@ -209,6 +210,7 @@ impl Rpc {
         link: Link,
         incoming: mpsc::Receiver<Incoming>,
         stray: mpsc::Sender<Update>,
+        asks: Asks,
     ) -> Self {
         let (commands, orders) = mpsc::channel(QUEUE);
         let rpc = Self {
@@ -217,7 +219,7 @@ impl Rpc {
             abandoned: Arc::default(),
             misdeeds: Arc::default(),
             stateless: Arc::default(),
-            turns: Arc::default(),
+            turns: Arc::new(Turns::new(asks)),
             stop: CancellationToken::new(),
             ending: Ending::default(),
         };

@@ -19,7 +19,10 @@ pub(crate) struct StatelessMeta<'a> {
 
 /// Parameters for a legacy server: what belonged to the hop they came by is gone, our progress
 /// token is there if one is wanted (TRANSLATION §5.2). Everything else survives.
-pub(crate) fn handshake(params: Option<&Raw>, token: Option<Number>) -> Option<Raw> {
+///
+/// No hop of ours declares tasks, so whoever wants a tool's call to be one gets a call, as from every
+/// server that has none; the answer to a task would be no result of the tool.
+pub(crate) fn handshake(method: &str, params: Option<&Raw>, token: Option<Number>) -> Option<Raw> {
     let Some(params) = params else {
         return token.map(|token| with_meta(Object::new(), token_only(token)));
     };
@@ -28,6 +31,9 @@ pub(crate) fn handshake(params: Option<&Raw>, token: Option<Number>) -> Option<R
     };
     object.remove("inputResponses");
     object.remove("requestState");
+    if method == method::TOOLS_CALL {
+        object.remove("task");
+    }
     let mut meta = cleaned(&mut object);
     if let Some(token) = token {
         meta.set(key::PROGRESS_TOKEN, json(&token));
@@ -164,21 +170,23 @@ mod tests {
     #[test]
     fn legacy_parameters_lose_only_what_belongs_to_the_hop() {
         let params = raw(
-            r#"{"name":"t","arguments":{"big":12345678901234567890},"requestState":"s","inputResponses":{},"unknown":[1],
+            r#"{"name":"t","arguments":{"big":12345678901234567890},"requestState":"s","inputResponses":{},"task":{"ttl":1},"unknown":[1],
                "_meta":{"progressToken":"theirs","traceparent":"00-a","vendor/x":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#,
         );
-        let sent = handshake(Some(&params), Some(7)).unwrap();
+        let sent = handshake("tools/call", Some(&params), Some(7)).unwrap();
         assert_eq!(
             sent.as_str(),
             r#"{"name":"t","arguments":{"big":12345678901234567890},"unknown":[1],"_meta":{"traceparent":"00-a","vendor/x":1,"progressToken":7}}"#
         );
         assert_eq!(
-            handshake(Some(&raw(r#"{"a":1}"#)), None).unwrap().as_str(),
-            r#"{"a":1}"#
+            handshake("vendor/do", Some(&raw(r#"{"task":1}"#)), None)
+                .unwrap()
+                .as_str(),
+            r#"{"task":1}"#
         );
-        assert_eq!(handshake(None, None), None);
+        assert_eq!(handshake("ping", None, None), None);
         assert_eq!(
-            handshake(None, Some(1)).unwrap().as_str(),
+            handshake("ping", None, Some(1)).unwrap().as_str(),
             r#"{"_meta":{"progressToken":1}}"#
         );
     }

@@ -205,6 +205,11 @@ impl Upstream {
         }
     }
 
+    /// What is connected to.
+    pub(crate) fn definition(&self) -> &Definition {
+        &self.inner.definition
+    }
+
     /// How the server is doing, now and after every change.
     pub fn status(&self) -> watch::Receiver<Status> {
         self.inner.status.subscribe()
@@ -260,10 +265,14 @@ impl Upstream {
         }
     }
 
-    /// Has the caller sign in, if that can be offered to it.
+    /// Has the caller sign in, if that can be offered to it: for itself if it calls in its own name,
+    /// but for the server as long as that is not even connected.
     async fn invited(&self, events: &EventSender) -> Result<bool, AuthError> {
         let definition = &self.inner.definition;
-        let own = definition.identity(events.peer())?;
+        let own = match self.inner.live() {
+            Some(_) => definition.identity(events.peer())?,
+            None => None,
+        };
         let own = own.map(|identity| identity.authorizer);
         match own.as_ref().or(definition.authorizer()) {
             Some(authorizer) => authorizer.invite(events).await,

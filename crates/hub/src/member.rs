@@ -308,6 +308,7 @@ impl Member {
         let known = || Known {
             catalogue: self.catalogue(),
             revision: connection.facts().revision,
+            asks: connection.asks().is_known(),
         };
         connection.is_known().then(known)
     }

@@ -1,7 +1,7 @@
 //! Names that every model takes: `server__tool`, of legal characters, at most 64 long.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
@@ -18,46 +18,65 @@ const HASH: usize = 8;
 #[derive(Debug, Clone)]
 pub struct Names<T> {
     shown: HashMap<Arc<str>, T>,
-    aliases: HashMap<String, T>,
+    /// What was named, in order.
+    named: Vec<Named>,
+    /// Other ways to name it. Few callers use one, and thousands of names are made before the first
+    /// client is answered, so they are made when the first is looked for.
+    others: OnceLock<Others>,
+}
+
+#[derive(Debug, Clone)]
+struct Named {
+    server: Arc<str>,
+    entry: Arc<str>,
+    name: Arc<str>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Others {
+    /// The shown names by their aliases.
+    aliases: HashMap<String, Arc<str>>,
     /// Under which names entries are shown that their servers call the same.
-    short: HashMap<String, Vec<Arc<str>>>,
+    short: HashMap<Arc<str>, Vec<Arc<str>>>,
 }
 
 impl<T> Default for Names<T> {
     fn default() -> Self {
         Self {
             shown: HashMap::new(),
-            aliases: HashMap::new(),
-            short: HashMap::new(),
+            named: Vec::new(),
+            others: OnceLock::new(),
         }
     }
 }
 
-impl<T: Clone> Names<T> {
+impl<T> Names<T> {
     /// Names `entry` of `server`, and remembers what the name stands for. Who comes first gets the
     /// plain name; a later one that would get the same, or a name that is too long, gets a hash.
-    pub fn add(&mut self, server: &str, entry: &str, stands_for: T) -> Arc<str> {
-        let plain = format!("{}{SEPARATOR}{}", legal(server), legal(entry));
+    pub fn add(
+        &mut self,
+        server: impl Into<Arc<str>>,
+        entry: impl Into<Arc<str>>,
+        stands_for: T,
+    ) -> Arc<str> {
+        let (server, entry) = (server.into(), entry.into());
+        let mut plain = String::with_capacity(server.len() + SEPARATOR.len() + entry.len());
+        plain.extend(server.chars().map(legal));
+        plain.push_str(SEPARATOR);
+        plain.extend(entry.chars().map(legal));
         let fits = plain.len() <= MAX_NAME && !self.shown.contains_key(plain.as_str());
         let name: Arc<str> = if fits {
             plain.into()
         } else {
-            self.hashed(&plain, server, entry).into()
+            self.hashed(&plain, &server, &entry).into()
         };
-        for alias in [
-            format!("{server}.{entry}"),
-            format!("mcp{SEPARATOR}{server}{SEPARATOR}{entry}"),
-            format!("mcp{SEPARATOR}{name}"),
-        ] {
-            self.aliases
-                .entry(alias)
-                .or_insert_with(|| stands_for.clone());
-        }
-        if is_short(entry) {
-            let same = self.short.entry(entry.to_owned()).or_default();
-            same.push(Arc::clone(&name));
-        }
         self.shown.insert(Arc::clone(&name), stands_for);
+        self.others.take();
+        self.named.push(Named {
+            server,
+            entry,
+            name: Arc::clone(&name),
+        });
         name
     }
 
@@ -86,13 +105,46 @@ impl<T: Clone> Names<T> {
 
     /// What a name stands for: as it is shown, as `server.tool`, or as `mcp__server__tool`.
     pub fn find(&self, name: &str) -> Option<&T> {
-        self.shown.get(name).or_else(|| self.aliases.get(name))
+        self.shown.get(name).or_else(|| {
+            let aliases = &self.others().aliases;
+            self.shown.get(aliases.get(name)?)
+        })
     }
 
     /// The entries that their servers call `name`, as they are shown. Only if there is exactly one
     /// can it be meant.
     pub fn called(&self, name: &str) -> &[Arc<str>] {
-        self.short.get(name).map_or(&[], Vec::as_slice)
+        self.others().short.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    fn others(&self) -> &Others {
+        self.others.get_or_init(|| Others::of(&self.named))
+    }
+}
+
+impl Others {
+    fn of(named: &[Named]) -> Self {
+        let mut others = Self::default();
+        for Named {
+            server,
+            entry,
+            name,
+        } in named
+        {
+            for alias in [
+                format!("{server}.{entry}"),
+                format!("mcp{SEPARATOR}{server}{SEPARATOR}{entry}"),
+                format!("mcp{SEPARATOR}{name}"),
+            ] {
+                let aliases = &mut others.aliases;
+                aliases.entry(alias).or_insert_with(|| Arc::clone(name));
+            }
+            if is_short(entry) {
+                let same = others.short.entry(Arc::clone(entry)).or_default();
+                same.push(Arc::clone(name));
+            }
+        }
+        others
     }
 }
 
@@ -103,11 +155,12 @@ fn is_short(entry: &str) -> bool {
     !entry.contains(SEPARATOR) && !entry.contains('.')
 }
 
-fn legal(text: &str) -> String {
-    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    text.chars()
-        .map(|c| if is_legal(c) { c } else { '_' })
-        .collect()
+fn legal(c: char) -> char {
+    if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') {
+        c
+    } else {
+        '_'
+    }
 }
 
 /// A name cut to leave room for a hash of what it stands for.
@@ -143,7 +196,7 @@ mod tests {
         let mut names = Names::default();
         assert_eq!(&*names.add("git", "status", 1), "git__status");
         assert_eq!(&*names.add("my server", "a.b/c", 2), "my_server__a_b_c");
-        let long = names.add("server", &"x".repeat(200), 3);
+        let long = names.add("server", "x".repeat(200), 3);
         assert_eq!(long.len(), MAX_NAME);
         for (name, stands_for) in [
             ("git__status", 1),
@@ -203,12 +256,12 @@ mod tests {
     #[test]
     fn a_name_that_was_guessed_is_not_taken_over() {
         let long = "x".repeat(100);
-        let expected = Names::default().add("victim", &long, 1);
+        let expected = Names::default().add("victim", long.as_str(), 1);
         let guessed = expected.strip_prefix("victim__").unwrap();
         let mut names = Names::default();
         let first = names.add("victim", guessed, 2);
         assert_eq!(first, expected);
-        let second = names.add("victim", &long, 1);
+        let second = names.add("victim", long, 1);
         assert_ne!(first, second);
         assert!(second.len() <= MAX_NAME);
         assert_eq!(

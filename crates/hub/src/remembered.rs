@@ -5,6 +5,7 @@
 //! server. A file that cannot be used counts as missing. A server that was waited for in vain has
 //! an empty one, so that it is not waited for again.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io;
 use std::num::NonZero;
@@ -29,7 +30,7 @@ const MAX_FILES: usize = 1000;
 /// Fewer catalogues than these are not worth a thread.
 const MIN_SHARE: usize = 8;
 /// Changes whenever older files can no longer be read.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// The catalogues of servers, in a directory.
 #[derive(Debug, Clone)]
@@ -43,6 +44,8 @@ pub(crate) struct Known {
     pub(crate) catalogue: Arc<Catalogue>,
     /// The revision that it spoke.
     pub(crate) revision: Option<String>,
+    /// Whether it asked its callers something.
+    pub(crate) asks: bool,
 }
 
 impl Remembered {
@@ -89,7 +92,7 @@ impl Remembered {
             ..Limits::default()
         };
         let raw = Raw::parse(bytes.into(), &limits).ok()?;
-        let written: Written<&RawValue> = raw.decode().ok()?;
+        let written: Written<Cow<'_, str>, &RawValue> = raw.decode().ok()?;
         (written.format == FORMAT).then(|| written.into_known(&raw))?
     }
 
@@ -160,31 +163,35 @@ fn hexadecimal(byte: u8) -> impl Iterator<Item = char> {
     [byte >> 4, byte & 15].into_iter().filter_map(digit)
 }
 
-/// A catalogue as it stands in its file, its definitions written or read as they are.
+/// A catalogue as it stands in its file: its definitions as they are, each after its key.
 #[derive(Serialize, Deserialize)]
-struct Written<Definition> {
+struct Written<Key, Definition> {
     format: u32,
     revision: Option<String>,
+    #[serde(default)]
+    asks: bool,
     identity: Implementation,
     instructions: Option<String>,
     capabilities: Raw,
-    tools: Vec<Definition>,
-    resources: Vec<Definition>,
-    templates: Vec<Definition>,
-    prompts: Vec<Definition>,
+    tools: Vec<(Key, Definition)>,
+    resources: Vec<(Key, Definition)>,
+    templates: Vec<(Key, Definition)>,
+    prompts: Vec<(Key, Definition)>,
 }
 
-impl Written<Raw> {
-    fn new(known: &Known) -> Self {
+impl<'a> Written<&'a str, &'a Raw> {
+    fn new(known: &'a Known) -> Self {
         let catalogue = &known.catalogue;
         let list = |section| {
             let entries = catalogue.list(section).entries().iter();
-            entries.map(|entry| entry.definition.clone()).collect()
+            let kept = |entry: &'a Entry| (&*entry.key, &entry.definition);
+            entries.map(kept).collect()
         };
         let features = Revision::NEWEST_STATELESS.features();
         Self {
             format: FORMAT,
             revision: known.revision.clone(),
+            asks: known.asks,
             identity: catalogue.identity.clone(),
             instructions: catalogue.instructions.clone(),
             capabilities: catalogue.capabilities.to_raw(features),
@@ -196,7 +203,7 @@ impl Written<Raw> {
     }
 }
 
-impl Written<&RawValue> {
+impl Written<Cow<'_, str>, &RawValue> {
     /// What it says, as parts of `file`.
     fn into_known(self, file: &Raw) -> Option<Known> {
         let capabilities = ServerCapabilities::from_raw(&self.capabilities).ok()?;
@@ -210,7 +217,7 @@ impl Written<&RawValue> {
         ] {
             let entries = definitions
                 .into_iter()
-                .map(|definition| Entry::new(section, file.part(definition)))
+                .map(|(key, definition)| Entry::kept(section, key, file.part(definition)))
                 .collect::<Result<_, _>>()
                 .ok()?;
             catalogue.set_list(section, List::new(entries).ok()?);
@@ -218,6 +225,7 @@ impl Written<&RawValue> {
         Some(Known {
             catalogue: Arc::new(catalogue),
             revision: self.revision,
+            asks: self.asks,
         })
     }
 }
@@ -253,6 +261,7 @@ mod tests {
         Known {
             catalogue: Arc::new(catalogue),
             revision: Some("2025-06-18".to_owned()),
+            asks: true,
         }
     }
 
@@ -266,6 +275,7 @@ mod tests {
         let found = remembered.find(&[1; 32]).unwrap();
         assert!(!found.catalogue.differs_from(&kept.catalogue));
         assert_eq!(found.revision, kept.revision);
+        assert!(found.asks);
         assert!(remembered.find(&[2; 32]).is_none(), "another definition");
     }
 
@@ -310,8 +320,8 @@ mod tests {
             "",
             "{",
             "[]",
-            "{\"format\":1}",
-            &whole.replace("\"format\":1", "\"format\":0"),
+            "{\"format\":2}",
+            &whole.replace("\"format\":2", "\"format\":1"),
         ] {
             fs::write(&file, broken).unwrap();
             assert!(remembered.find(&[1; 32]).is_none(), "{broken}");

@@ -179,7 +179,7 @@ pub(crate) fn merge(identity: Implementation, offers: &[Offer]) -> (Catalogue, R
             let plain = plain_names
                 .then(|| names.add_plain(key, owner(key)))
                 .flatten();
-            plain.unwrap_or_else(|| names.add(member, key, owner(key)))
+            plain.unwrap_or_else(|| names.add(Arc::clone(member), Arc::clone(key), owner(key)))
         };
         for entry in catalogue.list(Section::Tools).entries() {
             if shows_tool(&entry.key) {

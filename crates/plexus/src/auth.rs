@@ -61,7 +61,7 @@ enum AuthCommand {
     /// Sign in to a server.
     Login(LoginArgs),
     /// Give back what was got from a server, and forget it.
-    Logout(Account),
+    Logout(Whose),
     /// Show where you are signed in. None of it is secret.
     Status {
         /// Print one JSON object instead of text.
@@ -69,12 +69,12 @@ enum AuthCommand {
         json: bool,
     },
     /// Print a token that can be used now.
-    Token(Account),
+    Token(Whose),
 }
 
 /// Whose token it is.
 #[derive(Debug, Args)]
-struct Account {
+struct Whose {
     /// The server: its name in the configuration, or its address.
     #[arg(value_name = "NAME | URL")]
     server: String,
@@ -89,7 +89,7 @@ struct Account {
 #[derive(Debug, Args)]
 struct LoginArgs {
     #[command(flatten)]
-    account: Account,
+    account: Whose,
     /// Open no browser; print the page's address, and take back the one that it leads to.
     #[arg(long)]
     no_browser: bool,
@@ -203,7 +203,7 @@ async fn sign_in(arguments: &LoginArgs) -> anyhow::Result<String> {
     Ok(show::signed_in(&server.called, whose, &session))
 }
 
-async fn sign_out(account: &Account) -> anyhow::Result<String> {
+async fn sign_out(account: &Whose) -> anyhow::Result<String> {
     let server = named(account)?;
     let oauth = OAuth::new(server.options()?);
     let called = &server.called;
@@ -214,7 +214,7 @@ async fn sign_out(account: &Account) -> anyhow::Result<String> {
     })
 }
 
-async fn token(account: &Account) -> anyhow::Result<String> {
+async fn token(account: &Whose) -> anyhow::Result<String> {
     let server = named(account)?;
     let options = server.options()?;
     let advice = options.advice.clone();
@@ -244,7 +244,7 @@ async fn client(arguments: &LoginArgs, sign_in: &SignIn) -> anyhow::Result<Optio
 }
 
 /// The server that somebody named.
-fn named(account: &Account) -> anyhow::Result<Server> {
+fn named(account: &Whose) -> anyhow::Result<Server> {
     let called = account.server.clone();
     let (address, mut sign_in) = if is_address(&called) {
         (called.clone(), SignIn::default())

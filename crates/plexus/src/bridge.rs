@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use plexus_client::Upstream;
+use plexus_client::{Matched, Upstream};
 use plexus_server::Options;
 
 use crate::access::Entrance;
@@ -31,14 +31,15 @@ pub(crate) fn run(arguments: &BridgeArgs) -> anyhow::Result<ExitCode> {
             connected = upstream.connect() => connected.context("the server cannot be connected")?,
             signal = signals.next() => return Ok(signal.exit_code()),
         }
-        let service = Arc::new(upstream.clone());
+        let matched = Matched::to(upstream).await;
+        let service = Arc::new(matched.clone());
         let (options, downstream) = (Options::default(), &arguments.downstream);
         let served = serve::serve(service, options, downstream, entrance, &mut signals);
         let ended = tokio::select! {
             ended = served => ended.map(|ended| ended.exit_code()),
-            () = upstream.keep_connected() => Err(anyhow::anyhow!("the server wants credentials")),
+            () = matched.keep_connected() => Err(anyhow::anyhow!("the server wants credentials")),
         };
-        upstream.disconnect().await;
+        matched.disconnect().await;
         ended
     })
 }

@@ -12,7 +12,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use http::{HeaderName, HeaderValue};
-use plexus_activations::Extras;
+use plexus_activations::{Builtin, Extras};
 use plexus_server::Options;
 use plexus_server::http::{HttpOptions, SsePaths};
 use plexus_server::net::{Host, Origin};
@@ -61,6 +61,9 @@ Examples:
   Let Claude Code start Plexus by itself:
     claude mcp add plexus -- plexus serve --stdio
 
+  Keep the context of a model small, however many servers there are:
+    claude mcp add plexus -- plexus serve --stdio --tool-search
+
   Serve other machines, and let in who has a token:
     plexus token add laptop
     plexus serve --http 0.0.0.0:4445
@@ -70,7 +73,10 @@ Examples:
       --resource https://plexus.example.com/mcp
 
   Serve clients that know only HTTP+SSE as well, with details in the log:
-    plexus serve --sse --log-level debug";
+    plexus serve --sse --log-level debug
+
+The exit code is 0 if the client left or a signal ended it in order, 1 if it could not be served,
+2 for wrong usage, and 128 and the signal's number if a second signal ended it at once.";
 
 const BRIDGE_EXAMPLES: &str = "\
 Examples:
@@ -81,7 +87,15 @@ Examples:
     plexus bridge --stdio --header 'Authorization: Bearer ${TOKEN}' https://example.com/mcp
 
   Give a server of the handshake era to clients of 2026-07-28, and the other way round:
-    plexus bridge --stdio -- mcp-server-git --repository .";
+    plexus bridge --stdio -- mcp-server-git --repository .
+
+The exit codes are those of plexus serve.";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  plexus completions bash > ~/.local/share/bash-completion/completions/plexus
+  plexus completions zsh > ~/.zfunc/_plexus
+  plexus completions fish > ~/.config/fish/completions/plexus.fish";
 
 /// Plexus joins every MCP client to every MCP server: any revision, any transport, one binary.
 #[derive(Debug, Parser)]
@@ -221,6 +235,7 @@ pub(crate) enum Command {
     #[command(after_help = man::EXAMPLES)]
     Man(ManArgs),
     /// Print a script that completes this command line in a shell.
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
         /// The shell to write it for.
         #[arg(value_enum)]
@@ -346,7 +361,7 @@ pub(crate) struct ServeArgs {
     /// Offer bash, for shell commands, over HTTP, too.
     ///
     /// Whoever can reach the server can then run any command on this machine, as you. Over --stdio
-    /// alone the tool is offered anyway: the client in front runs on this machine, as you.
+    /// alone it is enough to choose it: the client in front runs on this machine, as you.
     #[arg(long)]
     pub(crate) allow_bash: bool,
 
@@ -354,7 +369,7 @@ pub(crate) struct ServeArgs {
     /// agents ask for, over HTTP, too.
     ///
     /// Whoever can reach the server can then have an agent work on this machine, as you, and give
-    /// it permissions. Over --stdio alone they are offered anyway.
+    /// it permissions. Over --stdio alone it is enough to choose them.
     #[arg(long)]
     pub(crate) allow_claudecode: bool,
 
@@ -371,15 +386,29 @@ pub(crate) struct ServeArgs {
 
 impl ServeArgs {
     /// What is served.
-    pub(crate) fn opening(&self) -> Opening {
+    pub(crate) fn opening(&self, landing: Option<Landing>) -> Opening {
         Opening {
             profile: self.profile,
             files: self.mcp_config.clone(),
             extras: self.extras(),
             choice: self.builtin.choice(),
+            also: self.also(),
             tool_search: self.tool_search,
-            landing: self.downstream.landing(),
+            landing,
         }
+    }
+
+    /// Which built-in services are asked for by flags of their own.
+    fn also(&self) -> Vec<Builtin> {
+        let bash = self.allow_bash.then_some([Builtin::Bash].as_slice());
+        let agents = [Builtin::Loopback, Builtin::Claudecode];
+        let agents = self.allow_claudecode.then_some(agents.as_slice());
+        [bash, agents]
+            .into_iter()
+            .flatten()
+            .flatten()
+            .copied()
+            .collect()
     }
 
     /// Which built-in tools are offered that are not offered to everybody.
@@ -446,6 +475,12 @@ impl Cli {
         Self::try_parse()?.into_command()
     }
 
+    /// What the founding documents' spelling means, with all that is built in.
+    fn founding(further: &[&str]) -> Result<Command, clap::Error> {
+        let serve = ["plexus", "serve", "--stdio", "--builtin", "all"];
+        Self::try_parse_from(serve.iter().chain(further))?.into_command()
+    }
+
     fn into_command(self) -> Result<Command, clap::Error> {
         let usage = |kind, message: &str| Self::command().error(kind, message);
         match (self.command, self.stdio, self.mcp) {
@@ -470,13 +505,9 @@ impl Cli {
                 Ok(Command::Mcp(arguments))
             }
             (Some(command), ..) => Ok(command),
-            (None, true, true) => {
-                Self::try_parse_from(["plexus", "serve", "--stdio"])?.into_command()
-            }
+            (None, true, true) => Self::founding(&[]),
             // S003-58
-            (None, true, false) => {
-                Self::try_parse_from(["plexus", "serve", "--stdio", "--native"])?.into_command()
-            }
+            (None, true, false) => Self::founding(&["--native"]),
             (None, false, _) => Err(usage(
                 ErrorKind::MissingSubcommand,
                 "a command is missing; to serve MCP, use: plexus serve",

@@ -53,6 +53,8 @@ pub(crate) struct Gateway {
     builtins: Builtins,
     /// Which of them are offered, whatever the settings say.
     choice: Option<Choice>,
+    /// What is offered besides.
+    also: Vec<Builtin>,
     /// Every client searches for tools, whatever the settings say.
     tool_search: bool,
     profile: Profile,
@@ -84,9 +86,12 @@ pub(crate) struct Opening {
     pub(crate) extras: Extras,
     /// What of all that is built in is offered, if it is not for the settings to say.
     pub(crate) choice: Option<Choice>,
+    /// What is offered besides.
+    pub(crate) also: Vec<Builtin>,
     /// Clients find tools by searching, even if the settings do not say so.
     pub(crate) tool_search: bool,
-    /// Where callers come back to who are offered the page that a server wants them to sign in on.
+    /// Where callers come back to from the pages where servers want them to sign in, if they are
+    /// offered any.
     pub(crate) landing: Option<Landing>,
 }
 
@@ -125,6 +130,7 @@ impl Gateway {
             files,
             mut extras,
             choice,
+            also,
             tool_search,
             landing,
         } = opening;
@@ -133,7 +139,7 @@ impl Gateway {
         locations.explicit = files.into_iter().map(absolute).collect();
         let mut loaded = config::load(&locations, &environment);
         if profile == Profile::Plexus {
-            extras.choice = Some(settled(choice.as_ref(), &mut loaded));
+            extras.choice = Some(settled(choice.as_ref(), &mut loaded).with(&also));
         }
         let (memory, problems) = data::open_in_time()?;
         let servers = extras.servers.clone();
@@ -149,6 +155,7 @@ impl Gateway {
             hub,
             builtins,
             choice,
+            also,
             tool_search,
             profile,
             locations,
@@ -199,11 +206,6 @@ impl Gateway {
     /// The built-in service that a tool of this name would be of, if it is not offered.
     pub(crate) fn left_out(&self, tool: &str) -> Option<Builtin> {
         self.builtins.left_out(tool)
-    }
-
-    /// How clients are served, as the settings say.
-    pub(crate) fn serve_settings(&self) -> config::Serve {
-        self.current().settings.serve.clone()
     }
 
     /// Begins to connect the servers, as the settings say, and gives those of whom nothing is known
@@ -323,7 +325,7 @@ impl Gateway {
             Approvals::none(&self.data)
         });
         members::refuse_reserved(&mut loaded);
-        let choice = settled(self.choice.as_ref(), &mut loaded);
+        let choice = settled(self.choice.as_ref(), &mut loaded).with(&self.also);
         if let Err(error) = self.builtins.choose(choice) {
             announce::problem(&error);
         }

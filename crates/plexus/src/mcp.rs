@@ -55,6 +55,9 @@ enum McpCommand {
     #[command(after_help = add::EXAMPLES)]
     Add(AddArgs),
     /// Add a server by its definition in JSON.
+    #[command(after_help = "\
+Example:
+  plexus mcp add-json time '{\"command\": \"mcp-server-time\", \"timeout_ms\": 5000}' --scope user")]
     AddJson {
         /// What to call it.
         name: String,
@@ -66,13 +69,23 @@ enum McpCommand {
         scope: ScopeName,
     },
     /// List the servers, and what is wrong with the files. None of them is connected.
+    #[command(after_help = "\
+Examples:
+  plexus mcp list
+  plexus mcp list --json | jq -r '.servers[] | [.name, .file] | @tsv'
+
+How the servers are doing: plexus status")]
     List,
     /// Show one server, with its secrets masked.
+    #[command(after_help = "Example:\n  plexus mcp get git --json | jq .definition")]
     Get {
         /// Its name.
         name: String,
     },
     /// Remove a server.
+    #[command(
+        after_help = "Examples:\n  plexus mcp remove git\n  plexus mcp remove git --scope user"
+    )]
     Remove {
         /// Its name.
         name: String,

@@ -23,14 +23,15 @@ use crate::{announce, control};
 pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     on_runtime(async {
         let mut signals = Signals::take().context("cannot wait for signals")?;
+        let downstream = arguments.downstream.filled()?;
+        let entrance = Entrance::of(&downstream)?;
         let mut options = Options::default();
         options.profile = arguments.profile.into();
         options.native = arguments.native;
         options.mcp_validator = arguments.compat == Some(Compat::McpValidator);
-        let gateway = gateway::configured(arguments.opening()).await?;
+        let opening = arguments.opening(downstream.landing());
+        let gateway = gateway::configured(opening).await?;
         let gateway = Arc::new(gateway);
-        let downstream = arguments.downstream.filled(&gateway.serve_settings())?;
-        let entrance = Entrance::of(&downstream)?;
         gateway.start().await;
         let served = async {
             let service = gateway.service();

@@ -56,6 +56,9 @@ enum ServersCommand {
     ///
     /// What it offers is shown or not; its connection stays. It is forgotten when the gateway ends,
     /// unless it is saved.
+    #[command(
+        after_help = "Examples:\n  plexus servers toggle git\n  plexus servers toggle git --off --save"
+    )]
     Toggle {
         /// Its name.
         name: String,
@@ -70,6 +73,7 @@ enum ServersCommand {
         save: bool,
     },
     /// End a server's connection and make a new one.
+    #[command(after_help = "Example:\n  plexus servers reconnect git --json")]
     Reconnect {
         /// Its name.
         name: String,
@@ -77,6 +81,10 @@ enum ServersCommand {
     /// Replace the definition of a server, in the file that has it.
     ///
     /// What would not be understood is not written. Gateways that run connect it anew.
+    #[command(after_help = "\
+Examples:
+  plexus servers set git '{\"command\": \"mcp-server-git\"}'
+  jq .mcpServers.git backup.json | plexus servers set git -")]
     Set {
         /// Its name.
         name: String,

@@ -161,6 +161,10 @@ impl Session {
                 return Some(origin);
             }
         }
+        // It is known whose it is, and that it is not offered: nobody else need be started.
+        if section == Section::Tools && self.gateway.left_out(name).is_some() {
+            return None;
+        }
         self.connect_all().await;
         self.hub.origin(section, name)
     }

@@ -8,6 +8,7 @@ use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use plexus_activations::task::{Filter, NewTask, Status, Task, TaskError, Tasks, Update};
 
+use self::show::Waiting;
 use crate::data;
 use crate::output::{as_json, if_nothing, print};
 use crate::serve::on_runtime;
@@ -59,7 +60,7 @@ enum TaskCommand {
         #[arg(long, value_name = "ID")]
         parent: Option<String>,
         /// At most so many.
-        #[arg(long, default_value_t = 100)]
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
     },
     /// Show all that is known of a task.
@@ -78,7 +79,7 @@ enum TaskCommand {
     /// List what can be worked on now, first things first.
     Next {
         /// At most so many.
-        #[arg(long, default_value_t = 10)]
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
     },
     /// Show all tasks, each with its parts below it.
@@ -157,16 +158,18 @@ async fn answer(tasks: &Tasks, arguments: TaskArgs) -> anyhow::Result<String> {
                 limit,
             };
             let found = tasks.list(filter).await?;
-            let shown = lines(&found.tasks, json)?;
+            let shown = lines(&found.tasks, tasks, json).await?;
             let left_out = found.total.saturating_sub(found.tasks.len() as u64);
             Ok(and_more(shown, left_out, json))
         }
         TaskCommand::Show { id } => {
-            let task = tasks.get(id).await?;
+            let task = [tasks.get(id).await?];
+            let waiting = Waiting::of(&task, tasks).await?;
+            let [task] = task;
             if json {
                 as_json(&task)
             } else {
-                Ok(show::whole(&task))
+                Ok(show::whole(&task, &waiting))
             }
         }
         TaskCommand::Done { id, result } => {
@@ -179,10 +182,10 @@ async fn answer(tasks: &Tasks, arguments: TaskArgs) -> anyhow::Result<String> {
             if json {
                 as_json(&task)
             } else {
-                Ok(show::line(&task))
+                lines(&[task], tasks, json).await
             }
         }
-        TaskCommand::Next { limit } => lines(&tasks.next(limit).await?, json),
+        TaskCommand::Next { limit } => lines(&tasks.next(limit).await?, tasks, json).await,
         TaskCommand::Tree => {
             let all = Filter {
                 status: None,
@@ -193,7 +196,8 @@ async fn answer(tasks: &Tasks, arguments: TaskArgs) -> anyhow::Result<String> {
             if json {
                 return as_json(&found.tasks);
             }
-            let shown = show::tree(&found.tasks);
+            let waiting = Waiting::of(&found.tasks, tasks).await?;
+            let shown = show::tree(&found.tasks, &waiting);
             let left_out = found.total.saturating_sub(shown.lines().count() as u64);
             Ok(and_more(shown, left_out, json))
         }
@@ -221,10 +225,13 @@ fn and_more(shown: String, left_out: u64, json: bool) -> String {
     }
 }
 
-fn lines(tasks: &[Task], json: bool) -> anyhow::Result<String> {
+async fn lines(shown: &[Task], tasks: &Tasks, json: bool) -> anyhow::Result<String> {
     if json {
-        as_json(&tasks)
-    } else {
-        Ok(tasks.iter().map(show::line).collect())
+        return as_json(&shown);
     }
+    let waiting = Waiting::of(shown, tasks).await?;
+    Ok(shown
+        .iter()
+        .map(|task| show::line(task, &waiting))
+        .collect())
 }

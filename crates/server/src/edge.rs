@@ -184,7 +184,7 @@ pub(crate) fn admit(
             .as_ref()
             .is_some_and(|resources| resources.subscribe),
         method::PROMPTS_LIST | method::PROMPTS_GET => capabilities.prompts.is_some(),
-        method::COMPLETE => capabilities.completions,
+        // Servers that complete do not always say so: whoever owns the prompt knows best.
         method::SET_LEVEL => capabilities.logging,
         _ => true,
     };
@@ -198,4 +198,26 @@ pub(crate) fn admit(
 /// The principal of every caller while nobody signs in.
 pub(crate) fn anonymous() -> Principal {
     Principal::anonymous()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is not offered does not exist; completion is the service's to refuse.
+    #[test]
+    fn methods_without_their_capability_are_not_admitted() {
+        let nothing = ServerCapabilities::default();
+        let admitted = |method| admit(method, Revision::V2025_11_25, &nothing).is_ok();
+        for method in [
+            method::TOOLS_CALL,
+            method::RESOURCES_READ,
+            method::RESOURCES_SUBSCRIBE,
+            method::PROMPTS_GET,
+            method::SET_LEVEL,
+        ] {
+            assert!(!admitted(method), "{method}");
+        }
+        assert!(admitted(method::COMPLETE));
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use plexus_mcp::messages::ListParams;
-use plexus_mcp::{Revision, convert, cursor, method};
+use plexus_mcp::{Features, Revision, convert, cursor, method};
 use plexus_service::{CacheHints, Catalogue, Fault, Section};
 use plexus_wire::{Object, Raw};
 
@@ -18,11 +18,16 @@ struct Lowered {
     /// What every page carries besides.
     hints: CacheHints,
     server_info: Raw,
-    /// As they are in the catalogue: the first page of a long list is not to wait for the rest.
+    /// As the catalogue has them. They are lowered page by page: the first page of a long list is
+    /// not to wait for the rest.
     entries: Vec<(Arc<str>, Raw)>,
-    /// Whole answers, by their cursors, made when they were first asked for.
+    lower: Lower,
+    /// Whole answers, by their cursors, as they were first asked for.
     pages: Mutex<HashMap<Option<String>, Raw>>,
 }
+
+/// Makes a definition what a revision shows.
+type Lower = fn(&Raw, &Features) -> Raw;
 
 /// How many forms of one list are kept, as not everybody need be shown the same.
 const KEPT: usize = 16;
@@ -52,7 +57,7 @@ impl Lists {
             None => ListParams::default(),
         };
         let lowered = self.lowered(catalogue, section, voice);
-        lowered.page(section, params.cursor, voice)
+        lowered.page(member(section), params.cursor, voice)
     }
 
     fn lowered(&self, catalogue: &Catalogue, section: Section, voice: &Voice) -> Arc<Lowered> {
@@ -67,6 +72,12 @@ impl Lists {
         if let Some(lowered) = kept.iter().find(is_current) {
             return Arc::clone(lowered);
         }
+        let lower: Lower = match section {
+            Section::Tools => convert::tool_definition,
+            Section::Resources => convert::resource_definition,
+            Section::Templates => convert::template_definition,
+            Section::Prompts => convert::prompt_definition,
+        };
         let entries = list.entries().iter();
         let entries = entries
             .map(|entry| (Arc::clone(&entry.key), entry.definition.clone()))
@@ -76,6 +87,7 @@ impl Lists {
             hints: catalogue.cache,
             server_info: voice.server_info.clone(),
             entries,
+            lower,
             pages: Mutex::default(),
         });
         kept.truncate(KEPT - 1);
@@ -85,11 +97,11 @@ impl Lists {
 }
 
 impl Lowered {
-    fn page(&self, section: Section, cursor: Option<String>, voice: &Voice) -> Result<Raw, Fault> {
+    fn page(&self, name: &str, cursor: Option<String>, voice: &Voice) -> Result<Raw, Fault> {
         if let Some(page) = lock(&self.pages).get(&cursor) {
             return Ok(page.clone());
         }
-        let page = self.make_page(section, cursor.as_deref(), voice)?;
+        let page = self.make_page(name, cursor.as_deref(), voice)?;
         let mut pages = lock(&self.pages);
         // A page may begin anywhere, for cursors outlive the lists they were made for.
         if pages.len() <= self.entries.len() / cursor::PAGE_SIZE {
@@ -98,13 +110,7 @@ impl Lowered {
         Ok(page)
     }
 
-    fn make_page(
-        &self,
-        section: Section,
-        cursor: Option<&str>,
-        voice: &Voice,
-    ) -> Result<Raw, Fault> {
-        let name = member(section);
+    fn make_page(&self, name: &str, cursor: Option<&str>, voice: &Voice) -> Result<Raw, Fault> {
         let page = cursor::page(
             &self.entries,
             |(key, _)| key,
@@ -113,15 +119,9 @@ impl Lowered {
             cursor::PAGE_SIZE,
         )
         .map_err(|error| Fault::InvalidParams(error.to_string()))?;
-        let lower = match section {
-            Section::Tools => convert::tool_definition,
-            Section::Resources => convert::resource_definition,
-            Section::Templates => convert::template_definition,
-            Section::Prompts => convert::prompt_definition,
-        };
         let features = voice.revision.features();
         let definitions = page.items.iter();
-        let definitions = definitions.map(|(_, definition)| lower(definition, features));
+        let definitions = definitions.map(|(_, definition)| (self.lower)(definition, features));
         let mut result = Object::new();
         result.set(name, json(&definitions.collect::<Vec<_>>()));
         if let Some(next) = &page.next_cursor {

@@ -160,7 +160,7 @@ mod tests {
         );
     }
 
-    /// MRTR26-06, TRANSLATION §12.1, TRAP-18: every change of every byte breaks the seal.
+    /// MRTR26-06, TRANSLATION §12.1, §12.21, TRAP-18: every change of every byte breaks the seal.
     #[test]
     fn what_was_touched_is_not_opened() {
         let sealer = Sealer::new(&SealKey::new([1; 32]));

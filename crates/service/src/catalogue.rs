@@ -100,6 +100,26 @@ impl Entry {
         })
     }
 
+    /// An entry of `section` that was read and kept before, with its key: it is not read again
+    /// unless it must be.
+    ///
+    /// # Errors
+    /// See [`InvalidDefinition`].
+    pub fn kept(
+        section: Section,
+        key: impl Into<Arc<str>>,
+        definition: Raw,
+    ) -> Result<Self, InvalidDefinition> {
+        if section == Section::Tools && HeaderParams::may_be_in(&definition) {
+            return Self::new(section, definition);
+        }
+        Ok(Self {
+            key: key.into(),
+            definition,
+            headers: HeaderParams::default(),
+        })
+    }
+
     /// The same entry of `section` under another name or URI.
     ///
     /// # Errors

@@ -200,6 +200,9 @@ impl LocalService {
     }
 
     async fn complete(self, call: Call) -> Outcome {
+        if !self.inner.catalogue.borrow().capabilities.completions {
+            return Err(Fault::MethodNotFound(call.method.into()));
+        }
         let CompleteParams {
             reference,
             argument,

@@ -16,6 +16,9 @@ pub enum BackupError {
     /// The database could not be read, or the copy not be written.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Nothing is overwritten.
+    #[error("{} is there already; name another file", .0.display())]
+    Exists(PathBuf),
     /// The copy could not be put in its place.
     #[error("cannot write {}", path.display())]
     Write {
@@ -41,10 +44,16 @@ impl Store {
 }
 
 fn back_up(db: &Connection, path: &Path) -> Result<(), BackupError> {
-    let failed = |source| BackupError::Write {
-        path: path.to_owned(),
-        source,
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::AlreadyExists => BackupError::Exists(path.to_owned()),
+        _ => BackupError::Write {
+            path: path.to_owned(),
+            source,
+        },
     };
+    if path.symlink_metadata().is_ok() {
+        return Err(BackupError::Exists(path.to_owned()));
+    }
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),

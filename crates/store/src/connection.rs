@@ -178,10 +178,12 @@ fn state(db: &Connection, migrations: &[Migrations]) -> rusqlite::Result<Result<
 /// Looks for damage. The first finding is enough.
 fn check(db: &Connection) -> rusqlite::Result<Result<(), String>> {
     let finding: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    // What is found may stand below a heading.
+    let finding = finding.lines().last().unwrap_or_default();
     Ok(if finding == "ok" {
         Ok(())
     } else {
-        Err(finding)
+        Err(finding.to_owned())
     })
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 /// Why something could not be read or written. Whatever it is, nothing was written.
 #[derive(Debug, thiserror::Error)]
@@ -21,8 +21,11 @@ pub enum StoreError {
     /// The file is no longer what it was.
     #[error("the database file is damaged; stop Plexus and put a backup in its place")]
     Damaged,
-    /// The disk does not do as it is told.
-    #[error("the database file cannot be accessed; check the disk that it is on")]
+    /// The disk does not do as it is told, or we may not tell it.
+    #[error(
+        "the database file cannot be accessed; check its permissions, those of its folder, and the \
+         disk that they are on"
+    )]
     Disk(#[source] rusqlite::Error),
     /// Anything else, which is a mistake in the program.
     #[error("the database refused a statement")]
@@ -47,6 +50,12 @@ impl From<rusqlite::Error> for StoreError {
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
             Some(ErrorCode::DiskFull) => Self::Full,
+            // What processes share beside the file needs room as well.
+            Some(ErrorCode::SystemIoFailure)
+                if error.sqlite_extended_error_code() == Some(ffi::SQLITE_IOERR_SHMSIZE) =>
+            {
+                Self::Full
+            }
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly,
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged,
             Some(ErrorCode::CannotOpen | ErrorCode::SystemIoFailure) => Self::Disk(error),

@@ -147,6 +147,11 @@ impl AuthorizationServer {
         self.shared.state().live.clear();
     }
 
+    /// That a user has signed in here, for the client of this id (`OpenID` Connect).
+    pub fn id_token(&self, subject: &str, client_id: &str) -> String {
+        assertions::id_token(&self.shared, subject, client_id)
+    }
+
     /// A token of `subject` for `resource`, as if it had signed in.
     pub fn issue_to(&self, subject: &str, resource: &str, scope: &str) -> String {
         endpoints::issue_to(&self.shared, subject, resource, scope)
@@ -169,16 +174,6 @@ impl AuthorizationServer {
     /// Signs with a new key from now on, and forgets the old one.
     pub fn rotate_key(&self) {
         self.shared.state().rotate_key();
-    }
-
-    /// A token for `subject`, for `audience`, as somebody gets it who has nothing to do with us.
-    pub fn token(&self, subject: &str, audience: &str) -> String {
-        assertions::token(&self.shared, subject, audience)
-    }
-
-    /// That a user has signed in here, for the client of this id (OpenID Connect).
-    pub fn id_token(&self, subject: &str, client_id: &str) -> String {
-        assertions::id_token(&self.shared, subject, client_id)
     }
 
     /// What a server that wants tokens of this issuer answers before it even looks at a message;

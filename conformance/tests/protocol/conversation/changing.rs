@@ -45,7 +45,8 @@ async fn subscribes(client: &mut Client) {
     assert_eq!(error["code"], -32002);
 }
 
-/// SUB26-01 to SUB26-03, SUB26-05, SUB26-07, SUB26-09, META26-07, TRANSLATION §12 case 13.
+/// SUB26-01 to SUB26-03, SUB26-05, SUB26-07, SUB26-09, META26-07, TRANSLATION §12 cases 13 to 15
+/// and 26.
 async fn listens(client: &mut Client) {
     let (numbered, named) = (json!(77), json!("77"));
     let wanted =
@@ -63,6 +64,20 @@ async fn listens(client: &mut Client) {
         .begin_as(&named, "subscriptions/listen", params)
         .await;
     subscribed(client, &named).await;
+
+    // Who wants nothing, or nothing that there is, hears nothing, on a stream that stays open.
+    for (id, wanted) in [
+        (json!("nothing"), json!({})),
+        (
+            json!("nowhere"),
+            json!({"resourceSubscriptions": ["test://nope"]}),
+        ),
+    ] {
+        let params = json!({"notifications": wanted});
+        client.begin_as(&id, "subscriptions/listen", params).await;
+        let acknowledged = subscribed(client, &id).await;
+        assert_eq!(acknowledged["params"]["notifications"], json!({}));
+    }
 
     client.call("test_touch_watched_resource", json!({})).await;
     let update = client.expect_method(UPDATED).await;

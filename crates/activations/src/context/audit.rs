@@ -161,15 +161,36 @@ impl Graph {
 /// One change, as it is made.
 #[derive(Debug)]
 pub(super) struct Record<'a> {
-    pub(super) at: i64,
-    pub(super) action: Action,
-    pub(super) id: &'a str,
-    pub(super) caller: &'a str,
-    pub(super) reason: Option<&'a str>,
-    pub(super) detail: Option<String>,
+    at: i64,
+    action: Action,
+    id: &'a str,
+    caller: &'a str,
+    reason: Option<&'a str>,
+    detail: Option<String>,
 }
 
-impl Record<'_> {
+impl<'a> Record<'a> {
+    pub(super) fn new(at: i64, action: Action, id: &'a str, caller: &'a str) -> Self {
+        Self {
+            at,
+            action,
+            id,
+            caller,
+            reason: None,
+            detail: None,
+        }
+    }
+
+    pub(super) fn because(mut self, reason: Option<&'a str>) -> Self {
+        self.reason = reason;
+        self
+    }
+
+    pub(super) fn detail(mut self, detail: String) -> Self {
+        self.detail = Some(detail);
+        self
+    }
+
     /// Adds it to the trail, in the transaction that makes the change.
     pub(super) fn keep(self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
         transaction

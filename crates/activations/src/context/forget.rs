@@ -109,15 +109,8 @@ impl Graph {
                 erase(transaction, &id, now)?;
                 Action::Erase
             };
-            Record {
-                at: now,
-                action,
-                id: &id,
-                caller: &caller,
-                reason: reason.as_deref(),
-                detail: None,
-            }
-            .keep(transaction)?;
+            let record = Record::new(now, action, &id, &caller).because(reason.as_deref());
+            record.keep(transaction)?;
             purge(transaction, now)?;
             let restorable_until = soft_delete.then(|| rfc3339(now + KEPT));
             Ok(Forgotten {
@@ -136,15 +129,8 @@ impl Graph {
         self.write(move |transaction| {
             let restored = bring_back(transaction, &id, now)?;
             if restored {
-                Record {
-                    at: now,
-                    action: Action::Restore,
-                    id: &id,
-                    caller: &caller,
-                    reason: None,
-                    detail: None,
-                }
-                .keep(transaction)?;
+                let record = Record::new(now, Action::Restore, &id, &caller);
+                record.keep(transaction)?;
             } else {
                 require(transaction, &id)?;
             }
@@ -171,15 +157,9 @@ impl Graph {
                 .prepare_cached("UPDATE context_nodes SET importance = ?2 WHERE id = ?1")?
                 .execute((&id, new_importance))?;
             touch(transaction, &id)?;
-            Record {
-                at: now,
-                action: Action::Boost,
-                id: &id,
-                caller: &caller,
-                reason: None,
-                detail: Some(format!("importance {old_importance} -> {new_importance}")),
-            }
-            .keep(transaction)?;
+            let record = Record::new(now, Action::Boost, &id, &caller)
+                .detail(format!("importance {old_importance} -> {new_importance}"));
+            record.keep(transaction)?;
             Ok(Boosted {
                 id,
                 old_importance,

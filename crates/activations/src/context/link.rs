@@ -192,15 +192,9 @@ impl Graph {
                 .execute((&link.source, &link.relation, &link.target, link.weight, now))?;
             touch(transaction, &link.source)?;
             touch(transaction, &link.target)?;
-            Record {
-                at: now,
-                action: Action::Link,
-                id: &link.source,
-                caller: &caller,
-                reason: None,
-                detail: Some(format!("{} {}", link.relation, link.target)),
-            }
-            .keep(transaction)?;
+            let record = Record::new(now, Action::Link, &link.source, &caller)
+                .detail(format!("{} {}", link.relation, link.target));
+            record.keep(transaction)?;
             Ok(Linked {
                 created: before.is_none(),
                 link,
@@ -231,15 +225,9 @@ impl Graph {
                 touch(transaction, &source)?;
                 touch(transaction, &target)?;
                 let relation = relation.as_deref().unwrap_or("all links to");
-                Record {
-                    at: now,
-                    action: Action::Unlink,
-                    id: &source,
-                    caller: &caller,
-                    reason: None,
-                    detail: Some(format!("{relation} {target}")),
-                }
-                .keep(transaction)?;
+                let record = Record::new(now, Action::Unlink, &source, &caller)
+                    .detail(format!("{relation} {target}"));
+                record.keep(transaction)?;
             }
             Ok(Unlinked { removed })
         })

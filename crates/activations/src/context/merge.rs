@@ -124,15 +124,10 @@ impl Graph {
                     Strings(request.source_ids.clone()),
                     now + KEPT,
                 ))?;
-            Record {
-                at: now,
-                action: Action::Merge,
-                id: &id,
-                caller: &caller,
-                reason: Some(&request.rationale),
-                detail: Some(format!("of {ids}")),
-            }
-            .keep(transaction)?;
+            let record = Record::new(now, Action::Merge, &id, &caller)
+                .because(Some(&request.rationale))
+                .detail(format!("of {ids}"));
+            record.keep(transaction)?;
             Ok(Merged {
                 id,
                 reversal_hash,
@@ -164,15 +159,9 @@ impl Graph {
                     restored.push(source);
                 }
             }
-            Record {
-                at: now,
-                action: Action::Unmerge,
-                id: &forgotten,
-                caller: &caller,
-                reason: None,
-                detail: Some(format!("restored {}", restored.join(" "))),
-            }
-            .keep(transaction)?;
+            let record = Record::new(now, Action::Unmerge, &forgotten, &caller)
+                .detail(format!("restored {}", restored.join(" ")));
+            record.keep(transaction)?;
             Ok(Unmerged {
                 restored,
                 forgotten,

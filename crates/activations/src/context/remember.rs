@@ -67,15 +67,9 @@ impl Graph {
             let created = !is_live(transaction, &id)?;
             let vector = vector.map(|vector| (vector, embedder));
             put(transaction, &id, &node, vector, now)?;
-            Record {
-                at: now,
-                action: Action::Store,
-                id: &id,
-                caller: &caller,
-                reason: node.rationale.as_deref(),
-                detail: None,
-            }
-            .keep(transaction)?;
+            let record =
+                Record::new(now, Action::Store, &id, &caller).because(node.rationale.as_deref());
+            record.keep(transaction)?;
             Ok(Stored {
                 uri: super::uri(&id),
                 id,

@@ -1,15 +1,21 @@
 //! Servers that are used in their callers' own names.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Method, Uri};
 use plexus_oauth::{Grant, Secret};
 use plexus_service::{Boxed, Credential, Peer, Principal};
 
-use super::oauth::{Means, OAuth, OAuthOptions};
-use super::{AuthError, Authorizer, MemoryVault, Refusal};
+use super::oauth::OAuth;
+use super::options::{Means, OAuthOptions};
+use super::{AuthError, Authorizer, MemoryVault, Refusal, concealed};
+use crate::lock::lock;
+
+/// How many principals are remembered.
+const MAX_USERS: usize = 1024;
 
 /// Gives callers credentials of their own.
 pub trait Identities: fmt::Debug + Send + Sync {
@@ -36,10 +42,7 @@ pub struct OwnIdentity {
 pub enum Identity {
     /// Each principal signs in by itself, and its tokens are kept apart from all others. The user of
     /// this machine has those that the server is connected with.
-    User {
-        /// What to tell a principal that would have to sign in.
-        advice: Arc<dyn Fn(&Principal) -> String + Send + Sync>,
-    },
+    User(ForPrincipal),
     /// The token that a caller showed us is exchanged for one that is for the server.
     Exchange {
         /// What the authorization server calls the server, if not by its address.
@@ -53,10 +56,14 @@ pub enum Identity {
     },
 }
 
+/// Says how a principal signs in, where it is otherwise than for the user of this machine: what it is
+/// told, and where it is awaited. By itself, it is awaited nowhere.
+pub type ForPrincipal = Arc<dyn Fn(&Principal, &mut OAuthOptions) + Send + Sync>;
+
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::User { .. } => f.write_str("User"),
+            Self::User(_) => f.write_str("User"),
             Self::Exchange { audience } => write!(f, "Exchange({audience:?})"),
             Self::Forward { audience } => write!(f, "Forward({audience:?})"),
         }
@@ -68,6 +75,8 @@ impl fmt::Debug for Identity {
 pub(super) struct Configured {
     identity: Identity,
     options: OAuthOptions,
+    /// Principals that were here lately, so that what one of them begins is known to its next call.
+    users: Mutex<HashMap<Principal, OAuth>>,
 }
 
 impl Identity {
@@ -76,7 +85,29 @@ impl Identity {
         Arc::new(Configured {
             identity: self,
             options,
+            users: Mutex::default(),
         })
+    }
+}
+
+impl Configured {
+    fn user(&self, principal: &Principal, change: &ForPrincipal) -> OAuth {
+        let mut users = lock(&self.users);
+        if let Some(user) = users.get(principal) {
+            return user.clone();
+        }
+        let mut options = self.options.clone();
+        options.principal = principal.clone();
+        options.landing = None;
+        options.means = Means::page();
+        change(principal, &mut options);
+        let user = OAuth::new(options);
+        if users.len() >= MAX_USERS {
+            // Their tokens are in the vault.
+            users.clear();
+        }
+        users.insert(principal.clone(), user.clone());
+        user
     }
 }
 
@@ -88,19 +119,11 @@ impl Identities for Configured {
             credential.ok_or_else(|| AuthError::Nameless(called.clone()))
         };
         match &self.identity {
-            Identity::User { .. } if peer.principal == self.options.principal => Ok(None),
-            Identity::User { advice } => {
-                let mut options = self.options.clone();
-                options.advice = advice(&peer.principal);
-                options.principal = peer.principal.clone();
-                // The page leads back to this machine, which need not be theirs.
-                options.landing = None;
-                options.means = Means::page();
-                Ok(Some(OwnIdentity {
-                    authorizer: Arc::new(OAuth::new(options)),
-                    credential: None,
-                }))
-            }
+            Identity::User(_) if peer.principal == self.options.principal => Ok(None),
+            Identity::User(change) => Ok(Some(OwnIdentity {
+                authorizer: Arc::new(self.user(&peer.principal, change)),
+                credential: None,
+            })),
             Identity::Exchange { audience } => {
                 let credential = shown()?;
                 let mut options = self.options.clone();
@@ -161,4 +184,8 @@ impl Authorizer for Forwarded {
     }
 
     fn noted(&self, _headers: &HeaderMap) {}
+
+    fn conceal(&self, text: String) -> String {
+        concealed(text, self.credential.expose())
+    }
 }

@@ -14,7 +14,8 @@ use plexus_wire::Raw;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::oauth::{Means, OAuth, OAuthOptions};
+use super::oauth::OAuth;
+use super::options::{Means, OAuthOptions};
 use super::{AuthError, UserAgent, Visit};
 
 /// How far a sign-in got.

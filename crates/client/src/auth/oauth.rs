@@ -7,8 +7,8 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use plexus_mcp::Revision;
 use plexus_oauth::{
-    Ambient as _, Challenges, Client, Grant, Guard, OAuthError, Plan, Renewal, Scopes, Session,
-    SignIn, UserGrant, revocation,
+    Ambient as _, Challenges, Grant, Guard, OAuthError, Plan, Renewal, Scopes, Session, SignIn,
+    UserGrant, revocation,
 };
 use plexus_service::{Boxed, EventSender, Principal};
 use tokio::sync::Mutex as AsyncMutex;
@@ -16,7 +16,8 @@ use tokio_util::task::TaskTracker;
 
 use super::carry::{Carrier, System, reach_of};
 use super::invitation::{self, Invitation};
-use super::{AuthError, Authorizer, Drawer, Holding, MemoryVault, Refusal, UserAgent, Vault};
+use super::options::{Means, OAuthOptions};
+use super::{AuthError, Authorizer, Drawer, Holding, Refusal, UserAgent, concealed};
 use crate::lock::lock;
 
 /// What harms nobody, and is answered only to those who may ask.
@@ -26,92 +27,6 @@ const NONCE: &str = "dpop-nonce";
 const MAX_RENEWALS: u32 = 2;
 /// How often one request may have somebody sign in (AUTH26-18).
 const MAX_SIGN_INS: u32 = 3;
-
-/// What tokens are got for, and with.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct OAuthOptions {
-    /// The MCP endpoint.
-    pub server: Uri,
-    /// Whose they are; one user may have several accounts at a server.
-    pub account: String,
-    /// The caller that they are kept for; the user of this machine has no name.
-    pub principal: Principal,
-    /// How they are got.
-    pub means: Means,
-    /// The client that somebody registered by hand.
-    pub client: Option<Client>,
-    /// Where they are kept.
-    pub vault: Arc<dyn Vault>,
-    /// What people call the server.
-    pub called: String,
-    /// What to tell a user who would have to sign in.
-    pub advice: String,
-    /// Awaits users who are shown the page by their own client; without it, none is offered one.
-    pub landing: Option<Arc<dyn UserAgent>>,
-}
-
-/// How a token is got.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum Means {
-    /// A user signs in on a page.
-    Page {
-        /// Who shows the page; without one, only what is kept is used and renewed.
-        agent: Option<Arc<dyn UserAgent>>,
-        /// What the user is shown as the name of this client.
-        client_name: String,
-        /// The address of a document about this client.
-        metadata_url: Option<String>,
-    },
-    /// Nobody needs to be asked.
-    Alone(Grant),
-    /// The same, with what must be got anew each time, as it soon ends.
-    Afresh(Arc<dyn Grants>),
-}
-
-/// Says with what a token is got, each time that one is.
-pub trait Grants: std::fmt::Debug + Send + Sync {
-    /// With what it is got now.
-    fn now(&self) -> Boxed<Result<Grant, AuthError>>;
-}
-
-impl Means {
-    /// A page that nobody shows: only what is kept is used and renewed.
-    pub fn page() -> Self {
-        Self::Page {
-            agent: None,
-            client_name: "Plexus".to_owned(),
-            metadata_url: None,
-        }
-    }
-}
-
-impl OAuthOptions {
-    /// Tokens for `server`, from pages that nobody shows, kept until the process ends.
-    pub fn new(server: Uri) -> Self {
-        Self {
-            account: "default".to_owned(),
-            principal: Principal::anonymous(),
-            called: server.to_string(),
-            server,
-            means: Means::page(),
-            client: None,
-            vault: Arc::new(MemoryVault::default()),
-            advice: "the server wants a user to sign in".to_owned(),
-            landing: None,
-        }
-    }
-
-    /// The drawer of the vault in which they are kept.
-    pub fn drawer(&self) -> String {
-        let own = format!("{}\n{}", self.server, self.account);
-        if self.principal == Principal::anonymous() {
-            return own;
-        }
-        format!("{own}\nprincipal\n{}", self.principal.as_str())
-    }
-}
 
 /// Gets tokens, keeps them, and renews them, one at a time. Cheap to clone: all clones are one.
 #[derive(Debug, Clone)]
@@ -211,19 +126,29 @@ impl OAuth {
         .await
     }
 
-    /// The session that is kept, renewed if its token is used up; none if there is none.
+    /// The session that is kept, renewed if its token is used up; none if there is none that can be
+    /// used.
     ///
     /// # Errors
     /// See [`AuthError`].
     pub async fn session(&self) -> Result<Option<Session>, AuthError> {
+        let session = self.newest().await?;
+        let now = System.now();
+        let is_over = |session: &Session| session.expires_at.is_some_and(|end| end <= now);
+        Ok(session.filter(|session| session.refresh_token.is_some() || !is_over(session)))
+    }
+
+    /// The session that is kept, renewed if its token is used up and that is possible. Whether it is
+    /// good for anything, the server says.
+    async fn newest(&self) -> Result<Option<Session>, AuthError> {
         let known = lock(&self.inner.current).clone();
         if let Some(session) = known
-            && !session.is_used_up(System.now())
+            && !is_to_be_renewed(&session)
         {
             return Ok(Some(session));
         }
         let inner = Arc::clone(&self.inner);
-        self.to_the_end(async move { inner.usable().await }).await
+        self.to_the_end(async move { inner.newest().await }).await
     }
 
     /// Gives the session back, and forgets it, and what we were registered as.
@@ -287,16 +212,14 @@ impl Inner {
         Ok(self.options.vault.open(&self.options.drawer()).await?)
     }
 
-    /// A session whose token can be used, if one is kept.
-    async fn usable(&self) -> Result<Option<Session>, AuthError> {
+    async fn newest(&self) -> Result<Option<Session>, AuthError> {
         let mut known = lock(&self.current).clone();
         if known.is_none() {
             let kept = self.options.vault.read(&self.options.drawer()).await?;
             known = kept.session;
             lock(&self.current).clone_from(&known);
         }
-        let is_used_up = |session: &Session| session.is_used_up(System.now());
-        if !known.as_ref().is_some_and(is_used_up) {
+        if !known.as_ref().is_some_and(is_to_be_renewed) {
             return Ok(known);
         }
         let _turn = self.turn.lock().await;
@@ -304,7 +227,9 @@ impl Inner {
         // Another session or another process may have been faster.
         let kept = drawer.holding().session.clone();
         match kept {
-            Some(session) if is_used_up(&session) => self.renewed(session, &mut *drawer).await,
+            Some(session) if is_to_be_renewed(&session) => {
+                self.renewed(session, &mut *drawer).await
+            }
             kept => {
                 lock(&self.current).clone_from(&kept);
                 Ok(kept)
@@ -458,7 +383,7 @@ impl Authorizer for OAuth {
     fn headers(&self, method: &Method, url: &Uri) -> Boxed<Result<HeaderMap, AuthError>> {
         let (oauth, method, url) = (self.clone(), method.clone(), url.to_string());
         Box::pin(async move {
-            let Some(session) = oauth.session().await? else {
+            let Some(session) = oauth.newest().await? else {
                 return Ok(HeaderMap::new());
             };
             let nonce = lock(&oauth.inner.nonce).clone();
@@ -482,6 +407,13 @@ impl Authorizer for OAuth {
         }
     }
 
+    fn conceal(&self, text: String) -> String {
+        match &*lock(&self.inner.current) {
+            Some(session) => concealed(text, session.access_token.expose()),
+            None => text,
+        }
+    }
+
     fn invites(&self) -> bool {
         self.inner.options.landing.is_some()
     }
@@ -500,6 +432,11 @@ impl Authorizer for OAuth {
             Ok(true)
         })
     }
+}
+
+/// Whether a session should get a new token before it is used. One that cannot is used to its end.
+fn is_to_be_renewed(session: &Session) -> bool {
+    session.refresh_token.is_some() && session.is_used_up(System.now())
 }
 
 /// Whether it was this session's token that was refused.

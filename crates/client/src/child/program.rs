@@ -197,7 +197,7 @@ fn enter(directory: &Path) -> io::Result<()> {
     Ok(access(directory, Access::EXEC_OK)?)
 }
 
-/// Where to get what most servers are started with.
+/// Where to get what most servers are started with, or how to write what was written for Windows.
 fn advice(command: &str) -> &'static str {
     match command {
         "npx" | "npm" | "node" => "; it comes with Node.js (https://nodejs.org)",
@@ -207,6 +207,22 @@ fn advice(command: &str) -> &'static str {
         "pipx" => "; see https://pipx.pypa.io",
         "python" | "python3" => "; it comes with Python (https://www.python.org)",
         "docker" => "; it comes with Docker (https://docs.docker.com)",
+        other => advice_on_windows(&other.to_ascii_lowercase()),
+    }
+}
+
+/// Entries travel with projects, and on Windows launchers are scripts that only `cmd` starts.
+fn advice_on_windows(command: &str) -> &'static str {
+    if matches!(command, "cmd" | "cmd.exe") {
+        return "; it is part of Windows: elsewhere, write what follows `/c` as the command";
+    }
+    let ending = Path::new(command)
+        .extension()
+        .and_then(|ending| ending.to_str());
+    match ending {
+        Some("cmd" | "bat" | "exe") => {
+            "; the ending is that of programs for Windows: leave it out elsewhere"
+        }
         _ => "",
     }
 }

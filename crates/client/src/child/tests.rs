@@ -125,6 +125,23 @@ async fn a_missing_program_is_named_with_a_hint() {
     );
 }
 
+/// TRAP-36: an entry that was written for Windows says how to write it here.
+#[tokio::test]
+async fn a_command_of_windows_is_named_with_a_hint() {
+    let nowhere = tempfile::tempdir().unwrap();
+    let path = nowhere.path().to_str().unwrap();
+    for (command, hint) in [
+        ("cmd", "write what follows `/c` as the command"),
+        ("CMD.EXE", "write what follows `/c` as the command"),
+        ("npx.cmd", "leave it out elsewhere"),
+        (r"C:\Tools\server.exe", "leave it out elsewhere"),
+    ] {
+        let program = Program::new(command).args(["/c", "npx"]).env("PATH", path);
+        let reason = refused(&program);
+        assert!(reason.ends_with(hint), "{reason}");
+    }
+}
+
 #[tokio::test]
 async fn a_bad_directory_is_named() {
     let file = tempfile::NamedTempFile::new().unwrap();

@@ -35,7 +35,8 @@ const POST: Duration = Duration::from_secs(30);
 const MAX_POSTS: usize = 32;
 /// How often in a row a stream is taken up again without a new event.
 const MAX_RESUMES: u32 = 5;
-/// How much of an error page is shown.
+/// How much of an error page is read, and how much of that is shown.
+const READ: usize = 64 * 1024;
 const SHOWN: usize = 300;
 
 /// How the server is spoken to.
@@ -416,7 +417,13 @@ impl Shared {
                 LinkError::SessionLost
             }
             _ => {
-                let text: String = String::from_utf8_lossy(body).chars().take(SHOWN).collect();
+                let page = body.get(..READ).unwrap_or(body);
+                let page = String::from_utf8_lossy(page).into_owned();
+                let page = match &self.target.authorizer {
+                    Some(authorizer) => authorizer.conceal(page),
+                    None => page,
+                };
+                let text: String = page.chars().take(SHOWN).collect();
                 let text = Some(text.trim().to_owned()).filter(|text| !text.is_empty());
                 LinkError::Http {
                     status: status.as_u16(),

@@ -8,6 +8,7 @@ use plexus_service::Principal;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::asks::Asks;
 use crate::lock::lock;
 
 /// How long a call that asked may still ask more before others go on.
@@ -21,15 +22,15 @@ pub(crate) type Caller = usize;
 /// Most servers never ask anything, so at first all callers call at once. Once a question came, calls
 /// that are under way together are of one caller; a call that waits for its own caller's answer lets
 /// others go on meanwhile.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Turns {
+    asks: Asks,
     state: Mutex<State>,
     ended: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    one_at_a_time: bool,
     /// Callers with calls that may ask now, and how many.
     running: HashMap<Caller, usize>,
     /// Calls that wait for an answer.
@@ -51,12 +52,13 @@ impl Waiting {
 }
 
 impl State {
-    fn admits(&self, caller: Caller, principal: &Principal) -> bool {
+    /// Whether a question that came now would be clear, if `caller` called as well.
+    fn stays_clear(&self, caller: Caller, principal: &Principal) -> bool {
         let others_run = self.running.keys().any(|running| *running != caller);
         let others_wait = self.waiting.iter().any(|waiting| {
             waiting.caller != caller && (waiting.principal != *principal || waiting.may_ask_more())
         });
-        !self.one_at_a_time || !(others_run || others_wait)
+        !(others_run || others_wait)
     }
 
     fn meant(&self) -> Meant {
@@ -89,6 +91,15 @@ pub(super) enum Meant {
 }
 
 impl Turns {
+    /// Turns at a server of which this is known.
+    pub(crate) fn new(asks: Asks) -> Self {
+        Self {
+            asks,
+            state: Mutex::default(),
+            ended: Notify::new(),
+        }
+    }
+
     /// Waits until no other caller has calls that may ask.
     pub(crate) async fn take(self: &Arc<Self>, caller: Caller, principal: &Principal) -> Turn {
         loop {
@@ -97,7 +108,7 @@ impl Turns {
             ended.as_mut().enable();
             {
                 let mut state = lock(&self.state);
-                if state.admits(caller, principal) {
+                if !self.asks.is_known() || state.stays_clear(caller, principal) {
                     *state.running.entry(caller).or_default() += 1;
                     return Turn {
                         turns: Arc::clone(self),
@@ -114,9 +125,8 @@ impl Turns {
 
     /// A question came: who it may be for. From now on it will be clear.
     pub(super) fn asked(&self) -> Meant {
-        let mut state = lock(&self.state);
-        state.one_at_a_time = true;
-        state.meant()
+        self.asks.note();
+        self.meant()
     }
 
     /// Who something may be for that names no call.
@@ -196,6 +206,10 @@ mod tests {
 
     use super::*;
 
+    fn turns() -> Arc<Turns> {
+        Arc::new(Turns::new(Asks::default()))
+    }
+
     fn us() -> Principal {
         Principal::new("us")
     }
@@ -206,16 +220,29 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_server_that_never_asks_is_called_by_all_at_once() {
-        let turns = Arc::default();
+        let turns = turns();
         let _one = taken(&turns, 1, &us()).unwrap();
         let _other = taken(&turns, 2, &us()).unwrap();
         assert_eq!(turns.asked(), Meant::Unclear);
     }
 
+    /// What was learnt on one connection holds on the next from the start.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_is_known_to_ask_is_called_by_one_at_a_time() {
+        let asks = Asks::default();
+        let before = Arc::new(Turns::new(asks.clone()));
+        let _asked = taken(&before, 1, &us()).unwrap();
+        before.asked();
+        let next = Arc::new(Turns::new(asks));
+        let _one = taken(&next, 1, &us()).unwrap();
+        assert!(taken(&next, 2, &us()).is_none());
+        assert_eq!(next.asked(), Meant::Caller(1));
+    }
+
     /// TRANSLATION §4, the lane rule.
     #[tokio::test(start_paused = true)]
     async fn after_a_question_calls_of_one_caller_run_together_and_others_wait() {
-        let turns = Arc::default();
+        let turns = turns();
         let first = taken(&turns, 1, &us()).unwrap();
         assert_eq!(turns.asked(), Meant::Caller(1));
         let second = taken(&turns, 1, &us()).unwrap();
@@ -229,7 +256,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_call_that_waits_lets_others_of_its_principal_go_on() {
-        let turns = Arc::default();
+        let turns = turns();
         let mut first = taken(&turns, 1, &us()).unwrap();
         turns.asked();
         first.wait();

@@ -112,7 +112,7 @@ async fn what_is_no_question_is_refused() {
     assert_eq!(answer["error"]["code"], -32601);
 }
 
-/// SAMP-13, S004-D11, TRANSLATION §5.10: outside of a call there is nobody to ask.
+/// SAMP-13, S004-D11, TRANSLATION §5.10, §12.17: outside of a call there is nobody to ask.
 #[tokio::test]
 async fn questions_outside_of_a_call_are_answered_without_a_caller() {
     let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;

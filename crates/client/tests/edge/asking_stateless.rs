@@ -136,6 +136,43 @@ async fn questions_of_one_round_are_put_together() {
     assert_eq!(rounds[1].body["params"]["inputResponses"], expected);
 }
 
+/// TRANSLATION §12.29: a state is the server's business, however large.
+#[tokio::test]
+async fn a_large_state_comes_back_whole() {
+    let state = "12,\u{fc}\"".repeat(20_000);
+    let wait = input_required(&Value::Null, Some(&state));
+    let server = server(vec![wait, done()]).await;
+    let upstream = connected(http(&server)).await;
+    let calling = call(&upstream, "tools/call", &json!({"name": "a"}));
+    within("the result", calling).await.unwrap();
+    let rounds = calls(&server, "tools/call");
+    assert_eq!(rounds[1].body["params"]["requestState"], json!(state));
+}
+
+/// TRANSLATION §12.8: what a server misses in its caller is passed on with all that it says.
+#[tokio::test]
+async fn a_missing_capability_is_told_as_the_server_tells_it() {
+    let offer = Offer::tools(STATELESS, [tool("a")]);
+    let missing = json!({"requiredCapabilities": {"elicitation": {}}});
+    let data = missing.clone();
+    let server = HttpServer::start(move |request: &Received| match request.mcp() {
+        "tools/call" => {
+            let mut answer = request.error(-32021, "elicitation required");
+            answer["error"]["data"] = data.clone();
+            Reply::status(400).with_json(&answer.to_string())
+        }
+        _ => request.plainly(&offer),
+    })
+    .await;
+    let upstream = connected(http(&server)).await;
+    let calling = call(&upstream, "tools/call", &json!({"name": "a"}));
+    let fault = within("the refusal", calling).await.unwrap_err();
+    assert_eq!(fault.code(STATELESS), -32021);
+    let error = fault.to_error(STATELESS);
+    assert_eq!(error.message, "elicitation required");
+    assert_eq!(value(&error.data.unwrap()), missing);
+}
+
 /// MRTR26-14: state without a question asks for patience.
 #[tokio::test]
 async fn a_result_with_state_only_is_asked_for_again() {

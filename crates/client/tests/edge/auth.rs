@@ -215,6 +215,25 @@ async fn a_client_signs_in_for_itself() {
     assert_eq!(protected.issuer.counts().sign_ins, 0);
 }
 
+/// A token that ends and cannot be renewed is replaced by another, as often as it takes.
+#[tokio::test]
+async fn a_client_whose_token_ends_gets_another() {
+    let behaviour = Behaviour {
+        clients: vec![("robot".to_owned(), Some("s3cret".to_owned()))],
+        token_life: 0,
+        ..Behaviour::default()
+    };
+    let protected = Protected::answering(behaviour, Demands::default(), answering_calls()).await;
+    let mut options = protected.options();
+    options.client = Some(client("robot", Some("s3cret")));
+    options.means = Means::Alone(Grant::ClientCredentials);
+    let upstream = connected(protected.definition(&OAuth::new(options))).await;
+    for _ in 0..3 {
+        work(&upstream).await.unwrap();
+        protected.issuer.expire();
+    }
+}
+
 /// AUTH11-06, AUTH11-07: the authorization server reads about the client at its id.
 #[tokio::test]
 async fn a_document_says_who_the_client_is() {

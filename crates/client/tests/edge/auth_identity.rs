@@ -74,7 +74,7 @@ impl World {
     }
 
     fn token_of(&self, subject: &str) -> Credential {
-        Credential::new(self.protected.issuer.token(subject, US), US)
+        Credential::new(self.protected.issuer.issue_to(subject, US, ""), US)
     }
 
     fn configured_client(&self) -> Client {
@@ -86,9 +86,9 @@ impl World {
 }
 
 fn user() -> Identity {
-    Identity::User {
-        advice: Arc::new(|principal| format!("sign in as {:?}", principal.as_str())),
-    }
+    Identity::User(Arc::new(|principal, options| {
+        options.advice = format!("sign in as {:?}", principal.as_str());
+    }))
 }
 
 async fn work(upstream: &Upstream, caller: &Caller) -> Result<(), String> {
@@ -248,10 +248,10 @@ async fn a_token_is_passed_on_to_its_own_audience_only() {
             audience: audience.clone(),
         };
         let upstream = world.connected(forward, None).await;
-        let token = world.protected.issuer.token("ann", &audience);
+        let token = world.protected.issuer.issue_to("ann", &audience, "");
         let good = showing("ann", &Credential::new(token.clone(), &audience));
         work(&upstream, &good).await.unwrap();
-        assert_eq!(world.tokens(), [token.clone()]);
+        assert_eq!(world.tokens(), std::slice::from_ref(&token));
         for other in [
             format!("{audience}/"),
             US.to_owned(),

@@ -7,6 +7,8 @@ mod asking_stateless;
 #[cfg(test)]
 mod auth;
 #[cfg(test)]
+mod auth_bad_input;
+#[cfg(test)]
 mod auth_fixture;
 #[cfg(test)]
 mod auth_identity;
@@ -32,6 +34,8 @@ mod http;
 mod http_stateless;
 #[cfg(test)]
 mod listing;
+#[cfg(test)]
+mod matching;
 #[cfg(test)]
 mod probing_http;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use plexus_mcp::Fault;
 use plexus_mcp::messages::LogLevel;
 use plexus_service::Event;
-use plexus_testkit::server::{HttpServer, Offer, Reply, StdioServer, Step, tool};
+use plexus_testkit::server::{HttpServer, Offer, Reply, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
 
@@ -96,6 +96,18 @@ async fn log_messages_reach_callers_that_want_them() {
         assert_eq!(value(&log.data), json!({"what": [1, "x"]}));
         assert!(events.try_recv().is_err());
     }
+}
+
+/// TRANSLATION §12.19: a resource without contents is one, as far as anybody can tell.
+#[tokio::test]
+async fn no_contents_are_relayed_as_none() {
+    let offer = Offer::new(LEGACY).declaring("resources", json!({}));
+    let empty = Step::Result(json!({"contents": []}));
+    let server = StdioServer::new(Script::from(&offer).on("resources/read", [empty])).await;
+    let upstream = connected(stdio(&server)).await;
+    let reading = call(&upstream, "resources/read", &json!({"uri": "a:b"}));
+    let result = within("the result", reading).await.unwrap();
+    assert_eq!(value(&result), json!({"contents": []}));
 }
 
 /// S004-15, S004-59: unknown members of results survive, to the byte.

@@ -32,8 +32,11 @@ impl Hub {
     pub fn origin(&self, section: Section, name: &str) -> Option<Origin> {
         let routes = self.routes();
         let owner = match section {
-            Section::Tools => routes.tool(name).cloned(),
-            Section::Prompts => routes.prompt(name).cloned(),
+            Section::Tools => {
+                let shown = only(routes.tools_called(name)).unwrap_or(name);
+                routes.tool(name).or_else(|| routes.tool(shown)).cloned()
+            }
+            Section::Prompts => Self::prompt_called(&routes, name.to_owned()).ok(),
             Section::Resources => routes.resource(name),
             Section::Templates => routes.template(name),
         };
@@ -44,5 +47,12 @@ impl Hub {
     pub fn offer_of(&self, member: &str) -> Option<Arc<Catalogue>> {
         let member = self.member(member).ok()?;
         Some(member.catalogue())
+    }
+}
+
+fn only(names: &[Arc<str>]) -> Option<&str> {
+    match names {
+        [name] => Some(name),
+        _ => None,
     }
 }

@@ -315,8 +315,11 @@ impl Hub {
         // What changes from here on is noticed, even if it takes a while until somebody looks.
         let catalogue = member.watch_catalogue();
         let status = member.connection().map(|connection| connection.status());
+        let asks = member
+            .connection()
+            .map(|connection| connection.asks().watch());
         let inner = Arc::downgrade(&self.inner);
-        let following = follow(inner, Arc::clone(&member), catalogue, status);
+        let following = follow(inner, Arc::clone(&member), catalogue, status, asks);
         self.inner
             .tasks
             .spawn(over.run_until_cancelled_owned(following));
@@ -370,6 +373,7 @@ impl Inner {
         let known = Known {
             catalogue: member.catalogue(),
             revision: connection.facts().revision,
+            asks: connection.asks().is_known(),
         };
         let (remembered, fingerprint) = (remembered.clone(), member.fingerprint);
         let name = Arc::clone(&member.name);
@@ -387,18 +391,19 @@ async fn follow(
     member: Arc<Member>,
     mut catalogue: watch::Receiver<Arc<Catalogue>>,
     mut status: Option<watch::Receiver<Status>>,
+    mut asks: Option<watch::Receiver<bool>>,
 ) {
     let mut was_connected = false;
     loop {
-        let status_changed = async {
-            match &mut status {
-                Some(status) => status.changed().await,
-                None => std::future::pending().await,
-            }
-        };
         let (changed, of_catalogue) = tokio::select! {
             changed = catalogue.changed() => (changed, true),
-            changed = status_changed => (changed, false),
+            changed = changed(&mut status) => (changed, false),
+            changed = changed(&mut asks) => {
+                if let (Ok(()), Some(inner)) = (changed, inner.upgrade()) {
+                    inner.remember(&member);
+                }
+                continue;
+            }
         };
         let (Ok(()), Some(inner)) = (changed, inner.upgrade()) else {
             return;
@@ -417,5 +422,15 @@ async fn follow(
             inner.remember(&member);
         }
         was_connected = connected;
+    }
+}
+
+/// Waits for a change of what there may be.
+async fn changed<T>(
+    watched: &mut Option<watch::Receiver<T>>,
+) -> Result<(), watch::error::RecvError> {
+    match watched {
+        Some(watched) => watched.changed().await,
+        None => std::future::pending().await,
     }
 }

@@ -90,7 +90,10 @@ impl Hub {
             )
         };
         let owner = self.tool_called(peer, &routes, name);
-        let owner = owner.map_err(|_fault| unknown())?;
+        let owner = owner.map_err(|fault| match fault {
+            Fault::InvalidParams(why) => why,
+            _ => unknown(),
+        })?;
         let shown = routes
             .shown_tool(&owner.member, &owner.key)
             .ok_or_else(unknown)?;

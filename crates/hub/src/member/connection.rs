@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
-use plexus_client::{ProcessInfo, Report, State, Status, Upstream};
+use plexus_client::{Asks, ProcessInfo, Report, State, Status, Upstream};
 use plexus_service::{Catalogue, EventSender, Service};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::time::Instant;
@@ -32,6 +32,8 @@ pub(crate) struct Connection {
     /// Whether the catalogue is what the server says or once said.
     known: AtomicBool,
     facts: Mutex<Facts>,
+    /// Whether the server asks its callers anything.
+    asks: Asks,
     tasks: TaskTracker,
     /// One keeps it connected at a time.
     keeping: AsyncMutex<()>,
@@ -60,9 +62,9 @@ pub(crate) struct Facts {
 impl Connection {
     pub(super) fn new(prepare: Prepare, known: Option<Known>) -> Arc<Self> {
         let is_known = known.is_some();
-        let (catalogue, revision) = match known {
-            Some(known) => (known.catalogue, known.revision),
-            None => (Arc::new(nothing()), None),
+        let (catalogue, revision, asks) = match known {
+            Some(known) => (known.catalogue, known.revision, known.asks),
+            None => (Arc::new(nothing()), None, false),
         };
         Arc::new(Self {
             prepare,
@@ -75,6 +77,7 @@ impl Connection {
                 revision,
                 ..Facts::default()
             }),
+            asks: Asks::known(asks),
             tasks: TaskTracker::new(),
             keeping: AsyncMutex::default(),
             wanted: Mutex::default(),
@@ -91,6 +94,10 @@ impl Connection {
 
     pub(crate) fn is_known(&self) -> bool {
         self.known.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn asks(&self) -> &Asks {
+        &self.asks
     }
 
     pub(crate) fn facts(&self) -> Facts {
@@ -196,9 +203,10 @@ impl Connection {
                     Err(_) => return,
                 };
                 if !is_failed {
-                    // Without credentials, another attempt ends like this one.
-                    let admitted = |status: &Status| status.state != State::NeedsAuth;
-                    if status.wait_for(admitted).await.is_err() {
+                    // Without credentials, another attempt ends like this one: somebody else makes it.
+                    let made =
+                        |status: &Status| matches!(status.state, State::Connected | State::Failed);
+                    if status.wait_for(made).await.is_err() {
                         return;
                     }
                     continue;
@@ -224,9 +232,10 @@ impl Connection {
         if let Some(known) = known {
             return Ok(known);
         }
-        let definition = (self.prepare)().await.inspect_err(|reason| {
+        let mut definition = (self.prepare)().await.inspect_err(|reason| {
             self.set_status(Status::new(State::Failed, Some(reason.clone())));
         })?;
+        definition.asks = self.asks.clone();
         let upstream = Upstream::new(definition);
         let generation = {
             let mut current = self.lock_current();

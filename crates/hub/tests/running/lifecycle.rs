@@ -8,6 +8,7 @@ use plexus_hub::{Hub, HubEvent, MemberKind, MemberSpec, Prepare};
 use plexus_mcp::Revision;
 use plexus_service::{Fault, Implementation, Section, Service};
 use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
+use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
@@ -171,6 +172,53 @@ async fn who_came_late_is_not_waited_for_again() {
         assert_eq!(state(&hub, "slow"), State::Pending);
         hub.close().await;
     }
+}
+
+/// TRANSLATION §4, TRAP-17: that a program asks is remembered, too, so that after the next start its
+/// first question is clear: calls of different callers do not overlap.
+#[tokio::test]
+async fn a_server_that_asked_is_called_by_one_at_a_time_after_the_next_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = StdioServer::new(&Offer::tools(Revision::V2025_06_18, [tool("work")])).await;
+    let calling = |hub: &Hub, n| {
+        let hub = hub.clone();
+        async move { call(&hub, "tools/call", &tool_params("a__work", n)).await }
+    };
+    let done = json!({"content": []});
+    let mut calls = JoinSet::new();
+
+    let before = remembering(&directory);
+    before.set_members(vec![server("a", &program, 1)]).await;
+    before.connect("a").await.unwrap();
+    let process = program.process().await;
+    calls.spawn(calling(&before, 1));
+    let called = process.received("tools/call").await;
+    let question = json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {
+        "message": "Who?", "requestedSchema": {"type": "object", "properties": {}},
+    }});
+    process.say(question).await;
+    process.answer(&json!("q")).await;
+    process.reply(&called, done.clone()).await;
+    calls.join_next().await.unwrap().unwrap().unwrap();
+    before.close().await;
+    process.ended().await;
+
+    let hub = remembering(&directory);
+    hub.set_members(vec![server("a", &program, 1)]).await;
+    hub.connect("a").await.unwrap();
+    let process = program.process().await;
+    calls.spawn(calling(&hub, 1));
+    calls.spawn(calling(&hub, 2));
+    let first = process.received("tools/call").await;
+    // By the time that the program has told all it was sent, the other call would have come.
+    let sent = process.all().await;
+    let sent = sent.iter().filter(|sent| sent["method"] == "tools/call");
+    assert_eq!(sent.count(), 1, "the other call waits");
+    process.reply(&first, done.clone()).await;
+    let second = process.received("tools/call").await;
+    process.reply(&second, done).await;
+    assert!(calls.join_all().await.iter().all(Result::is_ok));
+    hub.close().await;
 }
 
 /// Lists come from what is remembered while the servers hang, and clients hear of a change only if

@@ -87,7 +87,7 @@ pub enum HeaderMismatch {
 impl HeaderParams {
     /// Reads the annotations of an input schema. An error makes the whole tool invalid.
     pub fn from_input_schema(schema: &Raw) -> Result<Self, InvalidHeaderAnnotation> {
-        if !may_annotate(schema) {
+        if !Self::may_be_in(schema) {
             return Ok(Self::default());
         }
         let schema: Value = schema
@@ -97,6 +97,13 @@ impl HeaderParams {
         let mut found = Self::default();
         found.collect(&schema, &Path::default())?;
         Ok(found)
+    }
+
+    /// Whether a schema, or a definition with one, may have annotations: most have none, and need
+    /// not be read to know that. A name that is written with escapes is found only by reading.
+    pub fn may_be_in(schema: &Raw) -> bool {
+        let text = schema.as_str();
+        text.contains(ANNOTATION) || text.contains('\\')
     }
 
     /// Whether no argument is mirrored.
@@ -289,13 +296,6 @@ fn is_token(name: &str) -> bool {
     let is_token_byte =
         |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_token_byte)
-}
-
-/// Whether a schema may have annotations: most have none, and need not be read to know that. A
-/// name that is written with escapes is found only by reading.
-fn may_annotate(schema: &Raw) -> bool {
-    let text = schema.as_str();
-    text.contains(ANNOTATION) || text.contains('\\')
 }
 
 #[cfg(test)]

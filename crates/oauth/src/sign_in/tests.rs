@@ -371,6 +371,44 @@ fn an_enterprise_vouches_for_its_user() {
     assert!(matches!(ended, Err(OAuthError::Malformed { .. })));
 }
 
+/// RFC 8693: a caller's token is shown to the authorization server that is configured, and to no
+/// other that a server may name.
+#[test]
+fn a_token_is_exchanged_where_that_is_configured() {
+    let grant = Grant::Exchange {
+        subject_token: Secret::new("theirs"),
+        audience: Some("the-server".to_owned()),
+    };
+    let with = |issuer: Option<&str>, answer: Value| {
+        let mut plan = Plan::new(SERVER, Reach::Public, grant.clone());
+        plan.client = Some(by_hand(issuer));
+        let table = Table::from([resource(), server(json!({})), (token().0, answer)]);
+        go(plan, r#"Bearer scope="a""#, &table, agreed)
+    };
+    let (journey, session) = with(Some(ISSUER), token().1);
+    assert!(session.is_ok() && journey.page.is_none());
+    let body = journey.body_of("https://as.example/token");
+    assert_eq!(body["grant_type"], TOKEN_EXCHANGE);
+    assert_eq!(body["subject_token"], "theirs");
+    assert_eq!(body["subject_token_type"], ACCESS_TOKEN);
+    assert_eq!(body["audience"], "the-server");
+    assert_eq!(body["resource"], SERVER);
+    for (issuer, refusal) in [
+        (None, "tokens of callers are shown to no"),
+        (Some("https://other.example"), "is for"),
+    ] {
+        let (journey, ended) = with(issuer, token().1);
+        let told = ended.unwrap_err().to_string();
+        assert!(told.contains(refusal), "{told}");
+        let mut urls = journey.requests.iter().map(|(url, _)| url);
+        assert!(urls.all(|url| !url.ends_with("/token")));
+    }
+    let mut other = token().1;
+    other["issued_token_type"] = json!(ID_TOKEN);
+    let (_, ended) = with(Some(ISSUER), other);
+    assert!(matches!(ended, Err(OAuthError::Malformed { .. })));
+}
+
 /// Nothing secret shows in what is logged.
 #[test]
 fn nothing_secret_is_shown() {

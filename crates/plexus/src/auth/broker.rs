@@ -46,9 +46,14 @@ pub(crate) async fn authorize_entry(
         Err(error) => return Err(error),
     };
     options.client = client(sign_in).await?;
+    options.landing = landing.map(|landing| elsewhere(landing, sign_in.callback_port, None));
+    let identity = identity(sign_in, &entry.name, landing);
+    target.identities = identity.map(|identity| identity.with(options.clone()));
     options.means = means(&sign_in.grant);
-    options.landing = landing.map(|landing| elsewhere(landing, sign_in.callback_port));
-    target.identities = identity(sign_in, &entry.name).map(|one| one.with(options.clone()));
+    if let (Means::Alone(_) | Means::Afresh(_), Some(client)) = (&options.means, &options.client) {
+        // What a client gets for itself is not its user's, who may have signed in as well.
+        options.account = format!("{} itself", client.client_id);
+    }
     target.authorizer = Some(Arc::new(OAuth::new(options)));
     Ok(())
 }
@@ -60,14 +65,18 @@ pub(crate) fn authorize(definition: &mut Definition, landing: Option<&Landing>) 
     };
     // One without a place for data does without.
     if let Ok(mut options) = options(&target.url, None, &target.url.to_string()) {
-        options.landing = landing.map(|landing| elsewhere(landing, None));
+        options.landing = landing.map(|landing| elsewhere(landing, None, None));
         target.authorizer = Some(Arc::new(OAuth::new(options)));
     }
 }
 
-fn elsewhere(landing: &Landing, port: Option<u16>) -> Arc<dyn UserAgent> {
+fn elsewhere(landing: &Landing, port: Option<u16>, question: Option<String>) -> Arc<dyn UserAgent> {
     let landing = landing.clone();
-    Arc::new(Elsewhere { landing, port })
+    Arc::new(Elsewhere {
+        landing,
+        port,
+        question,
+    })
 }
 
 /// A server that is given credentials by hand is not given others.
@@ -188,20 +197,33 @@ impl Grants for Vouched {
 }
 
 /// In whose name the server is used, if not in that of the user of this machine.
-fn identity(sign_in: &SignIn, called: &str) -> Option<Identity> {
+fn identity(sign_in: &SignIn, called: &str, landing: Option<&Landing>) -> Option<Identity> {
     Some(match sign_in.identity.clone() {
         config::Identity::Shared => return None,
         config::Identity::User => {
             let (called, account) = (called.to_owned(), sign_in.account.clone());
-            Identity::User {
-                advice: Arc::new(move |principal| {
-                    advice(&called, account.as_deref(), Some(principal))
-                }),
-            }
+            let (landing, port) = (landing.cloned(), sign_in.callback_port);
+            Identity::User(Arc::new(move |principal, options| {
+                options.advice = advice(&called, account.as_deref(), Some(principal));
+                let question = whose(principal, &called);
+                let landing = landing.as_ref();
+                options.landing = landing.map(|one| elsewhere(one, port, Some(question)));
+            }))
         }
         config::Identity::Exchange { audience } => Identity::Exchange { audience },
         config::Identity::Forward { audience } => Identity::Forward { audience },
     })
+}
+
+/// What somebody is asked who comes back from a page that a caller was offered: the caller may have
+/// had somebody else visit it.
+fn whose(principal: &Principal, called: &str) -> String {
+    let principal = principal.as_str();
+    format!(
+        "Calls of {principal:?} to the server {called:?} will be made with the account that you have \
+         just signed in to. Go on only if {principal:?} is you; if somebody else gave you the link, \
+         close this page."
+    )
 }
 
 /// A word as a shell takes it.

@@ -49,7 +49,7 @@ impl Visit for Page {
             // Far from the user's browser, only the address that it was led to gets here.
             let pastes = !opened && (!self.opens || io::stdin().is_terminal());
             tokio::select! {
-                query = self.door.query(&state) => query,
+                query = self.door.query(&state, None) => query,
                 query = pasted(&state), if pastes => query,
             }
         })
@@ -62,25 +62,38 @@ pub(super) struct Elsewhere {
     pub(super) landing: Landing,
     /// The port to come back to, if it must be one.
     pub(super) port: Option<u16>,
+    /// What they must say yes to when they come back.
+    pub(super) question: Option<String>,
 }
 
 impl UserAgent for Elsewhere {
     fn begin(&self) -> Boxed<Result<Box<dyn Visit>, AuthError>> {
-        let Self { landing, port } = self.clone();
-        Box::pin(async move { Ok(Box::new(Way(landing.door(port).await?)) as Box<dyn Visit>) })
+        let Self {
+            landing,
+            port,
+            question,
+        } = self.clone();
+        Box::pin(async move {
+            let door = landing.door(port).await?;
+            Ok(Box::new(Way { door, question }) as Box<dyn Visit>)
+        })
     }
 }
 
 /// The way back from a page that somebody else shows.
-struct Way(Arc<Door>);
+struct Way {
+    door: Arc<Door>,
+    question: Option<String>,
+}
 
 impl Visit for Way {
     fn redirect_uri(&self) -> &str {
-        self.0.redirect_uri()
+        self.door.redirect_uri()
     }
 
     fn show(self: Box<Self>, url: String) -> Boxed<Result<String, AuthError>> {
-        Box::pin(async move { self.0.query(&state_in(&url)).await })
+        let Self { door, question } = *self;
+        Box::pin(async move { door.query(&state_in(&url), question).await })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The key of the vault: in the keyring of the desktop where there is one, else in a file that only
 //! its owner can read.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use plexus_hub::config::SecretSource;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 const FILE: &str = "key";
+const LOCK: &str = "key.lock";
 /// What the file says if the key is elsewhere.
 const IN_KEYRING: &str = "keyring";
 const SERVICE: &str = "plexus";
@@ -53,6 +54,11 @@ pub(super) async fn find_or_make(folder: &Path) -> Result<VaultKey, VaultError> 
         return Ok(key);
     }
     let path = folder.join(FILE);
+    // Of several that start at once, one makes the key, and the others find it.
+    let _lock = lock(folder).await.map_err(|error| failed(&path, error))?;
+    if let Some(key) = find(folder).await? {
+        return Ok(key);
+    }
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| failed(&path, io::Error::other(error)))?;
     let text: String = bytes
@@ -63,23 +69,33 @@ pub(super) async fn find_or_make(folder: &Path) -> Result<VaultKey, VaultError> 
     let in_keyring = ask(&store(), Some(&stored(&text)), FIRST).await.is_some()
         && ask(&lookup(), None, FIRST).await.as_deref() == Some(&text);
     let contents = if in_keyring { IN_KEYRING } else { &text };
-    let written = write_new(folder, &path, contents);
-    match written {
-        // Somebody else was faster, and theirs is the key.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        written => written.map_err(|error| failed(&path, error))?,
-    }
+    write_new(folder, &path, contents).map_err(|error| failed(&path, error))?;
     find(folder).await?.ok_or_else(|| VaultError::NoKey {
         place: path.display().to_string(),
     })
 }
 
-fn write_new(folder: &Path, path: &Path, contents: &str) -> io::Result<()> {
+/// Keeps other processes from making a key, until it is dropped or this process ends.
+async fn lock(folder: &Path) -> io::Result<File> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder)?;
+    let path = folder.join(LOCK);
+    let locking = tokio::task::spawn_blocking(move || {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(path)?;
+        file.lock()?;
+        Ok(file)
+    });
+    locking.await.map_err(io::Error::other)?
+}
+
+fn write_new(folder: &Path, path: &Path, contents: &str) -> io::Result<()> {
     // Such a file is readable by its owner alone.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     writeln!(file, "{contents}")?;

@@ -3,21 +3,28 @@
 use std::str::FromStr;
 
 use anyhow::Context;
-use plexus_hub::config::Serve;
+use plexus_hub::config::{self, Serve};
 
 use super::DownstreamArgs;
 use super::values::parse_path;
+use crate::surroundings::{environment, locations};
 
 impl DownstreamArgs {
     /// These arguments, with what they leave open as `[serve]` in `plexus.toml` says.
     ///
     /// # Errors
     /// The settings make no sense, or not together with the arguments.
-    pub(crate) fn filled(&self, settings: &Serve) -> anyhow::Result<Self> {
-        let mut filled = self.clone();
+    pub(crate) fn filled(&self) -> anyhow::Result<Self> {
+        // Who serves no HTTP need not know how.
         if self.address().is_none() {
-            return Ok(filled);
+            return Ok(self.clone());
         }
+        let loaded = config::load(&locations()?, &environment);
+        self.filled_by(&loaded.settings.serve)
+    }
+
+    fn filled_by(&self, settings: &Serve) -> anyhow::Result<Self> {
+        let mut filled = self.clone();
         if !self.stdio {
             filled.http = self.http.or(settings.http);
         }
@@ -76,7 +83,7 @@ mod tests {
 
     #[test]
     fn settings_fill_in_what_is_not_said() {
-        let filled = arguments(&[]).filled(&settings()).unwrap();
+        let filled = arguments(&[]).filled_by(&settings()).unwrap();
         assert_eq!(filled.address(), settings().http);
         let options = filled.http_options();
         assert_eq!(options.path, "/there");
@@ -94,19 +101,13 @@ mod tests {
             "--allow-host",
             "a.example",
         ];
-        let filled = arguments(&said).filled(&settings()).unwrap();
+        let filled = arguments(&said).filled_by(&settings()).unwrap();
         assert_eq!(filled.address(), Some("127.0.0.1:7".parse().unwrap()));
         let options = filled.http_options();
         assert_eq!(options.path, "/here");
         assert_eq!(options.allowed_hosts.len(), 2);
         // Who wants no HTTP gets none.
-        assert_eq!(
-            arguments(&["--stdio"])
-                .filled(&settings())
-                .unwrap()
-                .address(),
-            None
-        );
+        assert_eq!(arguments(&["--stdio"]).filled().unwrap().address(), None);
     }
 
     #[test]
@@ -126,7 +127,7 @@ mod tests {
             ("allow_hosts", no_host),
             ("allow_origins", no_origin),
         ] {
-            let error = arguments(&[]).filled(&settings).unwrap_err();
+            let error = arguments(&[]).filled_by(&settings).unwrap_err();
             assert!(
                 format!("{error:#}").starts_with(&format!("plexus.toml: serve.{key}")),
                 "{error:#}"

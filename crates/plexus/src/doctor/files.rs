@@ -131,7 +131,7 @@ fn slips(server: &ServerEntry) -> Vec<Finding> {
 fn long_name(server: &ServerEntry) -> Option<Finding> {
     /// The shortest name of a tool that is to fit behind the server's.
     const ROOM: usize = 20;
-    let prefix = Names::default().add(&server.name, "", ());
+    let prefix = Names::default().add(server.name.as_str(), "", ());
     if prefix.len() + ROOM <= MAX_NAME {
         return None;
     }

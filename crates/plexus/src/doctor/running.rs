@@ -176,10 +176,10 @@ fn many_tools(session: &Session) -> Option<Finding> {
     } else {
         return None;
     };
-    Some(
-        finding
-            .fix("leave some out with \"allow\" or \"deny\" of their servers, or turn servers off"),
-    )
+    Some(finding.fix(
+        "have clients search for them: plexus serve --tool-search; or leave some out with \"allow\" \
+         or \"deny\" of their servers",
+    ))
 }
 
 /// Tools whose names had to be cut.

@@ -2,13 +2,30 @@
 
 use std::collections::HashMap;
 
-use plexus_activations::task::{Status, Task};
+use plexus_activations::task::{Status, Task, TaskError, Tasks};
 
 use crate::output::{printable, readable};
 
+/// How many others tasks still wait for.
+pub(super) struct Waiting(HashMap<String, usize>);
+
+impl Waiting {
+    /// Asks for each of these.
+    pub(super) async fn of(shown: &[Task], tasks: &Tasks) -> Result<Self, TaskError> {
+        let mut waiting = HashMap::new();
+        let blocked = |task: &&Task| !task.status.is_over() && !task.blocked_by.is_empty();
+        for task in shown.iter().filter(blocked) {
+            let blockers = tasks.blockers(task.id.as_str()).await?;
+            let open = blockers.iter().filter(|it| it.status != Status::Completed);
+            waiting.insert(task.id.clone(), open.count());
+        }
+        Ok(Self(waiting))
+    }
+}
+
 /// One task in one line.
-pub(super) fn line(task: &Task) -> String {
-    let waiting = match task.blocked_by.len() {
+pub(super) fn line(task: &Task, waiting: &Waiting) -> String {
+    let waiting = match waiting.0.get(&task.id).copied().unwrap_or_default() {
         0 => String::new(),
         1 => ", after 1 other".to_owned(),
         many => format!(", after {many} others"),
@@ -29,8 +46,8 @@ pub(super) fn line(task: &Task) -> String {
 }
 
 /// All that is known of a task.
-pub(super) fn whole(task: &Task) -> String {
-    let mut shown = line(task);
+pub(super) fn whole(task: &Task, waiting: &Waiting) -> String {
+    let mut shown = line(task, waiting);
     let facts = [
         ("part of", task.parent_id.as_deref()),
         ("created", Some(task.created_at.as_str())),
@@ -45,20 +62,20 @@ pub(super) fn whole(task: &Task) -> String {
         .map(|id| ("after", Some(id.as_str())));
     for (name, value) in facts.into_iter().chain(after) {
         if let Some(value) = value {
-            shown += &format!("  {name} {value}\n");
+            shown.extend(["  ", name, " ", value, "\n"]);
         }
     }
     let texts = [("Context", &task.context), ("Result", &task.result)];
     for (name, text) in texts {
         if let Some(text) = text {
-            shown += &format!("\n{name}:\n{}\n", readable(text.trim_end()));
+            shown.extend(["\n", name, ":\n", &*readable(text.trim_end()), "\n"]);
         }
     }
     shown
 }
 
 /// All tasks, each with its parts below it, first things first.
-pub(super) fn tree(tasks: &[Task]) -> String {
+pub(super) fn tree(tasks: &[Task], waiting: &Waiting) -> String {
     let mut parts: HashMap<Option<&str>, Vec<&Task>> = HashMap::new();
     for task in tasks {
         parts
@@ -79,7 +96,7 @@ pub(super) fn tree(tasks: &[Task]) -> String {
             continue;
         };
         shown += &"  ".repeat(open.len() - 1);
-        shown += &line(task);
+        shown += &line(task, waiting);
         if let Some(below) = parts.remove(&Some(task.id.as_str())) {
             open.push(below);
         }

@@ -88,12 +88,12 @@ impl World {
 }
 
 /// The page that the user is told to open.
-fn page(plexus: &Plexus) -> String {
+pub(crate) fn page(plexus: &Plexus) -> String {
     format!("http://{}", plexus.wait_for_stderr("http://"))
 }
 
 /// Where a page leads whose user agrees at once.
-fn led_to(page: &str) -> String {
+pub(crate) fn led_to(page: &str) -> String {
     let answer = get(page);
     let location = answer
         .lines()
@@ -101,11 +101,16 @@ fn led_to(page: &str) -> String {
     location.unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
-fn get(url: &str) -> String {
+pub(crate) fn get(url: &str) -> String {
+    send("GET", url)
+}
+
+pub(crate) fn send(method: &str, url: &str) -> String {
     let rest = url.strip_prefix("http://").unwrap();
     let (address, path) = rest.split_once('/').unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
-    let request = format!("GET /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    let request =
+        format!("{method} /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -201,7 +206,7 @@ fn a_running_gateway_takes_note() {
 }
 
 /// A gateway on pipes, whose client can have its user visit pages.
-fn gateway(world: &World, revision: &str) -> Plexus {
+pub(crate) fn gateway(world: &World, revision: &str) -> Plexus {
     let file = world.home.path().join("project/.mcp.json");
     let serve = ["serve", "--stdio", "--mcp-config", file.to_str().unwrap()];
     let mut gateway = world.start(&serve);
@@ -216,7 +221,7 @@ fn gateway(world: &World, revision: &str) -> Plexus {
 }
 
 /// The next message for which `is_it` holds.
-fn next(plexus: &Plexus, is_it: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn next(plexus: &Plexus, is_it: impl Fn(&Value) -> bool) -> Value {
     loop {
         let message = plexus.receive();
         if is_it(&message) {

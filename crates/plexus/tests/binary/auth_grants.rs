@@ -2,13 +2,18 @@
 
 use std::fs;
 
+use jsonwebtoken::Header;
 use plexus_client::auth::rules::Secret;
 use plexus_client::auth::rules::jwt::{Audience, Claims};
 use plexus_client::auth::rules::keys::SigningKey;
+use plexus_mcp::Revision;
 use plexus_testkit::authorization_server::Behaviour;
+use plexus_testkit::{Client, HttpClient};
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 
-use crate::auth::World;
+use crate::auth::{World, get, led_to, send};
+use crate::process::Plexus;
 
 /// A key, and itself in PEM.
 fn key() -> (SigningKey, String) {
@@ -42,7 +47,7 @@ impl World {
     fn is_let_in_with(&self, oauth: &Value) {
         let tools = self.tools_with(&json!({"oauth": oauth}));
         let tools = tools.join("\n");
-        assert!(tools.contains("work"), "{tools}");
+        assert!(tools.contains("example__work"), "{tools}");
         assert_eq!(self.issuer.counts().sign_ins, 0);
     }
 
@@ -96,7 +101,7 @@ fn a_workload_is_vouched_for() {
     claims.sub = Some("workload".to_owned());
     claims.aud = Audience::One(world.issuer.issuer().to_owned());
     claims.exp = Some(u64::from(u32::MAX));
-    let assertion = key.sign(Default::default(), &claims).unwrap();
+    let assertion = key.sign(Header::default(), &claims).unwrap();
     let assertion = world.file("assertion", &assertion);
     world
         .is_let_in_with(&json!({"grant": "workload", "clientId": "robot", "assertion": assertion}));
@@ -124,7 +129,7 @@ fn refusals_tell_no_secret() {
     });
     let tools = world.tools_with(&json!({"oauth": {"grant": "client_credentials",
         "clientId": "robot", "clientSecret": "s3cret"}}));
-    assert!(!tools.join("\n").contains("work"));
+    assert!(!tools.join("\n").contains("example__work"));
     let login = world.run(&["auth", "login", "example", "--principal", "ann"]);
     assert_eq!(login.code, Some(1));
     assert!(login.stderr.join("\n").contains("identity"), "{login:?}");
@@ -178,4 +183,96 @@ fn a_principal_has_an_account_of_its_own() {
     assert_eq!(shown["accounts"][1]["principal"], "ann");
     world.says(&["auth", "logout", "example", "--principal", "ann"]);
     assert_eq!(world.says(&["auth", "token", "example"]), own);
+}
+
+impl World {
+    /// A gateway on a free port of this machine with the server defined so, whose lists are those of
+    /// its user; and where it is.
+    fn gateway_with(&self, members: &Value, arguments: &[&str]) -> (Plexus, String) {
+        self.sign_in(&["auth", "login", &self.server.url(), "--no-browser"]);
+        self.tools_with(members);
+        let file = self.home.path().join("servers.json");
+        let file = ["--mcp-config", file.to_str().unwrap()];
+        let serve = [&["serve", "--http", "127.0.0.1:0"], arguments, &file].concat();
+        let gateway = self.start(&serve);
+        let url = gateway.wait_for_stderr("listening on ");
+        (gateway, url)
+    }
+}
+
+fn client(url: &str, token: &str) -> Client {
+    let revision = Revision::V2026_07_28;
+    let http = HttpClient::new(url, revision);
+    let http = http.with_header("authorization", &format!("Bearer {token}"));
+    Client::over(http, revision, json!({"elicitation": {"url": {}}}))
+}
+
+/// ELIC-12: a caller that is known by name is offered the page for itself, where it is on this
+/// machine; whoever comes back from it must say that they are that caller, in their own browser.
+#[test]
+fn a_caller_with_a_name_is_offered_the_page_for_itself() {
+    let world = World::with(Behaviour::default());
+    let token = world.says(&["token", "add", "ann"]).concat();
+    let identity = json!({"identity": "user"});
+    let (_gateway, url) = world.gateway_with(&identity, &["--require-token"]);
+    let call = json!({"name": "example__work", "arguments": {}});
+    Runtime::new().unwrap().block_on(async {
+        let mut ann = client(&url, &token);
+        let asked = ann.result("tools/call", call.clone()).await;
+        assert_eq!(asked["resultType"], "input_required", "{asked}");
+        let (key, question) = asked["inputRequests"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .next()
+            .unwrap();
+        let back = led_to(question["params"]["url"].as_str().unwrap());
+        let page = get(&back);
+        assert!(page.contains("token:ann"), "{page}");
+        let form = page.split_once("action=\"").unwrap().1;
+        let form = form.split_once('"').unwrap().0;
+        let origin = back.split_once("/callback").unwrap().0;
+        let thanks = send("POST", &format!("{origin}{form}"));
+        assert!(thanks.starts_with("HTTP/1.1 200"), "{thanks}");
+        let mut again = call;
+        again["inputResponses"] = json!({key: {"action": "accept"}});
+        again["requestState"] = asked["requestState"].clone();
+        let answer = ann.exchange("tools/call", again).await.response;
+        // The server knows no such call, and says so itself: it was let through to it.
+        assert!(!answer.to_string().contains("sign in"), "{answer}");
+    });
+    assert_eq!(world.issuer.counts().sign_ins, 2);
+    let kept = world.says(&["auth", "status"]);
+    assert!(
+        kept.iter().any(|line| line.contains("of token:ann")),
+        "{kept:?}"
+    );
+}
+
+/// AUTH06-09, RFC 8693: the token with which a caller came to the gateway is exchanged for its calls,
+/// and goes nowhere else.
+#[test]
+fn a_callers_token_is_exchanged() {
+    const US: &str = "https://us.example/mcp";
+    let world = World::with(Behaviour {
+        clients: vec![("gateway".to_owned(), Some("s3cret".to_owned()))],
+        exchanges: Some(US.to_owned()),
+        ..Behaviour::default()
+    });
+    let issuer = world.issuer.issuer().to_owned();
+    let exchange = json!({"identity": "exchange", "oauth": {"clientId": "gateway",
+        "clientSecret": world.file("secret", "s3cret"), "issuer": issuer}});
+    let access = ["--issuer", &issuer, "--resource", US];
+    let (_gateway, url) = world.gateway_with(&exchange, &access);
+    let token = world.issuer.issue_to("ann", US, "");
+    Runtime::new().unwrap().block_on(async {
+        let call = json!({"name": "example__work", "arguments": {}});
+        let answer = client(&url, &token).exchange("tools/call", call).await;
+        let answer = answer.response.to_string();
+        assert!(!answer.contains("authorization"), "{answer}");
+    });
+    assert_eq!(world.issuer.counts().exchanges, 1);
+    let shown = world.server.all().into_iter();
+    let shown = shown.filter_map(|request| Some(request.header("authorization")?.to_owned()));
+    assert!(shown.into_iter().all(|header| !header.contains(&token)));
 }

@@ -8,6 +8,8 @@ mod asking;
 #[cfg(test)]
 mod auth;
 #[cfg(test)]
+mod auth_copies;
+#[cfg(test)]
 mod auth_grants;
 #[cfg(test)]
 mod bash;

@@ -55,6 +55,7 @@ fn built_in_services_are_chosen() {
         (&bare, &["--builtin", "none"], &[]),
         (&home, &[], &["echo", "arbor"]),
         (&home, &["--builtin", "cone,health"], &["health", "cone"]),
+        (&home, &["--allow-bash"], &["echo", "arbor", "bash"]),
     ] {
         let mut plexus = start(home, &[&["serve", "--stdio"], arguments].concat());
         let greeting = plexus.initialize("2025-06-18");

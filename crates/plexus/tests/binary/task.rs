@@ -67,7 +67,11 @@ fn a_list_is_kept_from_one_run_to_the_next() {
     assert!(person.task(&["next"])[0].contains("Mow the lawn"));
     let done = person.task(&["done", &lawn, "--result", "Short grass"]);
     assert_eq!(done, [format!("[x] {lawn}  Mow the lawn  (priority 2)")]);
-    assert!(person.task(&["next", "--limit", "1"])[0].contains("Rake it"));
+    // It no longer waits.
+    assert_eq!(
+        person.task(&["next", "--limit", "1"]),
+        [format!("[ ] {rake}  Rake it  (priority 1)")]
+    );
     assert_eq!(person.task(&["list", "--limit", "1"])[1], "and 2 more");
 
     let json = person.task(&["list", "--status", "completed", "--json"]);
@@ -138,6 +142,7 @@ fn what_is_wrong_is_said() {
         &["task", "add"],
         &["task", "add", "x", "--priority", "6"],
         &["task", "list", "--status", "done"],
+        &["task", "list", "--limit", "0"],
     ] {
         assert_eq!(person.run(wrong).code, Some(2), "{wrong:?}");
     }

@@ -56,6 +56,18 @@ async fn values_are_proposed_for_what_was_typed() {
     assert_eq!(completion, Ok(expected));
 }
 
+/// A service without anything to propose has no such method.
+#[tokio::test]
+async fn without_completers_there_is_no_completion() {
+    let builder = builder().prompt(Prompt::new("prompt"), async |_: NoArguments, _: Context| {
+        PromptMessage::user("")
+    });
+    let argument = json!({ "name": "word", "value": "par" });
+    let refused = complete(builder, prompt("prompt"), argument).await;
+    let method = "completion/complete".to_owned();
+    assert_eq!(refused, Err(Fault::MethodNotFound(method)));
+}
+
 #[tokio::test]
 async fn what_is_known_already_is_handed_on() {
     let argument = json!({ "name": "id", "value": "7" });

@@ -82,7 +82,6 @@ async fn json_is_structured_content_with_a_schema() {
         let definition = &catalogue.list(Section::Tools).get(tool).unwrap().definition;
         let temperature = json!({
             "type": "number",
-            "format": "double",
             "description": "In degrees Celsius.",
         });
         let schema = json!({

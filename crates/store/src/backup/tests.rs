@@ -47,7 +47,11 @@ async fn nothing_is_overwritten_and_nothing_left_behind() {
     let path = folder.path().join("letter.txt");
     fs::write(&path, "Dear reader").unwrap();
     let error = store.backup(&path).await.unwrap_err();
-    assert!(error.to_string().contains("letter.txt"), "{error}");
+    assert!(matches!(error, BackupError::Exists(_)), "{error}");
+    assert!(
+        error.to_string().contains("letter.txt is there already"),
+        "{error}"
+    );
     assert_eq!(fs::read(&path).unwrap(), b"Dear reader");
 
     let missing = folder.path().join("missing/copy.db");

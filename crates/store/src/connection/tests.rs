@@ -150,6 +150,7 @@ fn damage_is_found() {
         fs::write(&path, &damaged).unwrap();
         let error = open(&path, &[NOTES]).unwrap_err();
         assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
+        assert_eq!(error.to_string().lines().count(), 1, "{error}");
         assert_eq!(fs::read(&path).unwrap(), damaged);
     }
     fs::write(&path, &whole).unwrap();

@@ -1,5 +1,6 @@
 use std::sync::mpsc;
 
+use rusqlite::ffi;
 use tempfile::TempDir;
 
 use super::*;
@@ -236,6 +237,18 @@ async fn a_read_only_database_can_still_be_read() {
     let error = store.write(count).await.unwrap_err();
     assert!(matches!(error, StoreError::ReadOnly), "{error:?}");
     assert_eq!(store.read(counted).await.unwrap(), 1);
+}
+
+/// A disk may be too full even for what processes share beside the file.
+#[test]
+fn a_full_disk_is_told_as_such() {
+    for code in [ffi::SQLITE_FULL, ffi::SQLITE_IOERR_SHMSIZE] {
+        let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+        assert!(
+            matches!(StoreError::from(error), StoreError::Full),
+            "{code}"
+        );
+    }
 }
 
 /// Damage that comes while the file is open is told, too.

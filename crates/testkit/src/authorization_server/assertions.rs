@@ -85,22 +85,6 @@ pub(super) fn bearer(shared: &Shared, client_id: String, form: &Fields) -> Resul
     Ok(issued(shared, client_id, subject, form))
 }
 
-pub(super) fn token(shared: &Shared, subject: &str, audience: &str) -> String {
-    let grant = Grant {
-        number: next_number(shared),
-        client_id: "somebody".to_owned(),
-        subject: subject.to_owned(),
-        resource: Some(audience.to_owned()),
-        scope: String::new(),
-        jkt: None,
-    };
-    let answer = issue(shared, grant, false);
-    answer["access_token"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned()
-}
-
 pub(super) fn id_token(shared: &Shared, subject: &str, client_id: &str) -> String {
     let id_token = Assertion {
         typ: "JWT",
@@ -123,12 +107,13 @@ fn signed(shared: &Shared, subject: &str, audience: &str, assertion: &Assertion<
     claims.exp = Some(now() + LIFE);
     claims.jti = Some(unguessable());
     claims.client_id = assertion.client_id.map(str::to_owned);
+    let state = shared.state();
     let header = Header {
         typ: Some(assertion.typ.to_owned()),
-        kid: Some("k1".to_owned()),
+        kid: Some(state.key_name()),
         ..Header::default()
     };
-    let token = shared.state().key.sign(header, &claims);
+    let token = state.key.sign(header, &claims);
     token.unwrap_or_else(|error| panic!("the server can sign: {error}"))
 }
 

@@ -38,13 +38,12 @@ async fn a_server_that_never_answers_is_given_up_and_told_so() {
     let peer = Peer::bind().await;
     let url = peer.url("/");
     let (error, ()) = tokio::join!(client.send(get(&url)), async {
-        let mut link = peer.accept().await;
-        link.request().await;
-        link.closed().await;
+        // On a busy machine the time may be over before the request has come.
+        peer.accept().await.closed_at_last().await;
     });
     let error = error.unwrap_err();
     assert!(error.is_timeout());
-    assert!(!error.is_connect(), "the request was sent");
+    assert!(!error.is_connect(), "there was a connection");
     assert_eq!(
         error.to_string(),
         format!("http://{} did not answer within 20ms", peer.address)

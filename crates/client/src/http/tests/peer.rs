@@ -96,6 +96,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Link<S> {
         let read = self.stream.read_buf(&mut self.unread).await.unwrap_or(0);
         assert_eq!(read, 0, "the client sent more");
     }
+
+    /// The same, whatever the client still sends before.
+    pub(super) async fn closed_at_last(&mut self) {
+        while self.stream.read_buf(&mut self.unread).await.unwrap_or(0) > 0 {}
+    }
 }
 
 /// How many of the bytes are the first request, if it is all there.

@@ -178,6 +178,12 @@ fn a_broken_file_allows_nothing() {
             "user.toml:2:1: ",
             "`resources`",
         ),
+        ("[hub]\nbuiltin = 1", "user.toml:2:11: builtin: ", "\"all\""),
+        (
+            "[clients.x]\nsearch = 1",
+            "user.toml:2:10: search: ",
+            "boolean",
+        ),
         ("[access]\nrequire = true", "user.toml:2:1: ", "`require`"),
         (
             "[[access.issuers]]\nissuer = \"https://as.example\"\nintrospection = { client_id = \"x\", client_secret = {} }",
@@ -188,12 +194,6 @@ fn a_broken_file_allows_nothing() {
             "policy.rules = [{ tool = \"x\", principal = \"![\", action = \"ask\" }]",
             "user.toml: policy.rules[0].principal: ",
             "[",
-        ),
-        ("[hub]\nbuiltin = 1", "user.toml:2:11: builtin: ", "\"all\""),
-        (
-            "[clients.x]\nsearch = 1",
-            "user.toml:2:10: search: ",
-            "boolean",
         ),
         (
             "serve.http = \"nowhere\"",

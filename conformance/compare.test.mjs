@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { differences } from "./compare.mjs";
+
+const failure = (revision, scenario, check) => ({ revision, scenario, check, status: "FAILURE" });
+const warning = (revision, scenario, check) => ({ revision, scenario, check, status: "WARNING" });
+const ping = failure("2025-11-25", "ping", "ping-response");
+const list = failure("2025-11-25", "tools-list", "tools-name-format");
+
+test("what fails both ways is no difference", () => {
+  assert.deepEqual(differences([ping, list], [list, ping]), { lost: [], gained: [] });
+});
+
+test("what fails only behind the bridge is lost", () => {
+  assert.deepEqual(differences([ping], [ping, list]), { lost: [list], gained: [] });
+});
+
+test("what fails only directly is gained", () => {
+  assert.deepEqual(differences([ping, list], [list]), { lost: [], gained: ["2025-11-25 ping"] });
+});
+
+test("a scenario that fails directly may fail for another reason behind the bridge", () => {
+  const other = failure("2025-11-25", "ping", "wire-schema-valid");
+  assert.deepEqual(differences([ping], [other]), { lost: [], gained: [] });
+});
+
+test("a warning is lost, too, unless it comes both ways", () => {
+  const [one, other] = [warning("2025-11-25", "ping", "a"), warning("2025-11-25", "ping", "b")];
+  assert.deepEqual(differences([one], [one, other]), { lost: [other], gained: [] });
+});
+
+test("revisions are compared each with itself", () => {
+  const newer = failure("2026-07-28", "ping", "ping-response");
+  assert.deepEqual(differences([ping], [newer]), { lost: [newer], gained: ["2025-11-25 ping"] });
+});

@@ -1,0 +1,74 @@
+//! Calls that have no result.
+
+use plexus_mcp::Fault;
+
+use super::{Live, forgetful};
+use crate::auth::AuthError;
+use crate::chain::brief;
+use crate::connect::ConnectError;
+use crate::link::LinkError;
+use crate::rpc::RpcFailure;
+
+/// Why a call has no result.
+pub(crate) enum CallFailure {
+    /// The caller is told so.
+    Fault(Fault),
+    /// The server wants credentials, or better ones, and carried out nothing.
+    NeedsAuth {
+        reason: String,
+        /// Whether it would help if a user signed in.
+        wants_user: bool,
+    },
+    /// The server has forgotten the session, or what was agreed on, and carried out nothing.
+    SessionLost,
+}
+
+impl From<RpcFailure> for CallFailure {
+    fn from(failure: RpcFailure) -> Self {
+        match failure {
+            RpcFailure::Link(LinkError::SessionLost) => Self::SessionLost,
+            RpcFailure::Link(error @ LinkError::NeedsAuth { wants_user, .. }) => Self::NeedsAuth {
+                reason: error.to_string(),
+                wants_user,
+            },
+            other => Self::Fault(Live::fault(other)),
+        }
+    }
+}
+
+impl From<ConnectError> for CallFailure {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Link(LinkError::NeedsAuth { wants_user, .. }) => Self::NeedsAuth {
+                reason: error.to_string(),
+                wants_user,
+            },
+            error => Self::Fault(Fault::Internal(brief(&error.to_string()).to_owned())),
+        }
+    }
+}
+
+impl From<AuthError> for CallFailure {
+    fn from(error: AuthError) -> Self {
+        Self::NeedsAuth {
+            reason: error.to_string(),
+            wants_user: error.wants_user(),
+        }
+    }
+}
+
+impl From<CallFailure> for Fault {
+    fn from(failure: CallFailure) -> Self {
+        match failure {
+            CallFailure::Fault(fault) => fault,
+            CallFailure::NeedsAuth { reason, .. } => Self::Internal(reason),
+            CallFailure::SessionLost => forgetful(),
+        }
+    }
+}
+
+impl From<Fault> for CallFailure {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}

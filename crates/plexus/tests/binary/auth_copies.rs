@@ -1,0 +1,122 @@
+//! Several copies of the program that want to sign in at the same time, and what they say meanwhile.
+
+use std::net::TcpStream;
+
+use plexus_testkit::authorization_server::Behaviour;
+use serde_json::{Value, json};
+
+use crate::auth::{World, gateway, get, led_to, next, page};
+use crate::process::Plexus;
+
+const SIGN_IN: &str =
+    r#"{"jsonrpc":"2.0","id":"in","method":"tools/call","params":{"name":"example__sign_in"}}"#;
+
+/// Has a copy offer the page, and gives its address.
+fn offered(copy: &mut Plexus) -> String {
+    copy.send(SIGN_IN);
+    let question = next(copy, |message| message["method"] == "elicitation/create");
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
+    copy.send(&answer.to_string());
+    question["params"]["url"].as_str().unwrap().to_owned()
+}
+
+fn port_of(address: &str) -> &str {
+    let rest = address.strip_prefix("http://").unwrap();
+    rest.split_once('/').unwrap().0
+}
+
+/// TRAP-34: a client starts two copies and ends the first in the middle of a sign-in. The other one
+/// is signed in to all the same, and so is whoever starts later; the page of the first leads nowhere.
+#[test]
+fn a_copy_that_is_ended_in_the_middle_of_a_sign_in_costs_the_other_nothing() {
+    let world = World::with(Behaviour::default());
+    let mut first = gateway(&world, "2025-11-25");
+    let mut second = gateway(&world, "2025-11-25");
+    let (of_first, of_second) = (offered(&mut first), offered(&mut second));
+    assert_ne!(of_first, of_second);
+    let (back_to_first, back_to_second) = (led_to(&of_first), led_to(&of_second));
+    assert_ne!(port_of(&back_to_first), port_of(&back_to_second));
+    first.kill();
+    assert!(TcpStream::connect(port_of(&back_to_first)).is_err());
+    // What was meant for the first is nothing to the second.
+    let query = back_to_first.split_once('?').unwrap().1;
+    let stray = format!("http://{}/callback?{query}", port_of(&back_to_second));
+    assert!(get(&stray).starts_with("HTTP/1.1 404"));
+    assert!(get(&back_to_second).starts_with("HTTP/1.1 200"));
+    let answer = next(&second, |message| message["id"] == "in");
+    assert!(answer.to_string().contains("signed in"), "{answer}");
+
+    let mut third = world.start(&["probe", &world.server.url()]);
+    assert_eq!(third.end().code, Some(0));
+}
+
+/// Two copies that begin at once, when there is not even a key yet, are both signed in, and what
+/// either keeps can be read by all.
+#[test]
+fn two_copies_log_in_at_once() {
+    let world = World::with(Behaviour::default());
+    let login = |account| {
+        [
+            "auth",
+            "login",
+            "example",
+            "--no-browser",
+            "--account",
+            account,
+        ]
+    };
+    let mut copies = [world.start(&login("a")), world.start(&login("b"))];
+    let pages = copies.each_ref().map(page);
+    for page in &pages {
+        assert!(get(&led_to(page)).starts_with("HTTP/1.1 200"));
+    }
+    for copy in &mut copies {
+        let ended = copy.end();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+    for account in ["a", "b"] {
+        world.says(&["auth", "token", "example", "--account", account]);
+    }
+    assert_eq!(world.says(&["auth", "status"]).len(), 2);
+}
+
+/// Nothing that is worth anything is in logs, however much is logged, nor in what is listed.
+#[test]
+fn tokens_are_never_said() {
+    let world = World::with(Behaviour {
+        token_life: 0,
+        ..Behaviour::default()
+    });
+    world.sign_in(&["auth", "login", "example", "--no-browser"]);
+    let mut tokens = world.says(&["auth", "token", "example"]);
+    let file = world.home.path().join("project/.mcp.json");
+    let file = file.to_str().unwrap();
+    let serve = [
+        "serve",
+        "--stdio",
+        "--log-level",
+        "trace",
+        "--mcp-config",
+        file,
+    ];
+    let mut gateway = world.start(&serve);
+    gateway.initialize("2025-11-25");
+    let call =
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"example__work"}}"#;
+    gateway.send(call);
+    next(&gateway, |message| message["id"] == 1);
+    let ended = gateway.end();
+    assert!(ended.stderr.len() > 3, "it logs: {ended:?}");
+    tokens.extend(world.says(&["auth", "token", "example"]));
+    let listed = world.says(&["mcp", "get", "example"]);
+    let status: Vec<Value> = [world.says(&["auth", "status", "--json"]).concat()]
+        .iter()
+        .map(|text| text.parse().unwrap())
+        .collect();
+    let everything = format!("{ended:?}{listed:?}{status:?}");
+    for token in tokens {
+        // The middle of a token is as good as the whole, to know it by.
+        let middle: String = token.chars().skip(token.len() / 2).take(30).collect();
+        assert!(!everything.contains(&middle));
+    }
+}
