@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use plexus_access::{Options, TokenFile};
 use plexus_client::{Definition, HttpTarget, Target};
 use plexus_hub::{Hub, MemberKind, MemberSpec};
 use plexus_mcp::Revision;
-use plexus_service::{Implementation, Service};
+use plexus_service::{Context, Implementation, LocalService, NoArguments, Service, Tool};
 use plexus_testkit::server::{HttpServer, Offer, Received, built, tool};
 use plexus_testkit::{Client, HttpClient, Listening};
 use serde_json::{Value, json};
@@ -159,6 +160,33 @@ async fn watched(client: &mut Client) -> String {
     let mut uris = uris.map(|resource| resource["uri"].as_str().unwrap());
     let uri = uris.find(|uri| uri.ends_with("watched-resource"));
     uri.unwrap().to_owned()
+}
+
+/// Whoever acts for a caller further on gets to know the token that its issuer gave it, and for whom
+/// it is; a token of our own is nobody else's business.
+#[tokio::test]
+async fn a_service_may_act_for_its_caller() {
+    let audience = async |_: NoArguments, context: Context| {
+        let shown = context.peer().credentials.latest();
+        shown.map_or_else(|| "none".to_owned(), |shown| shown.audience().to_owned())
+    };
+    let service = LocalService::builder("acting", "1.0.0").tool(Tool::new("audience"), audience);
+    let home = tempfile::tempdir().unwrap();
+    let tokens = TokenFile::at(home.path().join("tokens.json"));
+    let made = tokens.add("ci", &["mcp".to_owned()]).unwrap();
+    let with_tokens = |options: &mut Options| options.tokens = Some(tokens);
+    let world = World::with(Arc::new(service.build().unwrap()), with_tokens).await;
+    for revision in ERAS {
+        let issued = world.token("alice");
+        for (token, expected) in [(&*issued, &*world.url), (made.token.expose(), "none")] {
+            let http = HttpClient::new(&world.url, revision);
+            let http = http.with_header("authorization", &format!("Bearer {token}"));
+            let mut client = Client::over(http, revision, json!({}));
+            client.open().await;
+            let called = client.call("audience", json!({})).await;
+            assert_eq!(called["content"][0]["text"], expected, "{revision}");
+        }
+    }
 }
 
 /// A server with sessions has one for each caller, and never sees their tokens (AUTH06-09, ELIC-14).

@@ -87,8 +87,10 @@ async fn a_state_is_good_for_its_own_caller_only() {
 /// Whoever has many calls waiting makes room for those who have few, and cannot push them out.
 #[tokio::test]
 async fn nobody_takes_all_the_places_of_calls_that_wait() {
-    let mut options = Options::default();
-    options.max_parked = 3;
+    let options = Options {
+        max_parked: 3,
+        ..Options::default()
+    };
     let edge = edge_with(options);
     let parked =
         async |who: &str| call(&edge, who, &json!({})).await["result"]["requestState"].clone();
