@@ -2,11 +2,11 @@
 //!
 //! `plexus-counts` lists the functions; `plexus-counts NAME TIMES` runs one.
 
+use std::collections::HashMap;
 use std::hint::black_box;
 
 use anyhow::{Context as _, bail};
 use bytes::{Bytes, BytesMut};
-use plexus_hub::names::Names;
 use plexus_mcp::RequestMeta;
 use plexus_wire::{
     Id, Incoming, Limits, Line, LineDecoder, Message, Object, Raw, decode, encode, sse,
@@ -83,16 +83,14 @@ fn read_meta(times: usize) -> anyhow::Result<()> {
 
 /// As the hub does it: the name that is shown is looked up, and the member's takes its place.
 fn rewrite_names(times: usize) -> anyhow::Result<()> {
-    let mut names = Names::default();
-    for number in 0..1000 {
-        names.add("other", format!("tool_{number}"), "other".to_owned());
-    }
-    names.add("up", "echo", "echo".to_owned());
+    let shown = |number| (format!("other__tool_{number}"), "other");
+    let mut names: HashMap<_, _> = (0..1000).map(shown).collect();
+    names.insert("up__echo".to_owned(), "echo");
     let params = params(CALL)?;
     for _ in 0..times {
         let mut object = Object::parse(black_box(&params))?;
         let shown: String = object.get("name").context("no name")?.decode()?;
-        let own = names.find(&shown).context("an unknown name")?;
+        let own = names.get(&shown).context("an unknown name")?;
         object.set("name", Raw::encode(own)?);
         black_box(object.into_raw());
     }
