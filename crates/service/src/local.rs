@@ -153,7 +153,9 @@ impl LocalService {
                 "arguments must be an object".to_owned(),
             ));
         }
-        if let Err(violations) = tool.validator.validate(&arguments) {
+        let validator = tool.input.validator();
+        let unusable = |error| Fault::Internal(format!("the tool's input schema: {error}"));
+        if let Err(violations) = validator.map_err(unusable)?.validate(&arguments) {
             return Err(Fault::InvalidArguments(violations.to_string()));
         }
         let context = Context::new(call, self);

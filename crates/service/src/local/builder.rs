@@ -9,14 +9,15 @@ use plexus_mcp::Fault;
 use plexus_mcp::messages::{
     Completion, CompletionReference, Implementation, Prompt, Resource, ResourceTemplate, Tool,
 };
-use plexus_mcp::schema::{InvalidSchema, Validator};
+use plexus_mcp::schema::InvalidSchema;
 use plexus_wire::Raw;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::LocalService;
 use super::handler::{
-    Completer, IntoContents, IntoPrompt, PromptSlot, ResourceSlot, TemplateSlot, ToolSlot,
+    Completer, InputCheck, IntoContents, IntoPrompt, PromptSlot, ResourceSlot, TemplateSlot,
+    ToolSlot,
 };
 use super::registered::Registered;
 use super::strings::typed;
@@ -145,12 +146,25 @@ impl Builder {
         Fut: Future<Output = R> + Send + 'static,
         R: IntoToolResult,
     {
-        let mut tool = tool.input_schema(schema::to_raw(schemars::schema_for!(Args)));
+        let input = schema::to_raw(schemars::schema_for!(Args));
+        let check = InputCheck::new(input.clone());
+        let mut tool = tool.input_schema(input);
         if let Some(schema) = R::output_schema() {
             tool = tool.output_schema(schema::to_raw(schema));
         }
+        // A type that makes no schema of a tool is a mistake in the program, to be seen by whoever
+        // tries the program out.
+        if cfg!(debug_assertions)
+            && let Err(source) = check.validator()
+        {
+            let source = Arc::new(source.clone());
+            return self.fail(BuildError::Schema {
+                name: tool.name,
+                source,
+            });
+        }
         let handler = Arc::new(handler);
-        self.tool_with_schema(tool, move |arguments: Raw, context| {
+        self.add_tool(tool, check, move |arguments: Raw, context| {
             let handler = Arc::clone(&handler);
             async move {
                 let arguments = arguments
@@ -162,22 +176,29 @@ impl Builder {
     }
 
     /// Adds a tool that brings its own input schema, and gets its arguments as raw JSON.
-    pub fn tool_with_schema<F, Fut, R>(mut self, tool: Tool, handler: F) -> Self
+    pub fn tool_with_schema<F, Fut, R>(self, tool: Tool, handler: F) -> Self
     where
         F: Fn(Raw, Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = R> + Send + 'static,
         R: IntoToolResult,
     {
-        let validator = match Validator::compile_tool_input(&tool.input_schema) {
-            Ok(validator) => Arc::new(validator),
-            Err(source) => {
-                let source = Arc::new(source);
-                return self.fail(BuildError::Schema {
-                    name: tool.name,
-                    source,
-                });
-            }
-        };
+        let check = InputCheck::new(tool.input_schema.clone());
+        if let Err(source) = check.validator() {
+            let source = Arc::new(source.clone());
+            return self.fail(BuildError::Schema {
+                name: tool.name,
+                source,
+            });
+        }
+        self.add_tool(tool, check, handler)
+    }
+
+    fn add_tool<F, Fut, R>(mut self, tool: Tool, check: InputCheck, handler: F) -> Self
+    where
+        F: Fn(Raw, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = R> + Send + 'static,
+        R: IntoToolResult,
+    {
         let handler = Arc::new(move |arguments, context| {
             let future = handler(arguments, context);
             Box::pin(async move { future.await.into_tool_result() }) as Boxed<_>
@@ -187,7 +208,7 @@ impl Builder {
             tool.name,
             ToolSlot {
                 definition,
-                validator,
+                input: Arc::new(check),
                 handler,
             },
         );

@@ -1,13 +1,13 @@
 //! Handlers, with their types erased.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use plexus_mcp::Fault;
 use plexus_mcp::messages::{
     Completion, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents,
 };
-use plexus_mcp::schema::Validator;
+use plexus_mcp::schema::{InvalidSchema, Validator};
 use plexus_wire::Raw;
 
 use crate::call::Boxed;
@@ -32,8 +32,31 @@ pub(super) type Completer =
 #[derive(Clone)]
 pub(super) struct ToolSlot {
     pub(super) definition: Raw,
-    pub(super) validator: Arc<Validator>,
+    pub(super) input: Arc<InputCheck>,
     pub(super) handler: ToolHandler,
+}
+
+/// The input schema of a tool, made ready for use when it is first needed: most tools of a service
+/// are not called by most who start it.
+pub(super) struct InputCheck {
+    schema: Raw,
+    compiled: OnceLock<Result<Validator, InvalidSchema>>,
+}
+
+impl InputCheck {
+    pub(super) fn new(schema: Raw) -> Self {
+        let compiled = OnceLock::new();
+        Self { schema, compiled }
+    }
+
+    /// What holds arguments against the schema.
+    ///
+    /// # Errors
+    /// The schema cannot be used.
+    pub(super) fn validator(&self) -> Result<&Validator, &InvalidSchema> {
+        let compile = || Validator::compile_tool_input(&self.schema);
+        self.compiled.get_or_init(compile).as_ref()
+    }
 }
 
 #[derive(Clone)]
