@@ -336,7 +336,7 @@ pub(crate) struct ServeArgs {
     /// them all.
     ///
     /// This keeps the context of a model small, however many servers there are. For some clients
-    /// only: search = true under [clients.NAME] in plexus.toml.
+    /// only: `search = true` under `[clients.NAME]` in plexus.toml.
     #[arg(long)]
     tool_search: bool,
 

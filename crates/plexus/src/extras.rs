@@ -17,7 +17,7 @@ pub(crate) struct BuiltinArgs {
     /// Offer these built-in services: their names with commas between, all, or none.
     ///
     /// There are health, echo, task, context, arbor, cone, bash, loopback and claudecode. The first
-    /// four are offered if nothing else is said, here or by builtin = ["task", …] under [hub] in
+    /// four are offered if nothing else is said, here or by `builtin = ["task", …]` under `[hub]` in
     /// plexus.toml.
     #[arg(
         long,
