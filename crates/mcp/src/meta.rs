@@ -74,25 +74,24 @@ impl RequestMeta {
     fn parse(meta: &Raw) -> Result<Self, Fault> {
         let meta = Object::parse(meta)
             .map_err(|error| Fault::InvalidParams(format!("params._meta: {error}")))?;
-        let progress_token = meta
-            .get(key::PROGRESS_TOKEN)
-            .map(Raw::decode::<Id>)
-            .transpose()
-            .map_err(|error| {
-                Fault::InvalidParams(format!("params._meta.progressToken: {error}"))
-            })?;
-        let take = |name| meta.get(name).cloned();
-        Ok(Self {
-            protocol_version: take(key::PROTOCOL_VERSION),
-            client_capabilities: take(key::CLIENT_CAPABILITIES),
-            client_info: take(key::CLIENT_INFO),
-            log_level: take(key::LOG_LEVEL),
-            progress_token,
-            trace_parent: meta
-                .get(key::TRACE_PARENT)
-                .and_then(|value| value.decode().ok()),
-            handshake_version: None,
-        })
+        let mut read = Self::default();
+        for (name, value) in meta.iter() {
+            match name {
+                key::PROTOCOL_VERSION => read.protocol_version = Some(value.clone()),
+                key::CLIENT_CAPABILITIES => read.client_capabilities = Some(value.clone()),
+                key::CLIENT_INFO => read.client_info = Some(value.clone()),
+                key::LOG_LEVEL => read.log_level = Some(value.clone()),
+                key::TRACE_PARENT => read.trace_parent = value.decode().ok(),
+                key::PROGRESS_TOKEN => {
+                    let token = value.decode::<Id>().map_err(|error| {
+                        Fault::InvalidParams(format!("params._meta.progressToken: {error}"))
+                    })?;
+                    read.progress_token = Some(token);
+                }
+                _ => {}
+            }
+        }
+        Ok(read)
     }
 }
 

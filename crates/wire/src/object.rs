@@ -52,11 +52,12 @@ impl Object {
         if raw.kind() != Kind::Object {
             return Err(ObjectError::NotAnObject);
         }
-        let places = Members::of(raw.as_bytes());
-        let members = places.map(|(key, value)| Member::read(raw.at(key), raw.at(value)));
-        let members = members
-            .collect::<Result<_, _>>()
-            .map_err(ObjectError::Key)?;
+        // Few objects in messages have more members.
+        let mut members = Vec::with_capacity(8);
+        for (key, value) in Members::of(raw.as_bytes()) {
+            let member = Member::read(raw.at(key), raw.at(value)).map_err(ObjectError::Key)?;
+            members.push(member);
+        }
         let object = Self { members };
         match object.duplicate_key() {
             Some(key) => Err(ObjectError::DuplicateKey(key.into())),
