@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &CallArgs) -> anyhow::Result<ExitCode> {
             None => {
                 arguments::typed(&arguments.arguments, &input_schema(&tool)).map_err(|wrong| {
                     Misuse(format!(
-                        "{wrong}\n\n  tip: what it takes says: plexus explain {}",
+                        "{wrong}\n\n  tip: 'plexus explain {}' says what it takes",
                         tool.key
                     ))
                 })?
@@ -152,7 +152,7 @@ pub(crate) fn unknown(session: &Session, wrong: &str) -> String {
              is offered; --builtin {service} offers it, and builtin under [hub] in plexus.toml"
         );
     }
-    format!("there is no tool {wrong:?}{hint}\n\n  tip: those there are lists: plexus tools")
+    format!("there is no tool {wrong:?}{hint}\n\n  tip: 'plexus tools' lists those that there are")
 }
 
 fn show(ended: Ended, arguments: &CallArgs) -> anyhow::Result<ExitCode> {

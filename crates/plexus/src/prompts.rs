@@ -156,7 +156,7 @@ async fn find(session: &Session, name: &str) -> anyhow::Result<(Entry, String)> 
         return Ok((entry.clone(), entry.key.to_string()));
     }
     let hint = did_you_mean(&alike(name, prompts.iter().map(|(entry, _)| &*entry.key)));
-    bail!("there is no prompt {name:?}{hint}\n\n  tip: those there are lists: plexus prompts")
+    bail!("there is no prompt {name:?}{hint}\n\n  tip: 'plexus prompts' lists those that there are")
 }
 
 /// The arguments: all of them are texts.

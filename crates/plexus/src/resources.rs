@@ -227,7 +227,9 @@ async fn find(session: &Session, uri: &str) -> anyhow::Result<Origin> {
     }
     let resources = entries(session, Section::Resources);
     let hint = did_you_mean(&alike(uri, resources.iter().map(|(entry, _)| &*entry.key)));
-    bail!("there is no resource {uri:?}{hint}\n\n  tip: those there are lists: plexus resources")
+    bail!(
+        "there is no resource {uri:?}{hint}\n\n  tip: 'plexus resources' lists those that there are"
+    )
 }
 
 /// Waits until the server's connection has ended.

@@ -230,7 +230,7 @@ fn holders(name: &str) -> anyhow::Result<Vec<Holder>> {
     if holders.is_empty() {
         let hint = did_you_mean(&alike(name, names.iter().map(String::as_str)));
         bail!(
-            "no gateway has a server {name:?}{hint}\n\n  tip: those there are shows: plexus status"
+            "no gateway has a server {name:?}{hint}\n\n  tip: 'plexus status' shows those that there are"
         );
     }
     Ok(holders)

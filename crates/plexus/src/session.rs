@@ -202,7 +202,7 @@ impl Session {
             let names = self.configured.iter().map(|server| server.name.as_str());
             let hint = did_you_mean(&alike(name, names));
             bail!(
-                "there is no server {name:?}{hint}\n\n  tip: those there are lists: plexus mcp list"
+                "there is no server {name:?}{hint}\n\n  tip: 'plexus mcp list' lists those that there are"
             );
         };
         if server.disabled {

@@ -34,7 +34,8 @@ impl Hub {
         let owner = match section {
             Section::Tools => {
                 let shown = only(routes.tools_called(name)).unwrap_or(name);
-                routes.tool(name).or_else(|| routes.tool(shown)).cloned()
+                let owner = routes.tool(name).or_else(|| routes.tool(shown)).cloned();
+                owner.or_else(|| self.tool_spelled(name)?.ok())
             }
             Section::Prompts => Self::prompt_called(&routes, name.to_owned()).ok(),
             Section::Resources => routes.resource(name),

@@ -59,7 +59,7 @@ impl Hub {
     }
 
     /// The tool that a member says is meant by `name`, if there is one that knows spellings.
-    fn tool_spelled(&self, name: &str) -> Option<Result<Owner, Fault>> {
+    pub(super) fn tool_spelled(&self, name: &str) -> Option<Result<Owner, Fault>> {
         let members = self.members();
         let mut resolving = members.iter().filter(|member| member.is_enabled());
         let (member, resolve) =

@@ -48,6 +48,15 @@ fn tools_of_all_servers_are_listed_and_searched() {
     assert_eq!(listed["failed"], json!([]));
 }
 
+/// C11: people, too, may spell the names of built-in tools in every way.
+#[test]
+fn every_spelling_of_a_built_in_tool_is_understood() {
+    let home = both();
+    for name in ["echo_once", "echo.once"] {
+        assert_eq!(home.succeeds(&["call", name, "message=hello"]), ["hello"]);
+    }
+}
+
 /// A server that fails costs the others nothing, and is named.
 #[test]
 fn who_cannot_be_connected_is_said() {
