@@ -179,6 +179,7 @@ impl<'a> Elsewhere<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::Arc;
 
     use plexus_mcp::Revision;
@@ -189,6 +190,17 @@ mod tests {
     use super::*;
     use crate::task::{NewTask, Task, Update};
     use crate::{Names, Places, service};
+
+    /// A service that follows the data in `folder`, which another process, so to speak, has open
+    /// as well.
+    fn followed(folder: &Path) -> (Aliased, Data, AbortOnDropHandle<()>) {
+        let places = Places::in_directory(folder);
+        let (ours, theirs) = (Data::open(&places).unwrap(), Data::open(&places).unwrap());
+        let service = service(Names::Dotted, "1.2.3", &ours).unwrap();
+        let following = service.follow(&ours);
+        let following = TaskTracker::new().spawn(async move { match following.await {} });
+        (service, theirs, AbortOnDropHandle::new(following))
+    }
 
     async fn watch(service: &Aliased, uri: &str) -> Updates {
         let none = ClientCapabilities::none();
@@ -217,12 +229,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_others_change_is_told() {
         let folder = tempfile::tempdir().unwrap();
-        let places = Places::in_directory(folder.path());
-        let (ours, theirs) = (Data::open(&places).unwrap(), Data::open(&places).unwrap());
-        let service = service(Names::Dotted, "1.2.3", &ours).unwrap();
-        let following = service.follow(&ours);
-        let following = TaskTracker::new().spawn(async move { match following.await {} });
-        let _following = AbortOnDropHandle::new(following);
+        let (service, theirs, _following) = followed(folder.path());
 
         let first = add(&theirs.tasks, "first").await;
         let second = add(&theirs.tasks, "second").await;
@@ -248,12 +255,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_others_grow_is_told() {
         let folder = tempfile::tempdir().unwrap();
-        let places = Places::in_directory(folder.path());
-        let (ours, theirs) = (Data::open(&places).unwrap(), Data::open(&places).unwrap());
-        let service = service(Names::Dotted, "1.2.3", &ours).unwrap();
-        let following = service.follow(&ours);
-        let following = TaskTracker::new().spawn(async move { match following.await {} });
-        let _following = AbortOnDropHandle::new(following);
+        let (service, theirs, _following) = followed(folder.path());
 
         let first = theirs.trees.create("them", None).await.unwrap();
         let other = theirs.trees.create("them", None).await.unwrap();
@@ -285,12 +287,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_others_remember_is_told() {
         let folder = tempfile::tempdir().unwrap();
-        let places = Places::in_directory(folder.path());
-        let (ours, theirs) = (Data::open(&places).unwrap(), Data::open(&places).unwrap());
-        let service = service(Names::Dotted, "1.2.3", &ours).unwrap();
-        let following = service.follow(&ours);
-        let following = TaskTracker::new().spawn(async move { match following.await {} });
-        let _following = AbortOnDropHandle::new(following);
+        let (service, theirs, _following) = followed(folder.path());
 
         let node = |text: &str| crate::context::NewNode::new(text.to_owned()).key("key");
         let stored = theirs.context.store(node("old"), "them").await.unwrap();
