@@ -264,8 +264,10 @@ fn rivals(folder: &Path, behind: Behind) -> Vec<Gateway> {
             "mcp-proxy (PyPI)",
             Told::Last,
             installed(
-                "python-proxy/bin/mcp-proxy",
+                "python-proxy/bin/python",
                 &[
+                    "-m",
+                    "mcp_proxy",
                     "--port",
                     "{port}",
                     "--log-level",

@@ -37,7 +37,9 @@ pub(crate) struct Server {
     /// The same for event streams.
     pub(crate) stream: Program,
     pub(crate) stdio: Program,
-    pub(crate) eras: &'static [Era],
+    eras: &'static [Era],
+    /// Whether it can answer with event streams.
+    streams: bool,
     pub(crate) tool: &'static str,
     /// A tool that makes it stream, if that is up to the tool.
     pub(crate) streaming_tool: Option<&'static str>,
@@ -47,6 +49,7 @@ pub(crate) const PATH: &str = "/mcp";
 pub(crate) const LIMIT: &str = "limit";
 pub(crate) const OURS: &str = "plexus";
 const BOTH: &[Era] = &[Era::Handshake, Era::Stateless];
+const HANDSHAKE: &[Era] = &[Era::Handshake];
 
 impl Server {
     pub(crate) fn echo(&self, bytes: usize, is_stream: bool) -> Job {
@@ -57,6 +60,11 @@ impl Server {
             bytes,
             with_progress: streaming.is_some(),
         }
+    }
+
+    /// Whether it speaks `era`, and answers in this form.
+    pub(crate) fn takes_part(&self, era: Era, is_stream: bool) -> bool {
+        self.eras.contains(&era) && (self.streams || !is_stream)
     }
 
     pub(crate) fn is_limit(&self) -> bool {
@@ -82,6 +90,7 @@ pub(crate) fn ours(places: &Places) -> Server {
         stream: http,
         stdio: Program::new(&places.plexus, &["serve", "--stdio"]),
         eras: BOTH,
+        streams: true,
         tool: "echo_once",
         streaming_tool: Some("echo_echo"),
     }
@@ -105,6 +114,7 @@ fn limit(places: &Places) -> Server {
         stream: http,
         stdio: Program::new(&places.bench, &["limit-echo"]),
         eras: BOTH,
+        streams: true,
         tool: "echo",
         streaming_tool: None,
     }
@@ -124,25 +134,26 @@ fn rivals(folder: &Path) -> Vec<Server> {
     let typescript = script("node".into(), "node/typescript.mjs");
     let python = script(folder.join("python/bin/python"), "python/echo_server.py");
     let rivals = [
-        ("rmcp", compiled("rmcp")),
-        ("turbomcp", compiled("turbomcp")),
-        ("tower-mcp", compiled("tower-mcp")),
-        ("TypeScript SDK", typescript),
-        ("Python SDK", python),
+        ("rmcp", compiled("rmcp"), BOTH, true),
+        ("turbomcp", compiled("turbomcp"), HANDSHAKE, false),
+        ("tower-mcp", compiled("tower-mcp"), BOTH, true),
+        ("TypeScript SDK", typescript, BOTH, true),
+        ("Python SDK", python, BOTH, true),
     ];
-    let installed = rivals
-        .into_iter()
-        .filter_map(|(name, program)| Some((name, program?)));
-    installed
-        .map(|(name, program)| Server {
+    let server = |(name, program, eras, streams): (_, Option<Program>, _, _)| {
+        let program = program?;
+        let http = program.and(&["http", "{port}"]);
+        Some(Server {
             name,
             role: Role::Rival,
-            json: program.and(&["http", "{port}", "json"]),
-            stream: program.and(&["http", "{port}", "stream"]),
+            json: http.and(&["json"]),
+            stream: http.and(&["stream"]),
             stdio: program.and(&["stdio"]),
-            eras: BOTH,
+            eras,
+            streams,
             tool: "echo",
             streaming_tool: None,
         })
-        .collect()
+    };
+    rivals.into_iter().filter_map(server).collect()
 }

@@ -1,6 +1,6 @@
 //! A closed loop over keep-alive connections.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -16,12 +16,17 @@ use crate::process::pause;
 /// What is to be read at once: little for small answers, so that the buffer stays in the cache.
 const READ: usize = 64 * 1024;
 
+/// One of so many long answers is looked at as a whole.
+const LOOKED_AT: u64 = 16;
+
 /// Where the load goes.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) address: SocketAddr,
     pub(crate) path: String,
     pub(crate) era: Era,
+    /// Whether it must answer with event streams, or must not; some may choose.
+    pub(crate) streams: Option<bool>,
     /// Whether it answers without looking.
     pub(crate) is_limit: bool,
     /// The process whose CPU time counts.
@@ -35,9 +40,10 @@ pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen
     let sessions = (0..load.concurrency)
         .map(|_| open_session(target))
         .collect::<anyhow::Result<Vec<_>>>()?;
+    let requests = job.requests(target.era);
     let mut connections = sessions
         .into_iter()
-        .map(|session| Connection::open(target, session, job))
+        .map(|session| Connection::open(target, session, &requests))
         .collect::<anyhow::Result<Vec<_>>>()?;
     let mut poll = Poll::new()?;
     for (token, connection) in connections.iter_mut().enumerate() {
@@ -49,6 +55,7 @@ pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen
     let mut events = Events::with_capacity(load.concurrency);
     let mut check = job.check(target.is_limit);
     let mut scratch = vec![0; READ];
+    let is_long = job.is_long();
     let mut numbers = 0..;
     let mut window = Window::begin(load, target.process);
     for connection in &mut connections {
@@ -69,6 +76,10 @@ pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen
             if !event.is_readable() || !connection.receive(&mut scratch, &mut check)? {
                 continue;
             }
+            if let Some(streams) = target.streams {
+                let is_stream = connection.answer.is_stream();
+                ensure!(streams == is_stream, "{}", wrong_form(is_stream));
+            }
             let now = Instant::now();
             if seen.is_none() {
                 window.count(connection.sent, now);
@@ -77,7 +88,9 @@ pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen
             if seen.is_some() {
                 in_flight -= 1;
             } else {
-                connection.send_next(numbers.next().unwrap_or(0), now)?;
+                let number = numbers.next().unwrap_or(0);
+                connection.answer.clear(is_long && number % LOOKED_AT != 0);
+                connection.send_next(number, now)?;
             }
         }
     }
@@ -115,6 +128,14 @@ pub(crate) fn await_tools(target: &Target, tools: usize) -> anyhow::Result<(Vec<
         ensure!(listed >= tools, "{listed} tools instead of {tools}");
         Ok((pages, first))
     })
+}
+
+fn wrong_form(is_stream: bool) -> &'static str {
+    if is_stream {
+        "it answers with an event stream instead of JSON"
+    } else {
+        "it answers in JSON instead of an event stream"
+    }
 }
 
 /// Tries again for a while; what is measured may be on its way.
@@ -156,7 +177,7 @@ impl<'a> Asking<'a> {
     fn ask(&mut self, request: &Request) -> anyhow::Result<Vec<u8>> {
         let Target { address, path, .. } = self.target;
         let request = request.post(*address, path, self.session.as_deref());
-        let answer = self.connection.exchange(&request.bytes)?;
+        let answer = self.connection.exchange(&request.whole())?;
         Ok(answer.message().to_vec())
     }
 }
@@ -174,9 +195,12 @@ struct Connection {
 }
 
 impl Connection {
-    fn open(target: &Target, session: Option<Session>, job: &Job) -> anyhow::Result<Self> {
+    fn open(
+        target: &Target,
+        session: Option<Session>,
+        requests: &[Request],
+    ) -> anyhow::Result<Self> {
         let id = session.as_ref().and_then(|session| session.id.as_deref());
-        let requests = job.requests(target.era);
         let requests = requests
             .iter()
             .map(|request| request.post(target.address, &target.path, id))
@@ -207,10 +231,20 @@ impl Connection {
     }
 
     fn flush(&mut self) -> anyhow::Result<()> {
-        let request = self.requests.get(self.current);
-        let bytes = request.map_or(&[][..], |request| &request.bytes);
-        while let Some(rest) = bytes.get(self.written..).filter(|rest| !rest.is_empty()) {
-            match self.stream.write(rest) {
+        let Some(Prepared { bytes, shared, .. }) = self.requests.get(self.current) else {
+            return Ok(());
+        };
+        while self.written < bytes.len() + shared.len() {
+            let own = bytes.get(self.written..).unwrap_or_default();
+            let rest = shared.get(self.written.saturating_sub(bytes.len())..);
+            let rest = rest.unwrap_or_default();
+            let written = if rest.is_empty() {
+                self.stream.write(own)
+            } else {
+                let both = [IoSlice::new(own), IoSlice::new(rest)];
+                self.stream.write_vectored(&both)
+            };
+            match written {
                 Ok(written) => self.written += written,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error).context("cannot send"),
@@ -237,8 +271,10 @@ impl Connection {
                     "status {status}: {}",
                     String::from_utf8_lossy(message)
                 );
-                check.check(self.number, message)?;
-                self.answer.clear();
+                match self.answer.skimmed() {
+                    Some(ends) => check.check_ends(self.number, ends)?,
+                    None => check.check(self.number, message)?,
+                }
                 return Ok(true);
             }
             // The edge comes again when there is more.
@@ -276,7 +312,8 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn open(connection: &mut Blocking, path: &str) -> anyhow::Result<Self> {
         let address = connection.address;
-        let answer = connection.exchange(&Request::initialize().post(address, path, None).bytes)?;
+        let initialize = Request::initialize().post(address, path, None);
+        let answer = connection.exchange(&initialize.whole())?;
         ensure!(
             answer.status() == 200,
             "initialize was refused with {}: {}",
@@ -285,7 +322,7 @@ impl Session {
         );
         let id = answer.session().map(str::to_owned);
         let initialized = Request::initialized().post(address, path, id.as_deref());
-        let answer = connection.exchange(&initialized.bytes)?;
+        let answer = connection.exchange(&initialized.whole())?;
         ensure!(
             (200..300).contains(&answer.status()),
             "notifications/initialized was refused with {}",

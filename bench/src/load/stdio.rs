@@ -37,7 +37,7 @@ pub(crate) fn run(
         "so many requests do not fit into a pipe"
     );
     let check = if is_limit {
-        Check::Mirror
+        Check::mirror()
     } else {
         job.check(false)
     };
@@ -152,7 +152,7 @@ impl Loop {
             for end in memchr_iter(b'\n', &incoming) {
                 let line = incoming.get(start..end).unwrap_or_default();
                 start = end + 1;
-                if !matches!(self.check, Check::Mirror) && is_from_the_server(line) {
+                if !self.check.is_mirror() && is_from_the_server(line) {
                     continue;
                 }
                 let number = number(line)

@@ -175,6 +175,7 @@ pub(super) fn target(up: &Listening, path: &str, era: Era) -> Target {
         address: up.address,
         path: path.to_owned(),
         era,
+        streams: None,
         is_limit: false,
         process: up.process.id(),
     }
