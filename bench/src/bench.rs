@@ -108,7 +108,7 @@ fn describe(part: &str, point: &str, subject: &str, measured: &anyhow::Result<Fi
     for (name, value) in figures {
         if !matches!(
             name.as_str(),
-            "p999_us" | "generator_cpu_us" | "generator_busy" | "mib_s"
+            "p999_us" | "busy" | "generator_cpu_us" | "generator_busy" | "mib_s"
         ) {
             let precision = usize::from(*value < 100.0);
             shown.push(format!("{name} {value:.precision$}"));

@@ -10,8 +10,10 @@ use tokio::time::Instant;
 use crate::histogram::Histogram;
 use crate::process::cpu_time;
 
-/// How long a server may take for an answer before the run has failed.
+/// How long a program may take until it is ready.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a server under load may be silent. Who takes longer has no figures there.
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// How hard, and for how long.
 #[derive(Debug, Clone, Copy)]

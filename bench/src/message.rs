@@ -176,10 +176,10 @@ impl Request {
         }
     }
 
-    /// The first message of a session.
-    pub(crate) fn initialize() -> Self {
+    /// The first message of a session, in which the client wants to speak `revision`.
+    pub(crate) fn initialize(revision: &str) -> Self {
         let params = json!({
-            "protocolVersion": Era::Handshake.revision(),
+            "protocolVersion": revision,
             "capabilities": {},
             "clientInfo": client_info(),
         });
@@ -210,11 +210,21 @@ impl Request {
         }
     }
 
+    pub(crate) fn era(&self) -> Era {
+        self.era
+    }
+
     /// As a POST.
-    pub(crate) fn post(&self, address: SocketAddr, path: &str, session: Option<&str>) -> Prepared {
+    pub(crate) fn post(
+        &self,
+        address: SocketAddr,
+        path: &str,
+        revision: &str,
+        session: Option<&str>,
+    ) -> Prepared {
         let mut headers = Vec::new();
         if self.method != "initialize" {
-            headers.push(("MCP-Protocol-Version", self.era.revision()));
+            headers.push(("MCP-Protocol-Version", revision));
         }
         headers.extend(session.map(|session| ("Mcp-Session-Id", session)));
         if self.era == Era::Stateless {
@@ -306,10 +316,6 @@ impl Check {
         Self::new(Expected::Mirror)
     }
 
-    pub(crate) fn is_mirror(&self) -> bool {
-        matches!(self.expected, Expected::Mirror)
-    }
-
     /// Checks the answer to request `number`.
     pub(crate) fn check(&mut self, number: u64, answer: &[u8]) -> anyhow::Result<()> {
         let right = match &self.expected {
@@ -389,7 +395,40 @@ fn id(number: u64) -> [u8; ID_DIGITS] {
     digits
 }
 
+/// The number of the request that a message answers, if its id is near one of its ends.
+pub(crate) fn answered(message: &[u8]) -> Option<u64> {
+    // Nearly everybody writes what we write; the others are searched for it.
+    let digits = message
+        .strip_prefix(BEFORE_ID.as_bytes())
+        .and_then(|rest| rest.get(..ID_DIGITS));
+    if let Some(number) = digits.and_then(number) {
+        return Some(number);
+    }
+    let near = 200.min(message.len());
+    let parts = [message.get(..near), message.get(message.len() - near..)];
+    parts.into_iter().flatten().find_map(|part| {
+        let key = br#""id":"#;
+        let at = memmem::find(part, key)? + key.len();
+        number(part.get(at..)?.trim_ascii_start().get(..ID_DIGITS)?)
+    })
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    let mut id = 0;
+    for digit in digits {
+        let value = digit.checked_sub(b'0').filter(|value| *value < 10)?;
+        id = id * 10 + u64::from(value);
+    }
+    id.checked_sub(FIRST_ID)
+}
+
 fn has_id(answer: &[u8], number: u64) -> bool {
+    let leading = answer
+        .strip_prefix(BEFORE_ID.as_bytes())
+        .and_then(|rest| rest.get(..ID_DIGITS));
+    if leading.is_some_and(|digits| digits == id(number)) {
+        return true;
+    }
     // The id is near the beginning or near the end, and long texts are not searched for it.
     let near = 200.min(answer.len());
     let id = id(number);
@@ -444,7 +483,7 @@ mod tests {
     fn a_request_says_the_same_in_headers_and_body() {
         let address = "127.0.0.1:80".parse().unwrap();
         let requests = echo(10).requests(Era::Stateless);
-        let mut post = requests[0].post(address, "/mcp", None);
+        let mut post = requests[0].post(address, "/mcp", "2026-07-28", None);
         post.number(42);
         let text = String::from_utf8(post.bytes.clone()).unwrap();
         assert!(

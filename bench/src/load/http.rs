@@ -8,7 +8,7 @@ use anyhow::{Context as _, ensure};
 use mio::{Events, Interest, Poll, Token};
 use tokio::time::Instant;
 
-use super::{Load, PATIENCE, Seen, Window};
+use super::{Load, PATIENCE, SILENCE, Seen, Window};
 use crate::answer::Answer;
 use crate::message::{Check, Era, Job, Page, Prepared, Request, list, read_page};
 use crate::process::pause;
@@ -25,12 +25,25 @@ pub(crate) struct Target {
     pub(crate) address: SocketAddr,
     pub(crate) path: String,
     pub(crate) era: Era,
+    /// Which revision of the handshake era it speaks.
+    pub(crate) handshake: &'static str,
     /// Whether it must answer with event streams, or must not; some may choose.
     pub(crate) streams: Option<bool>,
     /// Whether it answers without looking.
     pub(crate) is_limit: bool,
     /// The process whose CPU time counts.
     pub(crate) process: u32,
+}
+
+impl Target {
+    fn post(&self, request: &Request, session: Option<&Session>) -> Prepared {
+        let revision = match request.era() {
+            Era::Handshake => self.handshake,
+            Era::Stateless => Era::Stateless.revision(),
+        };
+        let id = session.and_then(|session| session.id.as_deref());
+        request.post(self.address, &self.path, revision, id)
+    }
 }
 
 /// Has `load.concurrency` connections, in a session each where there are sessions, send the job's
@@ -64,8 +77,8 @@ pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen
     let mut seen = None;
     let mut in_flight = load.concurrency;
     while in_flight > 0 {
-        poll.poll(&mut events, Some(PATIENCE))?;
-        ensure!(!events.is_empty(), "no answer within {PATIENCE:?}");
+        poll.poll(&mut events, Some(SILENCE))?;
+        ensure!(!events.is_empty(), "no answer within {SILENCE:?}");
         for event in &events {
             let Some(connection) = connections.get_mut(event.token().0) else {
                 continue;
@@ -103,7 +116,11 @@ pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen
 
 /// Waits until a request of the job is answered as it should be.
 pub(crate) fn await_answer(target: &Target, job: &Job) -> anyhow::Result<()> {
-    patiently(|| Asking::open(target)?.check(job))
+    patiently(|| {
+        let mut asking = Asking::open(target)?;
+        asking.check(job)?;
+        asking.end()
+    })
 }
 
 /// Waits until there are so many tools; gives the pages of the list, and the first of them whole.
@@ -154,16 +171,15 @@ fn patiently<T>(attempt: impl Fn() -> anyhow::Result<T>) -> anyhow::Result<T> {
 pub(crate) struct Asking<'a> {
     target: &'a Target,
     connection: Blocking,
-    session: Option<String>,
+    session: Option<Session>,
 }
 
 impl<'a> Asking<'a> {
     pub(crate) fn open(target: &'a Target) -> anyhow::Result<Self> {
-        let session = open_session(target)?;
         Ok(Self {
             target,
+            session: open_session(target)?,
             connection: Blocking::open(target.address)?,
-            session: session.and_then(|session| session.id),
         })
     }
 
@@ -174,9 +190,13 @@ impl<'a> Asking<'a> {
         job.check(self.target.is_limit).check(0, &answer)
     }
 
+    /// Leaves the server as if nobody had been there.
+    fn end(self) -> anyhow::Result<()> {
+        self.session.map_or(Ok(()), |session| session.end())
+    }
+
     fn ask(&mut self, request: &Request) -> anyhow::Result<Vec<u8>> {
-        let Target { address, path, .. } = self.target;
-        let request = request.post(*address, path, self.session.as_deref());
+        let request = self.target.post(request, self.session.as_ref());
         let answer = self.connection.exchange(&request.whole())?;
         Ok(answer.message().to_vec())
     }
@@ -200,10 +220,9 @@ impl Connection {
         session: Option<Session>,
         requests: &[Request],
     ) -> anyhow::Result<Self> {
-        let id = session.as_ref().and_then(|session| session.id.as_deref());
         let requests = requests
             .iter()
-            .map(|request| request.post(target.address, &target.path, id))
+            .map(|request| target.post(request, session.as_ref()))
             .collect();
         let stream = Blocking::open(target.address)?.stream;
         stream.set_nonblocking(true)?;
@@ -299,20 +318,25 @@ fn open_session(target: &Target) -> anyhow::Result<Option<Session>> {
         return Ok(None);
     }
     let mut connection = Blocking::open(target.address)?;
-    Session::open(&mut connection, &target.path).map(Some)
+    Session::open(&mut connection, &target.path, target.handshake).map(Some)
 }
 
 /// A session of the handshake era; some servers give it no id.
 pub(crate) struct Session {
     address: SocketAddr,
     path: String,
+    revision: &'static str,
     pub(crate) id: Option<String>,
 }
 
 impl Session {
-    pub(crate) fn open(connection: &mut Blocking, path: &str) -> anyhow::Result<Self> {
+    pub(crate) fn open(
+        connection: &mut Blocking,
+        path: &str,
+        revision: &'static str,
+    ) -> anyhow::Result<Self> {
         let address = connection.address;
-        let initialize = Request::initialize().post(address, path, None);
+        let initialize = Request::initialize(revision).post(address, path, revision, None);
         let answer = connection.exchange(&initialize.whole())?;
         ensure!(
             answer.status() == 200,
@@ -321,7 +345,7 @@ impl Session {
             String::from_utf8_lossy(answer.body())
         );
         let id = answer.session().map(str::to_owned);
-        let initialized = Request::initialized().post(address, path, id.as_deref());
+        let initialized = Request::initialized().post(address, path, revision, id.as_deref());
         let answer = connection.exchange(&initialized.whole())?;
         ensure!(
             (200..300).contains(&answer.status()),
@@ -331,22 +355,27 @@ impl Session {
         Ok(Self {
             address,
             path: path.to_owned(),
+            revision,
             id,
         })
     }
 
     /// The head of a request without a body in this session.
     pub(crate) fn head(&self, method: &str) -> String {
-        let Self { address, path, id } = self;
+        let Self {
+            address,
+            path,
+            revision,
+            id,
+        } = self;
         let id = id.as_deref().unwrap_or_default();
-        let revision = Era::Handshake.revision();
         format!(
             "{method} {path} HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n\
              MCP-Protocol-Version: {revision}\r\nMcp-Session-Id: {id}\r\n\r\n"
         )
     }
 
-    fn end(&self) -> anyhow::Result<()> {
+    pub(crate) fn end(&self) -> anyhow::Result<()> {
         if self.id.is_some() {
             let delete = self.head("DELETE");
             Blocking::open(self.address)?.exchange(delete.as_bytes())?;

@@ -112,15 +112,13 @@ fn round_of(bench: &mut Bench, behind: Behind) -> anyhow::Result<()> {
         let name = point.name();
         if point.is_pass_through() {
             bench.measure(PART, &name, DIRECT, |bench| match behind {
-                Behind::Http => {
-                    over_http(bench, &alone, PATH, point, &server.echo(SIZES[0], false))
-                }
+                Behind::Http => over_http(bench, &alone, point, &server.echo(SIZES[0], false)),
                 Behind::Stdio => over_pipes(bench, &server, point),
             });
         }
         if point.is_pass_through() && behind == Behind::Http {
             bench.measure(PART, &name, LIMIT, |bench| {
-                over_http(bench, &proxy, PATH, point, &server.echo(SIZES[0], false))
+                over_http(bench, &proxy, point, &server.echo(SIZES[0], false))
             });
         }
         for (gateway, era, up) in &gateways {
@@ -129,7 +127,8 @@ fn round_of(bench: &mut Bench, behind: Behind) -> anyhow::Result<()> {
                 bench.measure(PART, &name, gateway.name, |bench| {
                     let up = up.as_ref().map_err(|error| anyhow::anyhow!("{error:#}"))?;
                     let job = prefixed(&server, gateway.prefix);
-                    over_http(bench, up, gateway.path, point, &job)
+                    let target = through(gateway, up, point.client);
+                    bench.load(&target, &job, point.concurrency)
                 });
             }
         }
@@ -154,7 +153,7 @@ pub(super) fn start(
         Ok(gateway.command(&upstream, era, address, &stage.new_folder())?)
     })?;
     let client = gateway.clients.first().context("nobody's gateway")?;
-    let target = target(&up, gateway.path, *client);
+    let target = through(gateway, &up, *client);
     http::await_answer(&target, &prefixed(server, gateway.prefix))
         .with_context(|| format!("it passes no call on: {}", up.process.said()))?;
     Ok(up)
@@ -175,20 +174,23 @@ pub(super) fn target(up: &Listening, path: &str, era: Era) -> Target {
         address: up.address,
         path: path.to_owned(),
         era,
+        handshake: Era::Handshake.revision(),
         streams: None,
         is_limit: false,
         process: up.process.id(),
     }
 }
 
-fn over_http(
-    bench: &Bench,
-    up: &Listening,
-    path: &str,
-    point: Point,
-    job: &Job,
-) -> anyhow::Result<Figures> {
-    bench.load(&target(up, path, point.client), job, point.concurrency)
+/// Where clients of this era reach a gateway.
+pub(super) fn through(gateway: &Gateway, up: &Listening, era: Era) -> Target {
+    Target {
+        handshake: gateway.handshake,
+        ..target(up, gateway.path, era)
+    }
+}
+
+fn over_http(bench: &Bench, up: &Listening, point: Point, job: &Job) -> anyhow::Result<Figures> {
+    bench.load(&target(up, PATH, point.client), job, point.concurrency)
 }
 
 fn over_pipes(bench: &Bench, server: &Server, point: Point) -> anyhow::Result<Figures> {

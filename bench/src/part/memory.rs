@@ -47,7 +47,9 @@ pub(crate) fn round(bench: &mut Bench) {
                 continue;
             }
         };
-        bench.measure(PART, IDLE, server.name, |_| idle(&up, PATH));
+        bench.measure(PART, IDLE, server.name, |_| {
+            idle(&up, PATH, Era::Handshake.revision())
+        });
         let mut opened = Vec::new();
         bench.measure(PART, SESSIONS, server.name, |_| sessions(&up, &mut opened));
         if !opened.is_empty() {
@@ -61,7 +63,7 @@ pub(crate) fn round(bench: &mut Bench) {
         match in_front_of_a_program(bench, &gateway) {
             Ok(up) => {
                 bench.measure(PART, IDLE_GATEWAY, gateway.name, |_| {
-                    idle(&up, gateway.path)
+                    idle(&up, gateway.path, gateway.handshake)
                 });
                 bench.measure(PART, PROCESSES, gateway.name, |bench| {
                     processes(bench, &gateway, &up)
@@ -74,9 +76,9 @@ pub(crate) fn round(bench: &mut Bench) {
 }
 
 /// After a client has come and gone.
-fn idle(up: &Listening, path: &str) -> anyhow::Result<Figures> {
+fn idle(up: &Listening, path: &str, revision: &'static str) -> anyhow::Result<Figures> {
     let mut connection = Blocking::open(up.address)?;
-    drop(Session::open(&mut connection, path)?);
+    Session::open(&mut connection, path, revision)?.end()?;
     drop(connection);
     pause(Duration::from_millis(300));
     let memory = Memory::of(up.process.id())?;
@@ -92,6 +94,7 @@ fn busy(bench: &Bench, server: &Server) -> anyhow::Result<Figures> {
         address: up.address,
         path: PATH.to_owned(),
         era: Era::Handshake,
+        handshake: Era::Handshake.revision(),
         streams: None,
         is_limit: false,
         process: up.process.id(),
@@ -106,7 +109,7 @@ fn sessions(up: &Listening, opened: &mut Vec<Session>) -> anyhow::Result<Figures
     let mut connection = Blocking::open(up.address)?;
     let began = Instant::now();
     while opened.len() < IDLE_SESSIONS && began.elapsed() < TIME_TO_OPEN {
-        let session = Session::open(&mut connection, PATH)?;
+        let session = Session::open(&mut connection, PATH, Era::Handshake.revision())?;
         ensure!(session.id.is_some(), "it has no sessions in this mode");
         opened.push(session);
     }
@@ -166,7 +169,7 @@ fn in_front_of_a_program(bench: &Bench, gateway: &Gateway) -> anyhow::Result<Lis
 
 fn processes(bench: &Bench, gateway: &Gateway, up: &Listening) -> anyhow::Result<Figures> {
     let server = servers::upstream(&bench.places);
-    let target = super::gateway::target(up, gateway.path, Era::Handshake);
+    let target = super::gateway::through(gateway, up, Era::Handshake);
     let job = super::gateway::prefixed(&server, gateway.prefix);
     let mut clients = Vec::new();
     for _ in 0..16 {

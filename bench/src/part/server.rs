@@ -127,6 +127,7 @@ impl Up {
             address: up.address,
             path,
             era: point.era,
+            handshake: Era::Handshake.revision(),
             streams: Some(point.is_stream),
             is_limit: self.server.is_limit(),
             process: up.process.id(),
