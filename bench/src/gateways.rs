@@ -346,9 +346,10 @@ fn rivals(folder: &Path, behind: Behind) -> Vec<Gateway> {
             ),
         ),
     ];
-    let mut rivals = vec![tower, aggregator, turbomcp, fastmcp];
-    if behind == Behind::Stdio {
-        rivals.extend(for_pipes);
+    let mut rivals = vec![tower, turbomcp, fastmcp];
+    match behind {
+        Behind::Http => rivals.push(aggregator),
+        Behind::Stdio => rivals.extend(for_pipes),
     }
     rivals.into_iter().flatten().collect()
 }
