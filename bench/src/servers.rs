@@ -38,8 +38,8 @@ pub(crate) struct Server {
     pub(crate) stream: Program,
     pub(crate) stdio: Program,
     eras: &'static [Era],
-    /// Whether it can answer with event streams.
-    streams: bool,
+    /// In which of them it answers with event streams, if it is told to.
+    streams: &'static [Era],
     pub(crate) tool: &'static str,
     /// A tool that makes it stream, if that is up to the tool.
     pub(crate) streaming_tool: Option<&'static str>,
@@ -50,6 +50,7 @@ pub(crate) const LIMIT: &str = "limit";
 pub(crate) const OURS: &str = "plexus";
 const BOTH: &[Era] = &[Era::Handshake, Era::Stateless];
 const HANDSHAKE: &[Era] = &[Era::Handshake];
+const NONE: &[Era] = &[];
 
 impl Server {
     pub(crate) fn echo(&self, bytes: usize, is_stream: bool) -> Job {
@@ -64,7 +65,12 @@ impl Server {
 
     /// Whether it speaks `era`, and answers in this form.
     pub(crate) fn takes_part(&self, era: Era, is_stream: bool) -> bool {
-        self.eras.contains(&era) && (self.streams || !is_stream)
+        let eras = if is_stream { self.streams } else { self.eras };
+        eras.contains(&era)
+    }
+
+    pub(crate) fn is_rival(&self) -> bool {
+        self.role == Role::Rival
     }
 
     pub(crate) fn is_limit(&self) -> bool {
@@ -90,7 +96,7 @@ pub(crate) fn ours(places: &Places) -> Server {
         stream: http,
         stdio: Program::new(&places.plexus, &["serve", "--stdio"]),
         eras: BOTH,
-        streams: true,
+        streams: BOTH,
         tool: "echo_once",
         streaming_tool: Some("echo_echo"),
     }
@@ -114,7 +120,7 @@ fn limit(places: &Places) -> Server {
         stream: http,
         stdio: Program::new(&places.bench, &["limit-echo"]),
         eras: BOTH,
-        streams: true,
+        streams: BOTH,
         tool: "echo",
         streaming_tool: None,
     }
@@ -134,11 +140,11 @@ fn rivals(folder: &Path) -> Vec<Server> {
     let typescript = script("node".into(), "node/typescript.mjs");
     let python = script(folder.join("python/bin/python"), "python/echo_server.py");
     let rivals = [
-        ("rmcp", compiled("rmcp"), BOTH, true),
-        ("turbomcp", compiled("turbomcp"), HANDSHAKE, false),
-        ("tower-mcp", compiled("tower-mcp"), BOTH, true),
-        ("TypeScript SDK", typescript, BOTH, true),
-        ("Python SDK", python, BOTH, true),
+        ("rmcp", compiled("rmcp"), BOTH, BOTH),
+        ("turbomcp", compiled("turbomcp"), HANDSHAKE, NONE),
+        ("tower-mcp", compiled("tower-mcp"), BOTH, BOTH),
+        ("TypeScript SDK", typescript, BOTH, BOTH),
+        ("Python SDK", python, BOTH, HANDSHAKE),
     ];
     let server = |(name, program, eras, streams): (_, Option<Program>, _, _)| {
         let program = program?;

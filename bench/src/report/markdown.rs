@@ -113,8 +113,8 @@ pub(crate) fn page(
         (
             memory::PART,
             "Memory",
-            "Who takes longer than eight seconds for 10,000 sessions is measured with those that it \
-             has by then.",
+            "A rival that takes longer than eight seconds for 10,000 sessions is measured with those \
+             that it has by then.",
         ),
         (
             start::PART,
