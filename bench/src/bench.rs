@@ -25,7 +25,7 @@ impl Effort {
             quick: true,
             rounds: 3,
             warm_up: Duration::from_millis(100),
-            window: Duration::from_millis(600),
+            window: Duration::from_millis(500),
         }
     }
 
