@@ -54,8 +54,8 @@ enum Told {
     Quoted,
     /// By a file of JSON, `{config}`, as agents have it, with the era.
     McpServers,
-    /// By a file of JSON, `{config}`, without the era, under this name.
-    Servers(&'static str),
+    /// By a file of JSON, `{config}`, without the era.
+    Servers,
     /// By a file of TOML, `{config}`, which also says where to listen.
     Toml,
     /// By `--http URL`, or by `--cmd` and an `--args` for each of its arguments.
@@ -114,7 +114,7 @@ impl Gateway {
                 let config = json!({"mcpServers": {"up": entry}});
                 self.configured(folder, &config.to_string())?
             }
-            Told::Servers(name) => {
+            Told::Servers => {
                 let entry = match self.behind {
                     Behind::Http => json!({"type": "http", "url": url}),
                     Behind::Stdio => {
@@ -124,7 +124,7 @@ impl Gateway {
                         json!({"type": "stdio", "command": path, "args": arguments})
                     }
                 };
-                let config = json!({name: {"up": entry}});
+                let config = json!({"servers": {"up": entry}});
                 self.configured(folder, &config.to_string())?
             }
             Told::Options => match (self.behind, last.split_first()) {
@@ -256,7 +256,7 @@ fn rivals(folder: &Path, behind: Behind) -> Vec<Gateway> {
     });
     let aggregator = gateway(
         "mcp-aggregator (crates.io)",
-        Told::Servers("servers"),
+        Told::Servers,
         installed(
             "mcp-aggregator/bin/mcp-aggregator",
             &["--addr", "127.0.0.1:{port}", "--config", "{config}"],
@@ -276,21 +276,6 @@ fn rivals(folder: &Path, behind: Behind) -> Vec<Gateway> {
         ),
     );
     let for_pipes = [
-        gateway(
-            "mcp-stdio-proxy (crates.io)",
-            Told::Servers("mcpServers"),
-            installed(
-                "mcp-stdio-proxy/bin/mcp-proxy",
-                &[
-                    "--quiet",
-                    "proxy",
-                    "--port",
-                    "{port}",
-                    "--config-file",
-                    "{config}",
-                ],
-            ),
-        ),
         gateway(
             "supergateway (npm)",
             Told::Quoted,
@@ -346,10 +331,9 @@ fn rivals(folder: &Path, behind: Behind) -> Vec<Gateway> {
             ),
         ),
     ];
-    let mut rivals = vec![tower, turbomcp, fastmcp];
-    match behind {
-        Behind::Http => rivals.push(aggregator),
-        Behind::Stdio => rivals.extend(for_pipes),
+    let mut rivals = vec![tower, aggregator, turbomcp, fastmcp];
+    if behind == Behind::Stdio {
+        rivals.extend(for_pipes);
     }
     rivals.into_iter().flatten().collect()
 }

@@ -115,8 +115,8 @@ pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen
 }
 
 /// Waits until a request of the job is answered as it should be.
-pub(crate) fn await_answer(target: &Target, job: &Job) -> anyhow::Result<()> {
-    patiently(|| {
+pub(crate) fn await_answer(target: &Target, job: &Job, patience: Duration) -> anyhow::Result<()> {
+    patiently(patience, || {
         let mut asking = Asking::open(target)?;
         asking.check(job)?;
         asking.end()
@@ -125,7 +125,7 @@ pub(crate) fn await_answer(target: &Target, job: &Job) -> anyhow::Result<()> {
 
 /// Waits until there are so many tools; gives the pages of the list, and the first of them whole.
 pub(crate) fn await_tools(target: &Target, tools: usize) -> anyhow::Result<(Vec<Page>, Vec<u8>)> {
-    patiently(|| {
+    patiently(PATIENCE, || {
         let mut asking = Asking::open(target)?;
         let (mut pages, mut first, mut listed, mut cursor) = (Vec::new(), Vec::new(), 0, None);
         loop {
@@ -156,11 +156,11 @@ fn wrong_form(is_stream: bool) -> &'static str {
 }
 
 /// Tries again for a while; what is measured may be on its way.
-fn patiently<T>(attempt: impl Fn() -> anyhow::Result<T>) -> anyhow::Result<T> {
+fn patiently<T>(patience: Duration, attempt: impl Fn() -> anyhow::Result<T>) -> anyhow::Result<T> {
     let began = Instant::now();
     loop {
         let done = attempt();
-        if done.is_ok() || began.elapsed() > PATIENCE {
+        if done.is_ok() || began.elapsed() > patience {
             return done;
         }
         pause(Duration::from_millis(20));
