@@ -68,24 +68,17 @@ impl RequestMeta {
     fn parse(meta: &Raw) -> Result<Self, Fault> {
         let meta = Object::parse(meta)
             .map_err(|error| Fault::InvalidParams(format!("params._meta: {error}")))?;
-        let mut read = Self::default();
-        for (name, value) in meta.iter() {
-            match name {
-                key::PROTOCOL_VERSION => read.protocol_version = Some(value.clone()),
-                key::CLIENT_CAPABILITIES => read.client_capabilities = Some(value.clone()),
-                key::CLIENT_INFO => read.client_info = Some(value.clone()),
-                key::LOG_LEVEL => read.log_level = Some(value.clone()),
-                key::TRACE_PARENT => read.trace_parent = value.text().map(Cow::into_owned),
-                key::PROGRESS_TOKEN => {
-                    let token = value.decode::<Id>().map_err(|error| {
-                        Fault::InvalidParams(format!("params._meta.progressToken: {error}"))
-                    })?;
-                    read.progress_token = Some(token);
-                }
-                _ => {}
-            }
-        }
-        Ok(read)
+        let invalid = |error| Fault::InvalidParams(format!("params._meta.progressToken: {error}"));
+        let token = meta.get(key::PROGRESS_TOKEN);
+        Ok(Self {
+            protocol_version: meta.get(key::PROTOCOL_VERSION).cloned(),
+            client_capabilities: meta.get(key::CLIENT_CAPABILITIES).cloned(),
+            client_info: meta.get(key::CLIENT_INFO).cloned(),
+            log_level: meta.get(key::LOG_LEVEL).cloned(),
+            progress_token: token.map(Raw::decode).transpose().map_err(invalid)?,
+            trace_parent: meta.text(key::TRACE_PARENT).map(Cow::into_owned),
+            handshake_version: None,
+        })
     }
 }
 

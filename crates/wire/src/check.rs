@@ -175,30 +175,35 @@ impl Reader<'_> {
 
 /// How many bytes at the beginning of `text` stand for themselves in a string.
 pub(crate) fn plain(text: &[u8]) -> usize {
-    /// Enough for most strings; what is longer is looked at in larger pieces.
-    const WORDS: usize = 4;
+    /// Most strings are not longer; what is, is looked at in larger pieces.
+    const SHORT: usize = 48;
     const PIECE: usize = 64;
-    let mut at = 0;
-    for word in text.as_chunks::<8>().0.iter().take(WORDS) {
+    let (short, rest) = text.split_at(text.len().min(SHORT));
+    let at = plain_words(short);
+    if at < short.len() {
+        return at;
+    }
+    // Looking at all of a piece, whatever its first bytes are, is done for many bytes at once.
+    let has_special = |piece: &[u8; PIECE]| {
+        let any = |any: bool, byte: &u8| any | is_special(*byte);
+        piece.iter().fold(false, any)
+    };
+    let pieces = rest.as_chunks::<PIECE>().0.iter();
+    let plain_pieces = pieces.take_while(|piece| !has_special(piece)).count();
+    let at = at + plain_pieces * PIECE;
+    at + plain_words(text.get(at..).unwrap_or_default())
+}
+
+fn plain_words(text: &[u8]) -> usize {
+    let (words, last) = text.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
         let special = special(u64::from_le_bytes(*word));
         if special != 0 {
-            return at + (special.trailing_zeros() / 8) as usize;
+            return index * 8 + (special.trailing_zeros() / 8) as usize;
         }
-        at += 8;
     }
-    let rest = text.get(at..).unwrap_or_default();
-    for piece in rest.as_chunks::<PIECE>().0 {
-        // Looking at all of a piece, whatever its first bytes are, is done for many bytes at once.
-        if piece
-            .iter()
-            .fold(false, |any, byte| any | is_special(*byte))
-        {
-            break;
-        }
-        at += PIECE;
-    }
-    let rest = text.get(at..).unwrap_or_default();
-    at + rest.iter().take_while(|byte| !is_special(**byte)).count()
+    let plain = last.iter().take_while(|byte| !is_special(**byte));
+    words.len() * 8 + plain.count()
 }
 
 fn is_special(byte: u8) -> bool {

@@ -3,8 +3,8 @@ use std::fmt;
 use std::ops::Range;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use memchr::memchr;
 
+use crate::check::plain;
 use crate::scan::Members;
 use crate::string;
 use crate::{Kind, Raw};
@@ -250,10 +250,11 @@ enum Key {
 impl Key {
     /// A key as `source` spells it at a place, quotes included.
     fn read(source: &[u8], place: Range<usize>) -> Result<Self, serde_json::Error> {
-        let literal = source.get(place.clone()).unwrap_or_default();
-        if memchr(b'\\', literal).is_none() {
+        let spelled = inside(source, &place);
+        if plain(spelled) == spelled.len() {
             return Ok(Self::Plain(place));
         }
+        let literal = source.get(place.clone()).unwrap_or_default();
         let text = serde_json::from_slice(literal)?;
         Ok(Self::Escaped(place, text))
     }
