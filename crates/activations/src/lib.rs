@@ -58,6 +58,7 @@ pub use data::{Data, Places};
 pub use echo::echo;
 pub use health::{ServerHealth, Servers, health};
 pub use names::Names;
+pub use plexus_store::StoreError;
 pub use profile::{Profile, profile};
 pub use service::{Extras, service, service_with};
 

@@ -71,6 +71,7 @@ async fn beside(gateway: &Arc<Gateway>) -> Infallible {
     let control = std::future::ready(());
     let (never, ..) = tokio::join!(
         gateway.follow_data(),
+        gateway.announce_problems_of_data(),
         files,
         control,
         gateway.announce_failures()
