@@ -45,6 +45,8 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
             Ok(ended.exit_code())
         };
         let ended = tokio::select! {
+            // Whoever waits for an answer comes first.
+            biased;
             ended = served => ended,
             never = beside(&gateway) => match never {},
         };
