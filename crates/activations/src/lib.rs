@@ -46,6 +46,7 @@ pub mod loopback;
 pub mod model;
 mod names;
 mod profile;
+mod schemas;
 mod service;
 pub mod task;
 mod tools;

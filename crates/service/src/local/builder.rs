@@ -24,7 +24,7 @@ use super::strings::typed;
 use crate::call::Boxed;
 use crate::catalogue::{CacheHints, InvalidDefinition};
 use crate::context::Context;
-use crate::schema;
+use crate::schema::{self, KnownSchemas};
 use crate::tool_result::IntoToolResult;
 use crate::uri_template::{InvalidTemplate, UriTemplate};
 
@@ -71,6 +71,7 @@ pub struct Builder {
     templates: Registered<TemplateSlot>,
     pub(super) prompts: Registered<PromptSlot>,
     completers: Vec<(CompletionReference, String, Completer)>,
+    known_schemas: Arc<KnownSchemas>,
     /// The first thing that went wrong; reported by `build`, so that calls can be chained.
     error: Option<BuildError>,
 }
@@ -89,6 +90,7 @@ impl Builder {
             templates: Registered::default(),
             prompts: Registered::default(),
             completers: Vec::new(),
+            known_schemas: Arc::default(),
             error: None,
         }
     }
@@ -136,6 +138,13 @@ impl Builder {
         self
     }
 
+    /// Takes the schemas of tools that are added from now on from here, where they are known. To
+    /// make them from types takes long for a program that is to start in no time.
+    pub fn known_schemas(mut self, schemas: KnownSchemas) -> Self {
+        self.known_schemas = Arc::new(schemas);
+        self
+    }
+
     /// Adds a tool whose arguments are an `Args`: its schema becomes the input schema, and a
     /// [`Json`](crate::Json) result's schema the output schema. Arguments are validated before
     /// `handler` sees them.
@@ -146,11 +155,15 @@ impl Builder {
         Fut: Future<Output = R> + Send + 'static,
         R: IntoToolResult,
     {
-        let input = schema::to_raw(schemars::schema_for!(Args));
+        let known = self.known_schemas.find(&tool.name);
+        let (input, output) = known.unwrap_or_else(|| {
+            let input = schema::to_raw(schemars::schema_for!(Args));
+            (input, R::output_schema().map(schema::to_raw))
+        });
         let check = InputCheck::new(input.clone());
         let mut tool = tool.input_schema(input);
-        if let Some(schema) = R::output_schema() {
-            tool = tool.output_schema(schema::to_raw(schema));
+        if let Some(schema) = output {
+            tool = tool.output_schema(schema);
         }
         // A type that makes no schema of a tool is a mistake in the program, to be seen by whoever
         // tries the program out.
