@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use super::LocalService;
 use super::handler::{
     Completer, InputCheck, IntoContents, IntoPrompt, PromptSlot, ResourceSlot, TemplateSlot,
-    ToolSlot,
+    ToolHandler, ToolSlot,
 };
 use super::registered::Registered;
 use super::strings::typed;
@@ -55,6 +55,9 @@ pub enum BuildError {
     #[error("values are proposed for {0:?}, which is not offered")]
     Completion(String),
 }
+
+/// The input schema of a tool, and its output schema, if it has one.
+type Schemas = (Raw, Option<Raw>);
 
 /// Puts a [`LocalService`] together, and changes one.
 #[derive(Clone)]
@@ -155,11 +158,28 @@ impl Builder {
         Fut: Future<Output = R> + Send + 'static,
         R: IntoToolResult,
     {
-        let known = self.known_schemas.find(&tool.name);
-        let (input, output) = known.unwrap_or_else(|| {
+        let handler = Arc::new(handler);
+        let handler = Arc::new(move |arguments: Raw, context| {
+            let handler = Arc::clone(&handler);
+            Box::pin(async move {
+                let arguments = arguments
+                    .decode::<Args>()
+                    .map_err(|error| Fault::InvalidArguments(error.to_string()))?;
+                handler(arguments, context).await.into_tool_result()
+            }) as Boxed<_>
+        });
+        let schemas = || {
             let input = schema::to_raw(schemars::schema_for!(Args));
             (input, R::output_schema().map(schema::to_raw))
-        });
+        };
+        self.typed_tool(tool, schemas, handler)
+    }
+
+    /// The part of it that is the same for all types: there are many tools.
+    #[inline(never)]
+    fn typed_tool(self, tool: Tool, schemas: fn() -> Schemas, handler: ToolHandler) -> Self {
+        let known = self.known_schemas.find(&tool.name);
+        let (input, output) = known.unwrap_or_else(schemas);
         let check = InputCheck::new(input.clone());
         let mut tool = tool.input_schema(input);
         if let Some(schema) = output {
@@ -176,16 +196,7 @@ impl Builder {
                 source,
             });
         }
-        let handler = Arc::new(handler);
-        self.add_tool(tool, check, move |arguments: Raw, context| {
-            let handler = Arc::clone(&handler);
-            async move {
-                let arguments = arguments
-                    .decode::<Args>()
-                    .map_err(|error| Fault::InvalidArguments(error.to_string()))?;
-                handler(arguments, context).await.into_tool_result()
-            }
-        })
+        self.add_tool(tool, check, handler)
     }
 
     /// Adds a tool that brings its own input schema, and gets its arguments as raw JSON.
@@ -203,19 +214,14 @@ impl Builder {
                 source,
             });
         }
-        self.add_tool(tool, check, handler)
-    }
-
-    fn add_tool<F, Fut, R>(mut self, tool: Tool, check: InputCheck, handler: F) -> Self
-    where
-        F: Fn(Raw, Context) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = R> + Send + 'static,
-        R: IntoToolResult,
-    {
         let handler = Arc::new(move |arguments, context| {
             let future = handler(arguments, context);
             Box::pin(async move { future.await.into_tool_result() }) as Boxed<_>
         });
+        self.add_tool(tool, check, handler)
+    }
+
+    fn add_tool(mut self, tool: Tool, check: InputCheck, handler: ToolHandler) -> Self {
         let definition = tool.to_raw();
         self.tools.add(
             tool.name,
