@@ -7,7 +7,7 @@ use plexus_mcp::messages::{
 };
 use plexus_mcp::{Revision, method};
 use plexus_service::{Call, Catalogue, EventSender, Fault, Peer, Principal, Service};
-use plexus_wire::Raw;
+use plexus_wire::{Object, Raw};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -108,14 +108,14 @@ impl Edge {
     pub(crate) fn start(
         &self,
         method: &str,
-        params: Option<Raw>,
+        params: Object,
         peer: Arc<Peer>,
         wants: Wants,
     ) -> Running {
         let (sender, events) = EventSender::channel(peer, wants.progress, wants.log_level);
         let mut call = Call::new(method, params, sender, CancellationToken::new());
         call.trace_parent = wants.trace_parent;
-        Running::start(Arc::clone(&self.service), call, events)
+        Running::start(&*self.service, call, events)
     }
 
     /// Answers what needs no call: the lists and discovery.

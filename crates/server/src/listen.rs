@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::edge::Edge;
 use crate::exchange::Output;
-use crate::render::{Voice, complete, json, notification};
+use crate::render::{Voice, json, notification};
 
 /// The most resources that one subscription may watch.
 pub(crate) const MAX_SUBSCRIPTIONS: usize = 1000;
@@ -173,20 +173,19 @@ impl Listen {
     fn end(&self) -> Output {
         let mut result = Object::new();
         result.set("_meta", self.subscription());
-        let result = self.voice.stamped(result.into_raw());
-        Output::Answer(complete(&self.id, &result))
+        Output::Answer(self.voice.complete(&self.id, &result.to_raw()))
     }
 
     /// SUB26-05: everything names the subscription it belongs to.
     fn tagged(&self, method: &str, mut params: Object) -> Bytes {
         params.set("_meta", self.subscription());
-        notification(method, Some(&params.into_raw()))
+        notification(method, Some(&params.to_raw()))
     }
 
     fn subscription(&self) -> Raw {
         let mut meta = Object::new();
         meta.set(key::SUBSCRIPTION_ID, self.id.to_raw());
-        meta.into_raw()
+        meta.to_raw()
     }
 }
 

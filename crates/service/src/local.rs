@@ -5,12 +5,13 @@ mod handler;
 mod registered;
 mod strings;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use plexus_mcp::messages::{
-    CallToolParams, CallToolResult, CompleteParams, CompleteResult, Completion,
-    CompletionReference, ContentBlock, GetPromptParams, ResourceUriParams,
+    CallToolResult, CompleteParams, CompleteResult, Completion, CompletionReference, ContentBlock,
+    GetPromptParams,
 };
 use plexus_mcp::{Fault, method};
 use plexus_wire::{Kind, Raw};
@@ -130,10 +131,7 @@ impl LocalService {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn answer(self, mut call: Call) -> Outcome {
-        // However the call ends, so does what its handler started elsewhere.
-        call.cancel = call.cancel.child_token();
-        let _ending = call.cancel.clone().drop_guard();
+    async fn answer(self, call: Call) -> Outcome {
         match &*call.method {
             method::TOOLS_CALL => self.call_tool(call).await,
             method::RESOURCES_READ => self.read_resource(call).await,
@@ -144,21 +142,25 @@ impl LocalService {
     }
 
     async fn call_tool(self, call: Call) -> Outcome {
-        let CallToolParams { name, arguments } = params(&call)?;
+        let name = text(&call, "name")?;
         let registry = self.registry();
-        let tool = registry.tools.get(&name).ok_or(Fault::UnknownTool(name))?;
-        let arguments = arguments.unwrap_or_else(Raw::empty_object);
-        if arguments.kind() != Kind::Object {
-            return Err(Fault::InvalidParams(
-                "arguments must be an object".to_owned(),
-            ));
-        }
+        let tool = registry.tools.get(&*name);
+        let tool = tool.ok_or_else(|| Fault::UnknownTool(name.into_owned()))?;
+        let arguments = match call.params.get("arguments") {
+            Some(arguments) if arguments.kind() == Kind::Object => arguments.clone(),
+            None => Raw::empty_object(),
+            Some(_) => {
+                let why = "arguments must be an object".to_owned();
+                return Err(Fault::InvalidParams(why));
+            }
+        };
         let validator = tool.input.validator();
         let unusable = |error| Fault::Internal(format!("the tool's input schema: {error}"));
         if let Err(violations) = validator.map_err(unusable)?.validate(&arguments) {
             return Err(Fault::InvalidArguments(violations.to_string()));
         }
         let context = Context::new(call, self);
+        let _ending = context.ending();
         let result = (tool.handler)(arguments, context.clone()).await;
         let result = match result {
             Ok(result) => result,
@@ -173,13 +175,12 @@ impl LocalService {
     }
 
     async fn read_resource(self, call: Call) -> Outcome {
-        let ResourceUriParams { uri, .. } = params(&call)?;
-        let reading = self
-            .registry()
-            .reader(&uri)
-            .ok_or_else(|| Fault::ResourceNotFound(uri.clone()))?
-            .read(uri, Context::new(call, self));
-        encode(&reading.await?)
+        let uri = text(&call, "uri")?.into_owned();
+        let reader = self.registry().reader(&uri);
+        let reader = reader.ok_or_else(|| Fault::ResourceNotFound(uri.clone()))?;
+        let context = Context::new(call, self);
+        let _ending = context.ending();
+        encode(&reader.read(uri, context).await?)
     }
 
     async fn get_prompt(self, call: Call) -> Outcome {
@@ -198,7 +199,9 @@ impl LocalService {
                 "missing prompt argument {missing:?}"
             )));
         }
-        encode(&(prompt.handler)(arguments, Context::new(call, self)).await?)
+        let context = Context::new(call, self);
+        let _ending = context.ending();
+        encode(&(prompt.handler)(arguments, context).await?)
     }
 
     async fn complete(self, call: Call) -> Outcome {
@@ -288,9 +291,17 @@ impl std::fmt::Debug for LocalService {
     }
 }
 
+/// The parameters that matter to us, where they are more than a name.
 fn params<T: DeserializeOwned>(call: &Call) -> Result<T, Fault> {
-    let decoded = call.params.decode();
+    let decoded = call.params.to_raw().decode();
     decoded.map_err(|error| Fault::InvalidParams(format!("{}: {error}", call.method)))
+}
+
+/// The parameter `member`, which must be a string.
+fn text<'a>(call: &'a Call, member: &str) -> Result<Cow<'a, str>, Fault> {
+    let invalid = || format!("{}: {member} must be a string", call.method);
+    let text = call.params.text(member);
+    text.ok_or_else(|| Fault::InvalidParams(invalid()))
 }
 
 fn encode<T: serde::Serialize>(result: &T) -> Outcome {
@@ -299,8 +310,11 @@ fn encode<T: serde::Serialize>(result: &T) -> Outcome {
 
 /// C16: what was streamed is the first block, all of it in one; then come lines about tools and
 /// errors, then what the handler returned. A result with nothing but data shows that.
-fn aggregated(mut result: CallToolResult, streamed: String, asides: Vec<String>) -> CallToolResult {
-    let streamed = (!streamed.is_empty()).then_some(streamed);
+fn aggregated(
+    mut result: CallToolResult,
+    streamed: Option<String>,
+    asides: Vec<String>,
+) -> CallToolResult {
     let before = streamed.into_iter().chain(asides).map(ContentBlock::text);
     result.content.splice(0..0, before);
     if let (true, Some(data)) = (result.content.is_empty(), &result.structured_content) {

@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use hyper::body::Incoming as IncomingBody;
+use plexus_mcp::Revision;
 use plexus_mcp::classify::{self, Facts, Kind, Route};
 use plexus_mcp::lifecycle::Rules;
-use plexus_mcp::{RequestMeta, Revision};
 use plexus_service::Fault;
 use plexus_wire::{self as wire, Id, Incoming, Message};
 use tokio::time::timeout;
 
 use super::access::Admitted;
 use super::attended::Attended;
+use super::negotiation::{self, Accepted};
 use super::sessions::HttpSession;
-use super::{
-    Endpoint, SESSION_HEADER, negotiation, reply, speaks_stateless, spoken, streams, version_header,
-};
+use super::{Endpoint, SESSION_HEADER, reply, speaks_stateless, spoken, streams, version_header};
+use crate::asked::Asked;
 use crate::batch;
 use crate::event_stream::Beginning;
 use crate::exchange::{Exchange, Output};
@@ -26,6 +27,13 @@ use crate::render::{Answer, Voice, anonymous_error};
 use crate::session::Ticket;
 use crate::stateless;
 use crate::stdio::decode_fault;
+
+/// What is known of a POST beside its body.
+struct Head<'a> {
+    headers: &'a HeaderMap,
+    accepted: Accepted,
+    caller: &'a Admitted,
+}
 
 impl Endpoint {
     pub(super) async fn post(
@@ -38,13 +46,19 @@ impl Endpoint {
             let text = "a message is sent as application/json\n";
             return respond::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
         }
-        if !negotiation::accepts_something(headers) {
+        let accepted = Accepted::by(headers);
+        if !accepted.is_anything() {
             let text = "answers are application/json or text/event-stream; send an Accept header that allows both\n";
             return respond::text(StatusCode::NOT_ACCEPTABLE, text);
         }
+        let head = Head {
+            headers,
+            accepted,
+            caller,
+        };
         match self.decode(headers, body).await {
-            Ok(Incoming::Batch(messages)) => self.batch(headers, messages, caller).await,
-            Ok(Incoming::Single(Ok(message))) => self.message(headers, message, caller).await,
+            Ok(Incoming::Batch(messages)) => self.batch(&head, messages).await,
+            Ok(Incoming::Single(Ok(message))) => self.message(&head, message).await,
             Ok(Incoming::Single(Err(malformed))) => {
                 let fault = Fault::InvalidRequest(malformed.reason.to_string());
                 reply(match &malformed.id {
@@ -80,97 +94,99 @@ impl Endpoint {
             .map_err(|error| reply(anonymous_error(spoken(headers), &decode_fault(error))))
     }
 
-    async fn message(
-        self: &Arc<Self>,
-        headers: &HeaderMap,
-        message: Message,
-        caller: &Admitted,
-    ) -> Response<Body> {
-        let kind = match &message {
-            Message::Request(request) => Kind::Request(&request.method),
-            Message::Notification(_) => Kind::Notification,
-            Message::Response(_) => Kind::Response,
+    async fn message(self: &Arc<Self>, head: &Head<'_>, message: Message) -> Response<Body> {
+        let Head {
+            headers, caller, ..
+        } = *head;
+        let request = match message {
+            Message::Request(request) => request,
+            other => return self.one_way(headers, other, caller),
         };
-        let meta = match &message {
-            Message::Request(request) => match RequestMeta::read(request.params.as_ref()) {
-                Ok(meta) => meta,
-                Err(Fault::InvalidParams(text)) if speaks_stateless(headers) => {
-                    return reply(
-                        self.voice(headers)
-                            .error(&request.id, &Fault::MissingMeta(text)),
-                    );
-                }
-                Err(fault) => return reply(self.voice(headers).error(&request.id, &fault)),
-            },
-            _ => RequestMeta::default(),
+        let asked = match Asked::read(request) {
+            Ok(asked) => asked,
+            Err((id, Fault::InvalidParams(text))) if speaks_stateless(headers) => {
+                let fault = Fault::MissingMeta(text);
+                return reply(self.voice(headers).error(&id, &fault));
+            }
+            Err((id, fault)) => return reply(self.voice(headers).error(&id, &fault)),
         };
         let facts = Facts {
-            kind,
-            requested: meta.handshake_version.as_deref(),
-            version_in_meta: meta.protocol_version.is_some(),
+            kind: Kind::Request(&asked.method),
+            requested: asked.meta.handshake_version.as_deref(),
+            version_in_meta: asked.meta.protocol_version.is_some(),
             version_header: version_header(headers),
             in_session: headers.contains_key(SESSION_HEADER),
         };
         let route = match classify::http(&facts, self.edge.options.served) {
             Ok(route) => route,
-            Err(fault) => return reply(self.refusal(headers, &message, &fault)),
+            Err(fault) => return reply(self.refusal(headers, Some(&asked.id), &fault)),
         };
-        match (route, message) {
-            (Route::Ignore, _) => respond::empty(StatusCode::ACCEPTED),
-            (Route::Stateless, Message::Request(request)) => {
+        match route {
+            Route::Ignore => respond::empty(StatusCode::ACCEPTED),
+            Route::Stateless => {
                 let caller = stateless::Caller {
                     admitted: caller.clone(),
                     presence: None,
                 };
-                let exchange = stateless::begin(&self.edge, request, meta, Some(headers), caller);
-                self.answer_stateless(headers, exchange).await
+                let exchange = stateless::begin(&self.edge, asked, Some(headers), caller);
+                self.answer_stateless(head, exchange).await
             }
-            (Route::Handshake, Message::Request(request)) => match self.session(headers, caller) {
+            Route::Handshake => match self.session(headers, caller) {
                 // A second handshake: the session itself refuses it.
-                Ok(session) => {
-                    let again = Message::Request(request);
-                    self.in_session(headers, &session, again, caller).await
-                }
-                Err(_) => self.open_session(request, caller),
+                Ok(session) => self.in_session(head, &session, asked).await,
+                Err(_) => self.open_session(asked, caller),
             },
-            (_, message) => match self.session(headers, caller) {
-                Ok(session) => self.in_session(headers, &session, message, caller).await,
+            Route::Session => match self.session(headers, caller) {
+                Ok(session) => self.in_session(head, &session, asked).await,
                 Err(answer) => reply(answer),
             },
         }
     }
 
+    /// Takes note of a message that is not answered.
+    fn one_way(&self, headers: &HeaderMap, message: Message, caller: &Admitted) -> Response<Body> {
+        let kind = match &message {
+            Message::Response(_) => Kind::Response,
+            _ => Kind::Notification,
+        };
+        let facts = Facts {
+            kind,
+            requested: None,
+            version_in_meta: false,
+            version_header: version_header(headers),
+            in_session: headers.contains_key(SESSION_HEADER),
+        };
+        match classify::http(&facts, self.edge.options.served) {
+            Err(fault) => return reply(self.refusal(headers, None, &fault)),
+            Ok(Route::Ignore) => {}
+            Ok(_) => match (self.session(headers, caller), message) {
+                (Err(answer), _) => return reply(answer),
+                (Ok(session), Message::Notification(told)) => session.core.notified(&told),
+                (Ok(session), Message::Response(response)) => session.core.answered(response),
+                (Ok(_), Message::Request(_)) => {}
+            },
+        }
+        respond::empty(StatusCode::ACCEPTED)
+    }
+
     async fn in_session(
         self: &Arc<Self>,
-        headers: &HeaderMap,
+        head: &Head<'_>,
         session: &Arc<HttpSession>,
-        message: Message,
-        caller: &Admitted,
+        asked: Asked,
     ) -> Response<Body> {
-        match message {
-            Message::Notification(notification) => {
-                session.core.notified(&notification);
-                respond::empty(StatusCode::ACCEPTED)
-            }
-            Message::Response(response) => {
-                session.core.answered(response);
-                respond::empty(StatusCode::ACCEPTED)
-            }
-            Message::Request(request) => {
-                let id = request.id.clone();
-                let (exchange, ticket) = session.core.begin(request, Some(caller));
-                if let Exchange::Answered(answer) = exchange {
-                    return reply(answer);
-                }
-                self.answer_in_session(headers, session, id, exchange, ticket)
-                    .await
-            }
+        let id = asked.id.clone();
+        let (exchange, ticket) = session.core.begin(asked, Some(head.caller));
+        if let Exchange::Answered(answer) = exchange {
+            return reply(answer);
         }
+        self.answer_in_session(head, session, id, exchange, ticket)
+            .await
     }
 
     /// `initialize`: a session comes to be if the answer is no error.
-    fn open_session(&self, request: wire::Request, caller: &Admitted) -> Response<Body> {
-        let id = request.id.clone();
+    fn open_session(&self, asked: Asked, caller: &Admitted) -> Response<Body> {
+        let id = asked.id.clone();
         let principal = caller.principal.clone();
         let replay = self.options.replay;
         let session = HttpSession::new(&self.edge, replay, Rules::UNORDERED, principal);
@@ -181,7 +197,7 @@ impl Endpoint {
                 return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
             }
         };
-        let (exchange, _ticket) = session.core.begin(request, Some(caller));
+        let (exchange, _ticket) = session.core.begin(asked, Some(caller));
         let Exchange::Answered(answer) = exchange else {
             return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
         };
@@ -207,22 +223,25 @@ impl Endpoint {
     /// Answers with JSON if the answer comes first, else with a stream (HTTPL-05).
     async fn answer_in_session(
         self: &Arc<Self>,
-        headers: &HeaderMap,
+        head: &Head<'_>,
         session: &Arc<HttpSession>,
         id: Id,
         exchange: Exchange,
         ticket: Ticket,
     ) -> Response<Body> {
-        let streaming = negotiation::accepts_events(headers);
+        let streaming = head.accepted.events;
         let mut request = Attended::new(self, session, streaming, exchange, ticket);
-        let patience = match streams::release_after(self, session) {
-            Some(release) => release.min(self.options.stream_after),
-            None => self.options.stream_after,
-        };
-        let first = if streaming {
-            timeout(patience, request.first()).await
-        } else {
-            Ok(request.first().await)
+        // Most requests are answered at once, and no clock is needed for them.
+        let first = match request.at_once() {
+            Some(first) => Ok(first),
+            None if streaming => {
+                let patience = match streams::release_after(self, session) {
+                    Some(release) => release.min(self.options.stream_after),
+                    None => self.options.stream_after,
+                };
+                timeout(patience, request.first()).await
+            }
+            None => Ok(request.first().await),
         };
         let stream = match first {
             Ok(Some(Output::Answer(answer))) => return reply(answer),
@@ -239,13 +258,9 @@ impl Endpoint {
 
     /// Answers with JSON if the answer comes first, else with a stream. A lost connection drops
     /// the exchange and so cancels the request (HTTP26-15).
-    async fn answer_stateless(
-        &self,
-        headers: &HeaderMap,
-        mut exchange: Exchange,
-    ) -> Response<Body> {
+    async fn answer_stateless(&self, head: &Head<'_>, mut exchange: Exchange) -> Response<Body> {
         let keep_alive = self.options.keep_alive;
-        if !negotiation::accepts_events(headers) {
+        if !head.accepted.events {
             if matches!(exchange, Exchange::Listen(_)) {
                 let text = "a subscription is answered with text/event-stream only\n";
                 return respond::text(StatusCode::NOT_ACCEPTABLE, text);
@@ -256,7 +271,12 @@ impl Endpoint {
                 }
             }
         }
-        match timeout(self.options.stream_after, exchange.next()).await {
+        // Most requests are answered at once, and no clock is needed for them.
+        let first = match exchange.next().now_or_never() {
+            Some(first) => Ok(first),
+            None => timeout(self.options.stream_after, exchange.next()).await,
+        };
+        match first {
             Ok(Output::Answer(answer)) => reply(answer),
             Ok(Output::Notification(first) | Output::Question(first)) => {
                 streams::stateless(Some(first), exchange, keep_alive)
@@ -267,10 +287,14 @@ impl Endpoint {
 
     async fn batch(
         self: &Arc<Self>,
-        headers: &HeaderMap,
+        head: &Head<'_>,
         messages: Vec<Result<Message, wire::Malformed>>,
-        caller: &Admitted,
     ) -> Response<Body> {
+        let Head {
+            headers,
+            accepted,
+            caller,
+        } = *head;
         let facts = Facts {
             kind: Kind::Batch,
             requested: None,
@@ -292,7 +316,7 @@ impl Endpoint {
         };
         let (number, stream) = session.open_stream(self.options.replay);
         let task = Arc::clone(&stream);
-        let streaming = negotiation::accepts_events(headers);
+        let streaming = accepted.events;
         let messages = Arc::clone(if streaming {
             &stream
         } else {
@@ -306,7 +330,7 @@ impl Endpoint {
             }));
         });
         let beginning = stream.beginning();
-        let beginning = if negotiation::accepts_events(headers) {
+        let beginning = if streaming {
             timeout(self.options.stream_after, beginning).await
         } else {
             Ok(beginning.await)
@@ -321,15 +345,15 @@ impl Endpoint {
         }
     }
 
-    fn refusal(&self, headers: &HeaderMap, message: &Message, fault: &Fault) -> Answer {
+    fn refusal(&self, headers: &HeaderMap, id: Option<&Id>, fault: &Fault) -> Answer {
         // What is missing or unknown is missing or unknown to the stateless era.
         let revision = match fault {
             Fault::MissingMeta(_) | Fault::UnsupportedVersion { .. } => Revision::NEWEST_STATELESS,
             _ => spoken(headers),
         };
-        match message {
-            Message::Request(request) => self.edge.voice(revision).error(&request.id, fault),
-            _ => anonymous_error(revision, fault),
+        match id {
+            Some(id) => self.edge.voice(revision).error(id, fault),
+            None => anonymous_error(revision, fault),
         }
     }
 
