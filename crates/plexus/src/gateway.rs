@@ -40,7 +40,8 @@ const HEAD_START: Duration = Duration::from_millis(700);
 /// gone, so that the next one sees their tools at once.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// How long the first clients have for themselves before the files are watched.
+/// How long the first clients have for themselves before the files are watched, and servers are
+/// connected that nobody waits for.
 const HEADROOM: Duration = Duration::from_millis(300);
 
 /// The name under which clients are configured that have no settings of their own.
@@ -210,11 +211,19 @@ impl Gateway {
         self.builtins.left_out(tool)
     }
 
-    /// Begins to connect the servers, as the settings say, and gives those of whom nothing is known
-    /// yet a moment to say what they offer. Whoever is not there by then is announced when it is.
+    /// Begins to connect the servers of whom nothing is known yet, and gives them a moment to say
+    /// what they offer. Whoever is not there by then is announced when it is.
     pub(crate) async fn start(&self) {
-        self.connect();
+        self.hub.connect_unknown_in_background();
         self.hub.settle(HEAD_START).await;
+    }
+
+    /// Connects the others, too, if the settings say so: what they offer is known, so that nobody
+    /// waits for them.
+    pub(crate) async fn connect_the_others(&self) {
+        // The first clients come first.
+        tokio::time::sleep(HEADROOM).await;
+        self.connect();
     }
 
     /// Reads the files again, and changes what they changed. Servers that stayed the same are not

@@ -74,6 +74,7 @@ async fn beside(gateway: &Arc<Gateway>) -> Infallible {
     let (never, ..) = tokio::join!(
         gateway.follow_data(),
         gateway.announce_problems_of_data(),
+        gateway.connect_the_others(),
         files,
         control,
         gateway.announce_failures()
