@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::Effort;
 use crate::process::Cores;
+use crate::results::without_folders;
 use crate::servers::{self, Places};
 
 /// What must be known to compare a run with another one. Nothing in it names the machine.
@@ -23,6 +24,9 @@ pub(crate) struct About {
     pub(crate) window_ms: u128,
     /// The server behind the gateways.
     pub(crate) upstream: String,
+    /// The versions of the rivals, by their names.
+    #[serde(default)]
+    pub(crate) rivals: BTreeMap<String, String>,
     /// Rivals that are not part of it, and why.
     pub(crate) missing: BTreeMap<String, String>,
 }
@@ -47,6 +51,7 @@ impl About {
             rounds: effort.rounds,
             window_ms: effort.window.as_millis(),
             upstream: servers::upstream(places).name.to_owned(),
+            rivals: places.rivals.as_deref().map(versions).unwrap_or_default(),
             missing: places.rivals.as_deref().map(missing).unwrap_or_default(),
         }
     }
@@ -62,6 +67,15 @@ fn line_of(file: &str, name: &str) -> String {
     value.unwrap_or_default()
 }
 
+/// What the installer wrote of what it installed.
+fn versions(folder: &Path) -> BTreeMap<String, String> {
+    let text = fs::read_to_string(folder.join("versions")).unwrap_or_default();
+    let pairs = text.lines().filter_map(|line| line.split_once('='));
+    pairs
+        .map(|(name, version)| (name.to_owned(), version.to_owned()))
+        .collect()
+}
+
 /// What the installer could not install.
 fn missing(folder: &Path) -> BTreeMap<String, String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -70,7 +84,7 @@ fn missing(folder: &Path) -> BTreeMap<String, String> {
             let path = entry.path();
             let is_reason = path.extension()? == "missing";
             let name = path.file_stem()?.to_str()?.to_owned();
-            let reason = fs::read_to_string(&path).ok()?.trim().to_owned();
+            let reason = without_folders(fs::read_to_string(&path).ok()?.trim());
             is_reason.then_some((name, reason))
         })
         .collect()

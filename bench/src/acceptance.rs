@@ -135,9 +135,10 @@ impl Judge<'_> {
                 measured: self.results.figure(part, &point, BRIDGE, "cpu_us"),
                 unit: " µs",
             });
-            let others = CONCURRENCIES.iter().filter_map(|&concurrency| {
-                let point = pass_through(behind, Era::Handshake, concurrency);
-                self.of_best_other(part, &point, &[BRIDGE, HUB], &[LIMIT, gateway::DIRECT])
+            let points = gateway::points(false, behind).into_iter();
+            let others = points.filter_map(|point| {
+                let ignored = [LIMIT, gateway::DIRECT];
+                self.of_best_other(part, &point.name(), &[BRIDGE, HUB], &ignored)
             });
             demands.push(Demand {
                 what: format!(

@@ -3,25 +3,25 @@
 use std::str;
 
 use anyhow::{Context as _, bail, ensure};
-use memchr::{memmem, memrchr2};
+use memchr::{memchr, memmem, memrchr2};
 
 /// What the generator reads into; the same for all connections would save memory, not time.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
-    buffer: Vec<u8>,
+    /// The head as far as it has come, before it is read.
+    beginning: Vec<u8>,
     head: Option<Head>,
-    /// The body as far as chunks have been taken out of the buffer.
-    unchunked: Vec<u8>,
-    /// Where the next chunk begins in the buffer.
-    next_chunk: usize,
+    body: Body,
+    /// Where in its chunks a body that comes in chunks is.
+    place: Place,
+    /// Whether a long body need not be kept.
+    may_skim: bool,
 }
 
 #[derive(Debug)]
 struct Head {
     status: u16,
     length: Length,
-    /// Where the body begins.
-    body: usize,
     session: Option<String>,
     is_stream: bool,
 }
@@ -32,31 +32,71 @@ enum Length {
     Chunked,
 }
 
+/// A body that is kept whole, or of which only both ends are kept.
+#[derive(Debug, Default)]
+struct Body {
+    /// All of it, or its first bytes.
+    start: Vec<u8>,
+    /// Its last bytes, if `start` is not all of it.
+    end: Vec<u8>,
+    length: usize,
+    is_skimmed: bool,
+}
+
+/// How much of each end is kept of a body that is skimmed.
+const KEPT: usize = 512;
+
+/// What is known of a body that was skimmed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Skimmed<'a> {
+    pub(crate) start: &'a [u8],
+    pub(crate) end: &'a [u8],
+    pub(crate) length: usize,
+}
+
+/// What comes next of a body in chunks.
+#[derive(Debug)]
+enum Place {
+    /// The line with the size of a chunk, as far as it has come.
+    Size(Vec<u8>),
+    /// So many bytes of a chunk.
+    Chunk(usize),
+    /// So many bytes of the line break behind a chunk, the last one or not.
+    Break { left: usize, is_last: bool },
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self::Size(Vec::new())
+    }
+}
+
 impl Answer {
-    /// Forgets the last answer, and keeps its memory.
-    pub(crate) fn clear(&mut self) {
-        self.buffer.clear();
-        self.unchunked.clear();
+    /// Forgets the last answer, and keeps its memory. Of the next one, only both ends are kept if
+    /// it is long and if it is no stream and if it `may_skim`.
+    pub(crate) fn clear(&mut self, may_skim: bool) {
+        self.beginning.clear();
         self.head = None;
-        self.next_chunk = 0;
+        self.body.clear();
+        self.place = Place::default();
+        self.may_skim = may_skim;
     }
 
     /// Takes what came, and says whether the answer is complete.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> anyhow::Result<bool> {
-        self.buffer.extend_from_slice(bytes);
-        if self.head.is_none() {
-            let Some(end) = memmem::find(&self.buffer, b"\r\n\r\n") else {
-                return Ok(false);
-            };
-            let head = self.buffer.get(..end).unwrap_or_default();
-            self.head = Some(Head::read(head, end + 4)?);
-            self.next_chunk = end + 4;
+        if self.head.is_some() {
+            return self.feed_body(bytes);
         }
-        match self.head.as_ref().map(|head| (head.body, head.length)) {
-            Some((body, Length::Known(length))) => Ok(self.buffer.len() >= body + length),
-            Some((_, Length::Chunked)) => self.take_chunks(),
-            None => Ok(false),
-        }
+        let before = self.beginning.len();
+        self.beginning.extend_from_slice(bytes);
+        let Some(end) = memmem::find(&self.beginning, b"\r\n\r\n") else {
+            return Ok(false);
+        };
+        let head = Head::read(self.beginning.get(..end).unwrap_or_default())?;
+        self.body.is_skimmed = self.may_skim && !head.is_stream;
+        self.head = Some(head);
+        let body = (end + 4).saturating_sub(before);
+        self.feed_body(bytes.get(body..).unwrap_or_default())
     }
 
     /// Whether the head has come.
@@ -77,15 +117,21 @@ impl Answer {
         self.head.as_ref().is_some_and(|head| head.is_stream)
     }
 
+    /// The body; of one that was skimmed, the beginning.
     pub(crate) fn body(&self) -> &[u8] {
-        match &self.head {
-            Some(Head {
-                length: Length::Known(length),
-                body,
-                ..
-            }) => self.buffer.get(*body..body + length).unwrap_or_default(),
-            _ => &self.unchunked,
-        }
+        &self.body.start
+    }
+
+    /// What is known of the body, if it was too long to be kept.
+    pub(crate) fn skimmed(&self) -> Option<Skimmed<'_>> {
+        let Body {
+            start, end, length, ..
+        } = &self.body;
+        (*length > start.len()).then_some(Skimmed {
+            start,
+            end,
+            length: *length,
+        })
     }
 
     /// The last message of the body: all of it, or the data of the last event that has any.
@@ -109,31 +155,97 @@ impl Answer {
         &[]
     }
 
-    fn take_chunks(&mut self) -> anyhow::Result<bool> {
-        loop {
-            let rest = self.buffer.get(self.next_chunk..).unwrap_or_default();
-            let Some(line) = memmem::find(rest, b"\r\n") else {
-                return Ok(false);
-            };
-            let size = str::from_utf8(rest.get(..line).unwrap_or_default())?;
-            let size = size.split(';').next().unwrap_or_default().trim();
-            let size = usize::from_str_radix(size, 16).context("no size of a chunk")?;
-            let end = line + 2 + size + 2;
-            if rest.len() < end {
-                return Ok(false);
+    fn feed_body(&mut self, bytes: &[u8]) -> anyhow::Result<bool> {
+        match self.head.as_ref().map(|head| head.length) {
+            Some(Length::Known(length)) => {
+                self.body.push(bytes);
+                Ok(self.body.length >= length)
             }
-            let chunk = rest.get(line + 2..line + 2 + size).unwrap_or_default();
-            self.unchunked.extend_from_slice(chunk);
-            self.next_chunk += end;
-            if size == 0 {
-                return Ok(true);
-            }
+            Some(Length::Chunked) => self.feed_chunks(bytes),
+            None => Ok(false),
         }
+    }
+
+    fn feed_chunks(&mut self, mut bytes: &[u8]) -> anyhow::Result<bool> {
+        while !bytes.is_empty() {
+            let taken = match &mut self.place {
+                Place::Size(line) => {
+                    let end = memchr(b'\n', bytes).map(|at| at + 1);
+                    let taken = end.unwrap_or(bytes.len());
+                    line.extend_from_slice(bytes.get(..taken).unwrap_or_default());
+                    if end.is_some() {
+                        self.place = match chunk_size(line)? {
+                            0 => Place::Break {
+                                left: 2,
+                                is_last: true,
+                            },
+                            size => Place::Chunk(size),
+                        };
+                    }
+                    taken
+                }
+                Place::Chunk(left) => {
+                    let taken = bytes.len().min(*left);
+                    self.body.push(bytes.get(..taken).unwrap_or_default());
+                    *left -= taken;
+                    if *left == 0 {
+                        self.place = Place::Break {
+                            left: 2,
+                            is_last: false,
+                        };
+                    }
+                    taken
+                }
+                Place::Break { left, is_last } => {
+                    let taken = bytes.len().min(*left);
+                    *left -= taken;
+                    if *left == 0 {
+                        if *is_last {
+                            return Ok(true);
+                        }
+                        self.place = Place::default();
+                    }
+                    taken
+                }
+            };
+            bytes = bytes.get(taken..).unwrap_or_default();
+        }
+        Ok(false)
+    }
+}
+
+fn chunk_size(line: &[u8]) -> anyhow::Result<usize> {
+    let line = str::from_utf8(line)?;
+    let size = line.split(';').next().unwrap_or_default().trim();
+    usize::from_str_radix(size, 16).context("no size of a chunk")
+}
+
+impl Body {
+    fn clear(&mut self) {
+        self.start.clear();
+        self.end.clear();
+        self.length = 0;
+        self.is_skimmed = false;
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.length += bytes.len();
+        if !self.is_skimmed {
+            self.start.extend_from_slice(bytes);
+            return;
+        }
+        let room = KEPT.saturating_sub(self.start.len()).min(bytes.len());
+        let (first, rest) = bytes.split_at(room);
+        self.start.extend_from_slice(first);
+        let last = rest.get(rest.len().saturating_sub(KEPT)..);
+        self.end.extend_from_slice(last.unwrap_or_default());
+        let surplus = self.end.len().saturating_sub(KEPT);
+        self.end.drain(..surplus);
     }
 }
 
 impl Head {
-    fn read(head: &[u8], body: usize) -> anyhow::Result<Self> {
+    fn read(head: &[u8]) -> anyhow::Result<Self> {
         let head = str::from_utf8(head).context("the head of an answer is no text")?;
         let mut lines = head.split("\r\n");
         let status = lines.next().and_then(|line| line.split(' ').nth(1));
@@ -141,7 +253,6 @@ impl Head {
         let mut read = Self {
             status: status.context("no status line")?,
             length: Length::Known(0),
-            body,
             session: None,
             is_stream: false,
         };
@@ -200,6 +311,33 @@ mod tests {
     }
 
     #[test]
+    fn of_a_long_body_both_ends_are_kept_if_that_is_enough() {
+        let text: String = ('a'..='z').cycle().take(5000).collect();
+        let whole = format!("HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n{text}");
+        let chunked = format!(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nBB8\r\n{}\r\n7D0\r\n{}\r\n0\r\n\r\n",
+            text.get(..3000).unwrap(),
+            text.get(3000..).unwrap()
+        );
+        for answered in [whole, chunked] {
+            for step in [1, 7, 600, 10_000] {
+                let mut answer = Answer::default();
+                answer.clear(true);
+                let mut complete = false;
+                for bytes in answered.as_bytes().chunks(step) {
+                    assert!(!complete, "{step}");
+                    complete = answer.feed(bytes).unwrap();
+                }
+                assert!(complete, "{step}");
+                let skimmed = answer.skimmed().unwrap();
+                assert_eq!(skimmed.length, 5000);
+                assert_eq!(skimmed.start, &text.as_bytes()[..KEPT]);
+                assert_eq!(skimmed.end, &text.as_bytes()[5000 - KEPT..]);
+            }
+        }
+    }
+
+    #[test]
     fn the_last_event_of_a_stream_is_the_message() {
         let events = ": data: 0\n\nid: 1\r\ndata: {\"a\":1}\r\n\r\ndata:{\"b\":2}\nid: 2\n\n";
         let text = format!(
@@ -212,7 +350,7 @@ mod tests {
     #[test]
     fn an_answer_is_forgotten_for_the_next_one() {
         let mut answer = read("HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone");
-        answer.clear();
+        answer.clear(false);
         assert!(!answer.has_head());
         assert!(answer.feed(b"HTTP/1.1 202 Accepted\r\n\r\n").unwrap());
         assert_eq!((answer.status(), answer.body()), (202, &b""[..]));

@@ -25,7 +25,7 @@ impl Effort {
             quick: true,
             rounds: 3,
             warm_up: Duration::from_millis(100),
-            window: Duration::from_millis(600),
+            window: Duration::from_millis(500),
         }
     }
 
@@ -33,8 +33,8 @@ impl Effort {
         Self {
             quick: false,
             rounds: 3,
-            warm_up: Duration::from_millis(300),
-            window: Duration::from_secs(2),
+            warm_up: Duration::from_millis(150),
+            window: Duration::from_millis(500),
         }
     }
 
@@ -57,7 +57,8 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// Measures `subject` at `point`, and says so.
+    /// Measures `subject` at `point`, and says so; not again if it failed there in a round before,
+    /// as no other round would give it figures.
     pub(crate) fn measure(
         &mut self,
         part: &str,
@@ -65,6 +66,10 @@ impl Bench {
         subject: &str,
         measure: impl FnOnce(&Self) -> anyhow::Result<Figures>,
     ) {
+        let before = self.results.row(part, point, subject);
+        if before.is_some_and(|row| row.failure.is_some()) {
+            return;
+        }
         let measured = measure(self);
         say(&describe(part, point, subject, &measured));
         let key = Key {
@@ -103,7 +108,7 @@ fn describe(part: &str, point: &str, subject: &str, measured: &anyhow::Result<Fi
     for (name, value) in figures {
         if !matches!(
             name.as_str(),
-            "p999_us" | "generator_cpu_us" | "generator_busy" | "mib_s"
+            "p999_us" | "busy" | "generator_cpu_us" | "generator_busy" | "mib_s"
         ) {
             let precision = usize::from(*value < 100.0);
             shown.push(format!("{name} {value:.precision$}"));

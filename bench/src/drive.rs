@@ -54,6 +54,8 @@ pub(crate) fn run(arguments: &DriveArgs) -> anyhow::Result<()> {
             EraArg::Handshake => Era::Handshake,
             EraArg::Stateless => Era::Stateless,
         },
+        handshake: Era::Handshake.revision(),
+        streams: arguments.progress.then_some(true),
         is_limit: false,
         process: arguments.process,
     };

@@ -33,6 +33,8 @@ pub(crate) struct Gateway {
     program: Program,
     told: Told,
     pub(crate) path: &'static str,
+    /// Which revision of the handshake era its clients must speak.
+    pub(crate) handshake: &'static str,
     /// The eras of its clients.
     pub(crate) clients: &'static [Era],
     /// The eras that it can be told to speak to its server.
@@ -52,8 +54,12 @@ enum Told {
     Quoted,
     /// By a file of JSON, `{config}`, as agents have it, with the era.
     McpServers,
+    /// By a file of JSON, `{config}`, without the era.
+    Servers,
     /// By a file of TOML, `{config}`, which also says where to listen.
     Toml,
+    /// By `--http URL`, or by `--cmd` and an `--args` for each of its arguments.
+    Options,
 }
 
 /// The server behind a gateway, both ways.
@@ -108,6 +114,28 @@ impl Gateway {
                 let config = json!({"mcpServers": {"up": entry}});
                 self.configured(folder, &config.to_string())?
             }
+            Told::Servers => {
+                let entry = match self.behind {
+                    Behind::Http => json!({"type": "http", "url": url}),
+                    Behind::Stdio => {
+                        let Program {
+                            path, arguments, ..
+                        } = command;
+                        json!({"type": "stdio", "command": path, "args": arguments})
+                    }
+                };
+                let config = json!({"servers": {"up": entry}});
+                self.configured(folder, &config.to_string())?
+            }
+            Told::Options => match (self.behind, last.split_first()) {
+                (Behind::Stdio, Some((path, arguments))) => {
+                    let started = self.program.and(&["--backend", "stdio", "--cmd", path]);
+                    arguments.iter().fold(started, |program, argument| {
+                        program.and(&[&format!("--args={argument}")])
+                    })
+                }
+                _ => self.program.and(&["--http", url.trim_end_matches("/mcp")]),
+            },
             Told::Toml => {
                 let backend = match self.behind {
                     Behind::Http => format!("transport = \"http\"\nurl = \"{url}\""),
@@ -160,6 +188,7 @@ fn bridge(places: &Places, behind: Behind) -> Gateway {
         program: Program::new(&places.plexus, &arguments),
         told: Told::LastWithEra,
         path: "/mcp",
+        handshake: Era::Handshake.revision(),
         clients: BOTH,
         servers: BOTH,
         prefix: "",
@@ -175,6 +204,7 @@ fn hub(places: &Places, behind: Behind) -> Gateway {
         program: program.and(&["--mcp-config", "{config}"]),
         told: Told::McpServers,
         path: "/mcp",
+        handshake: Era::Handshake.revision(),
         clients: BOTH,
         servers: BOTH,
         prefix: "up__",
@@ -198,6 +228,7 @@ fn rivals(folder: &Path, behind: Behind) -> Vec<Gateway> {
             program: program?,
             told,
             path: "/mcp",
+            handshake: Era::Handshake.revision(),
             clients: HANDSHAKE,
             servers: HANDSHAKE,
             prefix: "",
@@ -212,16 +243,38 @@ fn rivals(folder: &Path, behind: Behind) -> Vec<Gateway> {
             &["{port}"],
         ),
     );
-    let rust = gateway(
+    let tower = gateway(
         "mcp-proxy (crates.io)",
         Told::Toml,
         installed("mcp-proxy-rust/bin/mcp-proxy", &["--config", "{config}"]),
     );
-    let rust = rust.map(|gateway| Gateway {
+    let tower = tower.map(|gateway| Gateway {
         path: "/",
+        clients: BOTH,
         prefix: "up__",
         ..gateway
     });
+    let aggregator = gateway(
+        "mcp-aggregator (crates.io)",
+        Told::Servers,
+        installed(
+            "mcp-aggregator/bin/mcp-aggregator",
+            &["--addr", "127.0.0.1:{port}", "--config", "{config}"],
+        ),
+    );
+    // It refuses every other revision instead of offering its own.
+    let aggregator = aggregator.map(|gateway| Gateway {
+        handshake: "2025-06-18",
+        ..gateway
+    });
+    let turbomcp = gateway(
+        "turbomcp-proxy (crates.io)",
+        Told::Options,
+        installed(
+            "turbomcp-proxy/bin/turbomcp-proxy",
+            &["serve", "--bind", "127.0.0.1:{port}"],
+        ),
+    );
     let for_pipes = [
         gateway(
             "supergateway (npm)",
@@ -264,8 +317,10 @@ fn rivals(folder: &Path, behind: Behind) -> Vec<Gateway> {
             "mcp-proxy (PyPI)",
             Told::Last,
             installed(
-                "python-proxy/bin/mcp-proxy",
+                "python-proxy/bin/python",
                 &[
+                    "-m",
+                    "mcp_proxy",
                     "--port",
                     "{port}",
                     "--log-level",
@@ -276,7 +331,7 @@ fn rivals(folder: &Path, behind: Behind) -> Vec<Gateway> {
             ),
         ),
     ];
-    let mut rivals = vec![rust, fastmcp];
+    let mut rivals = vec![tower, aggregator, turbomcp, fastmcp];
     if behind == Behind::Stdio {
         rivals.extend(for_pipes);
     }

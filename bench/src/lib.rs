@@ -31,6 +31,7 @@ use clap::{Parser, Subcommand};
 
 use drive::DriveArgs;
 use process::Program;
+use report::Report;
 use run::RunArgs;
 
 /// Measures Plexus, its rivals and the limits of the machine with one load generator.
@@ -44,6 +45,13 @@ struct Cli {
 enum Command {
     /// Measure, and report.
     Run(RunArgs),
+    /// Write the report of a run that was saved.
+    Report {
+        /// The figures of the run.
+        figures: PathBuf,
+        /// Where to write the report.
+        folder: PathBuf,
+    },
     /// Put load on a server that runs already, to look into it with a profiler meanwhile.
     Drive(DriveArgs),
     /// Answer every HTTP request with a fixed body.
@@ -74,6 +82,7 @@ enum Command {
 pub fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Report { figures, folder } => Report::read(&figures)?.write(&folder),
         Command::Drive(arguments) => drive::run(&arguments),
         Command::LimitHttp { address, file } => limit::http::serve(address, file.as_deref()),
         Command::LimitProxy { address, upstream } => limit::proxy::serve(address, upstream),

@@ -3,12 +3,17 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, ensure};
+use bytes::Bytes;
 use memchr::memmem;
 use serde_json::{Map, Value, json};
+
+use crate::answer::Skimmed;
 
 /// Ids have one length, so that a request is made once and only its id is written anew.
 pub(crate) const FIRST_ID: u64 = 100_000_000;
 const ID_DIGITS: usize = 9;
+/// Up to this length, messages are written from one buffer and read into one.
+pub(crate) const SHORT: usize = 64 * 1024;
 /// What every body begins with.
 const BEFORE_ID: &str = r#"{"jsonrpc":"2.0","id":"#;
 
@@ -98,16 +103,23 @@ impl Job {
         }
     }
 
+    /// Whether answers are so long that looking at all of every one would cost more than the
+    /// server spends on it.
+    pub(crate) fn is_long(&self) -> bool {
+        self.bytes() > SHORT
+    }
+
     /// What tells a right answer from a wrong one.
     pub(crate) fn check(&self, is_limit: bool) -> Check {
-        match self {
-            _ if is_limit => Check::Same(Vec::new()),
-            Self::Echo { bytes, .. } => Check::Text(text(*bytes)),
+        let expected = match self {
+            _ if is_limit => Expected::Same,
+            Self::Echo { bytes, .. } => Expected::Text(text(*bytes)),
             Self::Repeat { bytes, times, .. } => {
-                Check::Text(text(*bytes).repeat(usize::from(*times)))
+                Expected::Text(text(*bytes).repeat(usize::from(*times)))
             }
-            Self::List { pages } => Check::Page(pages.iter().map(|page| page.length).collect()),
-        }
+            Self::List { pages } => Expected::Page(pages.iter().map(|page| page.length).collect()),
+        };
+        Check::new(expected)
     }
 }
 
@@ -141,7 +153,7 @@ pub(crate) struct Request {
     era: Era,
     method: &'static str,
     name: Option<String>,
-    body: Vec<u8>,
+    body: Bytes,
 }
 
 impl Request {
@@ -160,14 +172,14 @@ impl Request {
             era,
             method,
             name,
-            body: body.into_bytes(),
+            body: body.into(),
         }
     }
 
-    /// The first message of a session.
-    pub(crate) fn initialize() -> Self {
+    /// The first message of a session, in which the client wants to speak `revision`.
+    pub(crate) fn initialize(revision: &str) -> Self {
         let params = json!({
-            "protocolVersion": Era::Handshake.revision(),
+            "protocolVersion": revision,
             "capabilities": {},
             "clientInfo": client_info(),
         });
@@ -181,25 +193,38 @@ impl Request {
             era: Era::Handshake,
             method: "notifications/initialized",
             name: None,
-            body: br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_vec(),
+            body: br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#
+                .as_slice()
+                .into(),
         }
     }
 
     /// As a line of a pipe.
     pub(crate) fn line(&self) -> Prepared {
-        let mut bytes = self.body.clone();
+        let mut bytes = self.body.to_vec();
         bytes.push(b'\n');
         Prepared {
             bytes,
+            shared: Bytes::new(),
             id_at: BEFORE_ID.len(),
         }
     }
 
+    pub(crate) fn era(&self) -> Era {
+        self.era
+    }
+
     /// As a POST.
-    pub(crate) fn post(&self, address: SocketAddr, path: &str, session: Option<&str>) -> Prepared {
+    pub(crate) fn post(
+        &self,
+        address: SocketAddr,
+        path: &str,
+        revision: &str,
+        session: Option<&str>,
+    ) -> Prepared {
         let mut headers = Vec::new();
         if self.method != "initialize" {
-            headers.push(("MCP-Protocol-Version", self.era.revision()));
+            headers.push(("MCP-Protocol-Version", revision));
         }
         headers.extend(session.map(|session| ("Mcp-Session-Id", session)));
         if self.era == Era::Stateless {
@@ -217,8 +242,18 @@ impl Request {
         );
         let id_at = head.len() + BEFORE_ID.len();
         let mut bytes = head.into_bytes();
-        bytes.extend_from_slice(&self.body);
-        Prepared { bytes, id_at }
+        let mut own = self.body.clone();
+        let shared = if own.len() > SHORT {
+            own.split_off(BEFORE_ID.len() + ID_DIGITS)
+        } else {
+            Bytes::new()
+        };
+        bytes.extend_from_slice(&own);
+        Prepared {
+            bytes,
+            shared,
+            id_at,
+        }
     }
 }
 
@@ -226,10 +261,17 @@ impl Request {
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     pub(crate) bytes: Vec<u8>,
+    /// What follows, which is the same in all connections, so that it stays in the cache.
+    pub(crate) shared: Bytes,
     id_at: usize,
 }
 
 impl Prepared {
+    /// All bytes, for those who are in no hurry.
+    pub(crate) fn whole(&self) -> Vec<u8> {
+        [&self.bytes[..], &self.shared].concat()
+    }
+
     /// Makes it the request of this number.
     pub(crate) fn number(&mut self, number: u64) {
         let id = id(number);
@@ -242,37 +284,72 @@ impl Prepared {
 
 /// What an answer must be.
 #[derive(Debug, Clone)]
-pub(crate) enum Check {
+enum Expected {
     /// The answer to the request, with this text.
     Text(String),
     /// The answer to the request, of one of these lengths.
     Page(Vec<usize>),
     /// What it was the first time.
-    Same(Vec<u8>),
+    Same,
     /// The request itself.
     Mirror,
 }
 
+/// Tells right answers from wrong ones.
+#[derive(Debug, Clone)]
+pub(crate) struct Check {
+    expected: Expected,
+    /// The first answer that was right.
+    first: Vec<u8>,
+}
+
 impl Check {
+    fn new(expected: Expected) -> Self {
+        Self {
+            expected,
+            first: Vec::new(),
+        }
+    }
+
+    /// For those who say back everything.
+    pub(crate) fn mirror() -> Self {
+        Self::new(Expected::Mirror)
+    }
+
     /// Checks the answer to request `number`.
     pub(crate) fn check(&mut self, number: u64, answer: &[u8]) -> anyhow::Result<()> {
-        let right = match self {
-            Self::Same(first) if first.is_empty() => {
-                first.extend_from_slice(answer);
-                !answer.is_empty()
-            }
-            Self::Same(first) => first == answer,
-            Self::Mirror => has_id(answer, number),
-            Self::Text(text) => {
+        let right = match &self.expected {
+            Expected::Same => !answer.is_empty() && (self.first.is_empty() || self.first == answer),
+            Expected::Mirror => has_id(answer, number),
+            Expected::Text(text) => {
                 (has_id(answer, number) && has_text(answer, text))
                     || is_echo(answer, number, text).is_ok()
             }
-            Self::Page(lengths) => lengths.contains(&answer.len()) && has_id(answer, number),
+            Expected::Page(lengths) => lengths.contains(&answer.len()) && has_id(answer, number),
         };
         ensure!(
             right,
             "a wrong answer to request {number}: {}",
             excerpt(answer)
+        );
+        if self.first.is_empty() {
+            self.first.extend_from_slice(answer);
+        }
+        Ok(())
+    }
+
+    /// The same for a long answer of which only the ends are there. As ids have one length, it is
+    /// as long as the first one, which was looked at as a whole.
+    pub(crate) fn check_ends(&self, number: u64, answer: Skimmed<'_>) -> anyhow::Result<()> {
+        let Skimmed { start, end, length } = answer;
+        let right = match &self.expected {
+            Expected::Same => self.first.starts_with(start) && self.first.ends_with(end),
+            _ => has_id(start, number) || has_id(end, number),
+        };
+        ensure!(
+            right && length == self.first.len(),
+            "a wrong answer to request {number}, of {length} bytes: {}",
+            excerpt(start)
         );
         Ok(())
     }
@@ -318,7 +395,40 @@ fn id(number: u64) -> [u8; ID_DIGITS] {
     digits
 }
 
+/// The number of the request that a message answers, if its id is near one of its ends.
+pub(crate) fn answered(message: &[u8]) -> Option<u64> {
+    // Nearly everybody writes what we write; the others are searched for it.
+    let digits = message
+        .strip_prefix(BEFORE_ID.as_bytes())
+        .and_then(|rest| rest.get(..ID_DIGITS));
+    if let Some(number) = digits.and_then(number) {
+        return Some(number);
+    }
+    let near = 200.min(message.len());
+    let parts = [message.get(..near), message.get(message.len() - near..)];
+    parts.into_iter().flatten().find_map(|part| {
+        let key = br#""id":"#;
+        let at = memmem::find(part, key)? + key.len();
+        number(part.get(at..)?.trim_ascii_start().get(..ID_DIGITS)?)
+    })
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    let mut id = 0;
+    for digit in digits {
+        let value = digit.checked_sub(b'0').filter(|value| *value < 10)?;
+        id = id * 10 + u64::from(value);
+    }
+    id.checked_sub(FIRST_ID)
+}
+
 fn has_id(answer: &[u8], number: u64) -> bool {
+    let leading = answer
+        .strip_prefix(BEFORE_ID.as_bytes())
+        .and_then(|rest| rest.get(..ID_DIGITS));
+    if leading.is_some_and(|digits| digits == id(number)) {
+        return true;
+    }
     // The id is near the beginning or near the end, and long texts are not searched for it.
     let near = 200.min(answer.len());
     let id = id(number);
@@ -373,7 +483,7 @@ mod tests {
     fn a_request_says_the_same_in_headers_and_body() {
         let address = "127.0.0.1:80".parse().unwrap();
         let requests = echo(10).requests(Era::Stateless);
-        let mut post = requests[0].post(address, "/mcp", None);
+        let mut post = requests[0].post(address, "/mcp", "2026-07-28", None);
         post.number(42);
         let text = String::from_utf8(post.bytes.clone()).unwrap();
         assert!(
@@ -416,6 +526,23 @@ mod tests {
             .unwrap_err();
         let error = r#"{"id":100000001,"error":{"code":-32603,"message":"The q"}}"#;
         check.check(1, error.as_bytes()).unwrap_err();
+    }
+
+    #[test]
+    fn a_long_answer_is_known_by_its_ends_and_its_length() {
+        let mut check = echo(2000).check(false);
+        let answer =
+            |id: u64| json!({"id": id, "result": {"content": [{"text": text(2000)}]}}).to_string();
+        let first = answer(100_000_001);
+        check.check(1, first.as_bytes()).unwrap();
+        let ends = |answer: &str, number, length| {
+            let start = &answer.as_bytes()[..100];
+            let end = &answer.as_bytes()[answer.len() - 100..];
+            check.check_ends(number, Skimmed { start, end, length })
+        };
+        ends(&answer(100_000_002), 2, first.len()).unwrap();
+        ends(&answer(100_000_002), 3, first.len()).unwrap_err();
+        ends(&answer(100_000_002), 2, first.len() - 1).unwrap_err();
     }
 
     #[test]

@@ -224,20 +224,18 @@ impl Drop for Running {
     }
 }
 
-/// CPU time that a process has spent in all its threads.
+/// CPU time that a process has spent in the threads that it has now.
 pub(crate) fn cpu_time(process: u32) -> anyhow::Result<Duration> {
-    let stat =
-        fs::read_to_string(format!("/proc/{process}/stat")).context("the process is gone")?;
-    // The name of the program may contain anything but ends with the last parenthesis.
-    let (_, fields) = stat.rsplit_once(')').context("no stat")?;
-    let ticks: u64 = fields
-        .split_ascii_whitespace()
-        .skip(11)
-        .take(2)
-        .filter_map(|field| field.parse::<u64>().ok())
-        .sum();
-    let per_second = rustix::param::clock_ticks_per_second();
-    Ok(Duration::from_nanos(ticks * (1_000_000_000 / per_second)))
+    let threads = fs::read_dir(format!("/proc/{process}/task")).context("the process is gone")?;
+    let mut spent = 0;
+    for thread in threads {
+        // Counted in nanoseconds, unlike the ticks in `stat`, which are too coarse for a brief
+        // window. A thread may end while it is looked at.
+        let times = fs::read_to_string(thread?.path().join("schedstat")).unwrap_or_default();
+        let running = times.split_ascii_whitespace().next();
+        spent += running.and_then(|time| time.parse().ok()).unwrap_or(0);
+    }
+    Ok(Duration::from_nanos(spent))
 }
 
 /// How many processes that `ancestor` started, or those that it started, run this command line.

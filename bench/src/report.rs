@@ -7,6 +7,7 @@ mod svg;
 use std::fs;
 use std::path::Path;
 
+use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use crate::about::About;
@@ -23,6 +24,13 @@ pub(crate) struct Report {
 }
 
 impl Report {
+    /// Reads what was saved.
+    pub(crate) fn read(file: &Path) -> anyhow::Result<Self> {
+        let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+        serde_json::from_slice(&text)
+            .with_context(|| format!("no figures of a run in {}", file.display()))
+    }
+
     /// Writes the page, its charts and the figures into `folder`.
     pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
         fs::create_dir_all(folder)?;

@@ -59,7 +59,7 @@ impl Results {
         };
         match measured {
             Ok(figures) => row.rounds.push(figures),
-            Err(error) => row.failure = Some(format!("{error:#}")),
+            Err(error) => row.failure = Some(without_folders(&format!("{error:#}"))),
         }
         row.figures = if row.failure.is_none() {
             medians(&row.rounds)
@@ -92,10 +92,26 @@ pub(crate) fn of_load(seen: &Seen, payload: usize) -> Figures {
         ("p99_us", micros(990)),
         ("p999_us", micros(999)),
         ("cpu_us", per_request(seen.server_cpu)),
+        ("busy", seen.server_cpu.as_secs_f64() / seconds),
         ("generator_cpu_us", per_request(seen.generator_cpu)),
         ("generator_busy", seen.generator_cpu.as_secs_f64() / seconds),
         ("mib_s", rate * ratio(payload as u64, 1024 * 1024)),
     ])
+}
+
+/// A text in which of every file only the name is left: where it lies is nobody's business.
+pub(crate) fn without_folders(text: &str) -> String {
+    let mut kept = String::new();
+    let ends = |letter: char| letter.is_whitespace() || "\"'()=:,;`".contains(letter);
+    for word in text.split_inclusive(ends) {
+        let is_path = word.starts_with('/') && !kept.ends_with(':');
+        let name = word.rsplit_once('/').filter(|_| is_path);
+        match name {
+            Some((folder, name)) if !folder.is_empty() => kept.push_str(name),
+            _ => kept.push_str(word),
+        }
+    }
+    kept
 }
 
 pub(crate) fn figures<const N: usize>(named: [(&str, f64); N]) -> Figures {
@@ -162,6 +178,14 @@ mod tests {
             results.figure("server", "c=1", "plexus", "req_s"),
             Some(3.0)
         );
+    }
+
+    #[test]
+    fn nothing_says_where_files_lie() {
+        let said =
+            "cannot start /home/me/x/proxy: File \"/opt/lib/a.py\", GET http://h:1/mcp and /mcp";
+        let kept = "cannot start proxy: File \"a.py\", GET http://h:1/mcp and /mcp";
+        assert_eq!(without_folders(said), kept);
     }
 
     #[test]

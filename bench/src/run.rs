@@ -65,11 +65,7 @@ const PARTS: [(&str, Part); 6] = [
 
 /// Measures everything, round by round.
 pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<()> {
-    let before = arguments.against.as_ref().map(|file| {
-        let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-        serde_json::from_slice::<Report>(&text).context("no figures of a run")
-    });
-    let before = before.transpose()?;
+    let before = arguments.against.as_deref().map(Report::read).transpose()?;
     let parts = wanted(&arguments.only)?;
     let mut effort = if arguments.quick {
         Effort::quick()

@@ -37,7 +37,9 @@ pub(crate) struct Server {
     /// The same for event streams.
     pub(crate) stream: Program,
     pub(crate) stdio: Program,
-    pub(crate) eras: &'static [Era],
+    eras: &'static [Era],
+    /// In which of them it answers with event streams, if it is told to.
+    streams: &'static [Era],
     pub(crate) tool: &'static str,
     /// A tool that makes it stream, if that is up to the tool.
     pub(crate) streaming_tool: Option<&'static str>,
@@ -47,6 +49,8 @@ pub(crate) const PATH: &str = "/mcp";
 pub(crate) const LIMIT: &str = "limit";
 pub(crate) const OURS: &str = "plexus";
 const BOTH: &[Era] = &[Era::Handshake, Era::Stateless];
+const HANDSHAKE: &[Era] = &[Era::Handshake];
+const NONE: &[Era] = &[];
 
 impl Server {
     pub(crate) fn echo(&self, bytes: usize, is_stream: bool) -> Job {
@@ -57,6 +61,16 @@ impl Server {
             bytes,
             with_progress: streaming.is_some(),
         }
+    }
+
+    /// Whether it speaks `era`, and answers in this form.
+    pub(crate) fn takes_part(&self, era: Era, is_stream: bool) -> bool {
+        let eras = if is_stream { self.streams } else { self.eras };
+        eras.contains(&era)
+    }
+
+    pub(crate) fn is_rival(&self) -> bool {
+        self.role == Role::Rival
     }
 
     pub(crate) fn is_limit(&self) -> bool {
@@ -82,6 +96,7 @@ pub(crate) fn ours(places: &Places) -> Server {
         stream: http,
         stdio: Program::new(&places.plexus, &["serve", "--stdio"]),
         eras: BOTH,
+        streams: BOTH,
         tool: "echo_once",
         streaming_tool: Some("echo_echo"),
     }
@@ -105,6 +120,7 @@ fn limit(places: &Places) -> Server {
         stream: http,
         stdio: Program::new(&places.bench, &["limit-echo"]),
         eras: BOTH,
+        streams: BOTH,
         tool: "echo",
         streaming_tool: None,
     }
@@ -124,25 +140,26 @@ fn rivals(folder: &Path) -> Vec<Server> {
     let typescript = script("node".into(), "node/typescript.mjs");
     let python = script(folder.join("python/bin/python"), "python/echo_server.py");
     let rivals = [
-        ("rmcp", compiled("rmcp")),
-        ("turbomcp", compiled("turbomcp")),
-        ("tower-mcp", compiled("tower-mcp")),
-        ("TypeScript SDK", typescript),
-        ("Python SDK", python),
+        ("rmcp", compiled("rmcp"), BOTH, BOTH),
+        ("turbomcp", compiled("turbomcp"), HANDSHAKE, NONE),
+        ("tower-mcp", compiled("tower-mcp"), BOTH, BOTH),
+        ("TypeScript SDK", typescript, BOTH, BOTH),
+        ("Python SDK", python, BOTH, HANDSHAKE),
     ];
-    let installed = rivals
-        .into_iter()
-        .filter_map(|(name, program)| Some((name, program?)));
-    installed
-        .map(|(name, program)| Server {
+    let server = |(name, program, eras, streams): (_, Option<Program>, _, _)| {
+        let program = program?;
+        let http = program.and(&["http", "{port}"]);
+        Some(Server {
             name,
             role: Role::Rival,
-            json: program.and(&["http", "{port}", "json"]),
-            stream: program.and(&["http", "{port}", "stream"]),
+            json: http.and(&["json"]),
+            stream: http.and(&["stream"]),
             stdio: program.and(&["stdio"]),
-            eras: BOTH,
+            eras,
+            streams,
             tool: "echo",
             streaming_tool: None,
         })
-        .collect()
+    };
+    rivals.into_iter().filter_map(server).collect()
 }

@@ -1,6 +1,6 @@
 //! A closed loop over keep-alive connections.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use anyhow::{Context as _, ensure};
 use mio::{Events, Interest, Poll, Token};
 use tokio::time::Instant;
 
-use super::{Load, PATIENCE, Seen, Window};
+use super::{Load, PATIENCE, SILENCE, Seen, Window};
 use crate::answer::Answer;
 use crate::message::{Check, Era, Job, Page, Prepared, Request, list, read_page};
 use crate::process::pause;
@@ -16,16 +16,34 @@ use crate::process::pause;
 /// What is to be read at once: little for small answers, so that the buffer stays in the cache.
 const READ: usize = 64 * 1024;
 
+/// One of so many long answers is looked at as a whole.
+const LOOKED_AT: u64 = 16;
+
 /// Where the load goes.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) address: SocketAddr,
     pub(crate) path: String,
     pub(crate) era: Era,
+    /// Which revision of the handshake era it speaks.
+    pub(crate) handshake: &'static str,
+    /// Whether it must answer with event streams, or must not; some may choose.
+    pub(crate) streams: Option<bool>,
     /// Whether it answers without looking.
     pub(crate) is_limit: bool,
     /// The process whose CPU time counts.
     pub(crate) process: u32,
+}
+
+impl Target {
+    fn post(&self, request: &Request, session: Option<&Session>) -> Prepared {
+        let revision = match request.era() {
+            Era::Handshake => self.handshake,
+            Era::Stateless => Era::Stateless.revision(),
+        };
+        let id = session.and_then(|session| session.id.as_deref());
+        request.post(self.address, &self.path, revision, id)
+    }
 }
 
 /// Has `load.concurrency` connections, in a session each where there are sessions, send the job's
@@ -35,9 +53,10 @@ pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen
     let sessions = (0..load.concurrency)
         .map(|_| open_session(target))
         .collect::<anyhow::Result<Vec<_>>>()?;
+    let requests = job.requests(target.era);
     let mut connections = sessions
         .into_iter()
-        .map(|session| Connection::open(target, session, job))
+        .map(|session| Connection::open(target, session, &requests))
         .collect::<anyhow::Result<Vec<_>>>()?;
     let mut poll = Poll::new()?;
     for (token, connection) in connections.iter_mut().enumerate() {
@@ -49,6 +68,7 @@ pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen
     let mut events = Events::with_capacity(load.concurrency);
     let mut check = job.check(target.is_limit);
     let mut scratch = vec![0; READ];
+    let is_long = job.is_long();
     let mut numbers = 0..;
     let mut window = Window::begin(load, target.process);
     for connection in &mut connections {
@@ -57,8 +77,8 @@ pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen
     let mut seen = None;
     let mut in_flight = load.concurrency;
     while in_flight > 0 {
-        poll.poll(&mut events, Some(PATIENCE))?;
-        ensure!(!events.is_empty(), "no answer within {PATIENCE:?}");
+        poll.poll(&mut events, Some(SILENCE))?;
+        ensure!(!events.is_empty(), "no answer within {SILENCE:?}");
         for event in &events {
             let Some(connection) = connections.get_mut(event.token().0) else {
                 continue;
@@ -69,6 +89,10 @@ pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen
             if !event.is_readable() || !connection.receive(&mut scratch, &mut check)? {
                 continue;
             }
+            if let Some(streams) = target.streams {
+                let is_stream = connection.answer.is_stream();
+                ensure!(streams == is_stream, "{}", wrong_form(is_stream));
+            }
             let now = Instant::now();
             if seen.is_none() {
                 window.count(connection.sent, now);
@@ -77,7 +101,9 @@ pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen
             if seen.is_some() {
                 in_flight -= 1;
             } else {
-                connection.send_next(numbers.next().unwrap_or(0), now)?;
+                let number = numbers.next().unwrap_or(0);
+                connection.answer.clear(is_long && number % LOOKED_AT != 0);
+                connection.send_next(number, now)?;
             }
         }
     }
@@ -89,13 +115,17 @@ pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen
 }
 
 /// Waits until a request of the job is answered as it should be.
-pub(crate) fn await_answer(target: &Target, job: &Job) -> anyhow::Result<()> {
-    patiently(|| Asking::open(target)?.check(job))
+pub(crate) fn await_answer(target: &Target, job: &Job, patience: Duration) -> anyhow::Result<()> {
+    patiently(patience, || {
+        let mut asking = Asking::open(target)?;
+        asking.check(job)?;
+        asking.end()
+    })
 }
 
 /// Waits until there are so many tools; gives the pages of the list, and the first of them whole.
 pub(crate) fn await_tools(target: &Target, tools: usize) -> anyhow::Result<(Vec<Page>, Vec<u8>)> {
-    patiently(|| {
+    patiently(PATIENCE, || {
         let mut asking = Asking::open(target)?;
         let (mut pages, mut first, mut listed, mut cursor) = (Vec::new(), Vec::new(), 0, None);
         loop {
@@ -117,12 +147,20 @@ pub(crate) fn await_tools(target: &Target, tools: usize) -> anyhow::Result<(Vec<
     })
 }
 
+fn wrong_form(is_stream: bool) -> &'static str {
+    if is_stream {
+        "it answers with an event stream instead of JSON"
+    } else {
+        "it answers in JSON instead of an event stream"
+    }
+}
+
 /// Tries again for a while; what is measured may be on its way.
-fn patiently<T>(attempt: impl Fn() -> anyhow::Result<T>) -> anyhow::Result<T> {
+fn patiently<T>(patience: Duration, attempt: impl Fn() -> anyhow::Result<T>) -> anyhow::Result<T> {
     let began = Instant::now();
     loop {
         let done = attempt();
-        if done.is_ok() || began.elapsed() > PATIENCE {
+        if done.is_ok() || began.elapsed() > patience {
             return done;
         }
         pause(Duration::from_millis(20));
@@ -133,16 +171,15 @@ fn patiently<T>(attempt: impl Fn() -> anyhow::Result<T>) -> anyhow::Result<T> {
 pub(crate) struct Asking<'a> {
     target: &'a Target,
     connection: Blocking,
-    session: Option<String>,
+    session: Option<Session>,
 }
 
 impl<'a> Asking<'a> {
     pub(crate) fn open(target: &'a Target) -> anyhow::Result<Self> {
-        let session = open_session(target)?;
         Ok(Self {
             target,
+            session: open_session(target)?,
             connection: Blocking::open(target.address)?,
-            session: session.and_then(|session| session.id),
         })
     }
 
@@ -153,10 +190,14 @@ impl<'a> Asking<'a> {
         job.check(self.target.is_limit).check(0, &answer)
     }
 
+    /// Leaves the server as if nobody had been there.
+    fn end(self) -> anyhow::Result<()> {
+        self.session.map_or(Ok(()), |session| session.end())
+    }
+
     fn ask(&mut self, request: &Request) -> anyhow::Result<Vec<u8>> {
-        let Target { address, path, .. } = self.target;
-        let request = request.post(*address, path, self.session.as_deref());
-        let answer = self.connection.exchange(&request.bytes)?;
+        let request = self.target.post(request, self.session.as_ref());
+        let answer = self.connection.exchange(&request.whole())?;
         Ok(answer.message().to_vec())
     }
 }
@@ -174,12 +215,14 @@ struct Connection {
 }
 
 impl Connection {
-    fn open(target: &Target, session: Option<Session>, job: &Job) -> anyhow::Result<Self> {
-        let id = session.as_ref().and_then(|session| session.id.as_deref());
-        let requests = job.requests(target.era);
+    fn open(
+        target: &Target,
+        session: Option<Session>,
+        requests: &[Request],
+    ) -> anyhow::Result<Self> {
         let requests = requests
             .iter()
-            .map(|request| request.post(target.address, &target.path, id))
+            .map(|request| target.post(request, session.as_ref()))
             .collect();
         let stream = Blocking::open(target.address)?.stream;
         stream.set_nonblocking(true)?;
@@ -207,10 +250,20 @@ impl Connection {
     }
 
     fn flush(&mut self) -> anyhow::Result<()> {
-        let request = self.requests.get(self.current);
-        let bytes = request.map_or(&[][..], |request| &request.bytes);
-        while let Some(rest) = bytes.get(self.written..).filter(|rest| !rest.is_empty()) {
-            match self.stream.write(rest) {
+        let Some(Prepared { bytes, shared, .. }) = self.requests.get(self.current) else {
+            return Ok(());
+        };
+        while self.written < bytes.len() + shared.len() {
+            let own = bytes.get(self.written..).unwrap_or_default();
+            let rest = shared.get(self.written.saturating_sub(bytes.len())..);
+            let rest = rest.unwrap_or_default();
+            let written = if rest.is_empty() {
+                self.stream.write(own)
+            } else {
+                let both = [IoSlice::new(own), IoSlice::new(rest)];
+                self.stream.write_vectored(&both)
+            };
+            match written {
                 Ok(written) => self.written += written,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error).context("cannot send"),
@@ -237,8 +290,10 @@ impl Connection {
                     "status {status}: {}",
                     String::from_utf8_lossy(message)
                 );
-                check.check(self.number, message)?;
-                self.answer.clear();
+                match self.answer.skimmed() {
+                    Some(ends) => check.check_ends(self.number, ends)?,
+                    None => check.check(self.number, message)?,
+                }
                 return Ok(true);
             }
             // The edge comes again when there is more.
@@ -263,20 +318,26 @@ fn open_session(target: &Target) -> anyhow::Result<Option<Session>> {
         return Ok(None);
     }
     let mut connection = Blocking::open(target.address)?;
-    Session::open(&mut connection, &target.path).map(Some)
+    Session::open(&mut connection, &target.path, target.handshake).map(Some)
 }
 
 /// A session of the handshake era; some servers give it no id.
 pub(crate) struct Session {
     address: SocketAddr,
     path: String,
+    revision: &'static str,
     pub(crate) id: Option<String>,
 }
 
 impl Session {
-    pub(crate) fn open(connection: &mut Blocking, path: &str) -> anyhow::Result<Self> {
+    pub(crate) fn open(
+        connection: &mut Blocking,
+        path: &str,
+        revision: &'static str,
+    ) -> anyhow::Result<Self> {
         let address = connection.address;
-        let answer = connection.exchange(&Request::initialize().post(address, path, None).bytes)?;
+        let initialize = Request::initialize(revision).post(address, path, revision, None);
+        let answer = connection.exchange(&initialize.whole())?;
         ensure!(
             answer.status() == 200,
             "initialize was refused with {}: {}",
@@ -284,8 +345,8 @@ impl Session {
             String::from_utf8_lossy(answer.body())
         );
         let id = answer.session().map(str::to_owned);
-        let initialized = Request::initialized().post(address, path, id.as_deref());
-        let answer = connection.exchange(&initialized.bytes)?;
+        let initialized = Request::initialized().post(address, path, revision, id.as_deref());
+        let answer = connection.exchange(&initialized.whole())?;
         ensure!(
             (200..300).contains(&answer.status()),
             "notifications/initialized was refused with {}",
@@ -294,22 +355,27 @@ impl Session {
         Ok(Self {
             address,
             path: path.to_owned(),
+            revision,
             id,
         })
     }
 
     /// The head of a request without a body in this session.
     pub(crate) fn head(&self, method: &str) -> String {
-        let Self { address, path, id } = self;
+        let Self {
+            address,
+            path,
+            revision,
+            id,
+        } = self;
         let id = id.as_deref().unwrap_or_default();
-        let revision = Era::Handshake.revision();
         format!(
             "{method} {path} HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n\
              MCP-Protocol-Version: {revision}\r\nMcp-Session-Id: {id}\r\n\r\n"
         )
     }
 
-    fn end(&self) -> anyhow::Result<()> {
+    pub(crate) fn end(&self) -> anyhow::Result<()> {
         if self.id.is_some() {
             let delete = self.head("DELETE");
             Blocking::open(self.address)?.exchange(delete.as_bytes())?;

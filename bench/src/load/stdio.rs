@@ -7,7 +7,7 @@ use memchr::memchr_iter;
 use tokio::time::Instant;
 
 use super::{Load, Seen, Window};
-use crate::message::{Check, Era, FIRST_ID, Job, Prepared, Request, list, read_page};
+use crate::message::{Check, Era, Job, Prepared, Request, answered, list, read_page};
 use crate::process::{Pipes, Running};
 
 /// What a pipe holds at most, so that more cannot be read at once.
@@ -37,7 +37,7 @@ pub(crate) fn run(
         "so many requests do not fit into a pipe"
     );
     let check = if is_limit {
-        Check::Mirror
+        Check::mirror()
     } else {
         job.check(false)
     };
@@ -66,7 +66,7 @@ impl Client {
             pipes: process.pipes()?,
             unread: Vec::new(),
         };
-        let answer = client.ask(&Request::initialize())?;
+        let answer = client.ask(&Request::initialize(Era::Handshake.revision()))?;
         let text = String::from_utf8_lossy(&answer);
         ensure!(text.contains("\"result\""), "no greeting: {text}");
         let initialized = Request::initialized().line();
@@ -152,11 +152,14 @@ impl Loop {
             for end in memchr_iter(b'\n', &incoming) {
                 let line = incoming.get(start..end).unwrap_or_default();
                 start = end + 1;
-                if !matches!(self.check, Check::Mirror) && is_from_the_server(line) {
+                let Some(number) = answered(line) else {
+                    ensure!(
+                        is_from_the_server(line),
+                        "no answer: {}",
+                        String::from_utf8_lossy(line)
+                    );
                     continue;
-                }
-                let number = number(line)
-                    .with_context(|| format!("no answer: {}", String::from_utf8_lossy(line)))?;
+                };
                 self.check.check(number, line)?;
                 if seen.is_none() {
                     let slot = self.slot(number);
@@ -190,17 +193,4 @@ impl Loop {
     fn slot(&self, number: u64) -> usize {
         usize::try_from(number).unwrap_or(0) % self.sent.len()
     }
-}
-
-/// The number of the request that a line answers.
-fn number(line: &[u8]) -> Option<u64> {
-    let near = 200.min(line.len());
-    let parts = [line.get(..near), line.get(line.len() - near..)];
-    parts.into_iter().flatten().find_map(|part| {
-        let at = memchr::memmem::find(part, b"\"id\":")?;
-        let rest = part.get(at + 5..)?.trim_ascii_start();
-        let end = rest.iter().position(|byte| !byte.is_ascii_digit())?;
-        let digits = std::str::from_utf8(rest.get(..end)?).ok()?;
-        digits.parse::<u64>().ok()?.checked_sub(FIRST_ID)
-    })
 }

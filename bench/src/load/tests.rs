@@ -29,6 +29,8 @@ fn target(path: &str, is_limit: bool) -> http::Target {
         address: limit(),
         path: path.to_owned(),
         era: Era::Stateless,
+        handshake: Era::Handshake.revision(),
+        streams: None,
         is_limit,
         process: std::process::id(),
     }

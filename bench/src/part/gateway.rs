@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use crate::bench::Bench;
 use crate::gateways::{self, Behind, Gateway, Upstream};
 use crate::load::http::{self, Target};
-use crate::load::stdio;
+use crate::load::{PATIENCE, stdio};
 use crate::message::{Era, Job, SIZES};
 use crate::process::Program;
 use crate::results::{Figures, of_load};
@@ -17,6 +17,9 @@ use crate::stage::Listening;
 pub(crate) const PART: &str = "gateway";
 /// The upstream alone, without a gateway.
 pub(crate) const DIRECT: &str = "upstream alone";
+
+/// How often a gateway is started at most until it passes calls on.
+const STARTS: u32 = 8;
 
 /// Who speaks what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,15 +115,13 @@ fn round_of(bench: &mut Bench, behind: Behind) -> anyhow::Result<()> {
         let name = point.name();
         if point.is_pass_through() {
             bench.measure(PART, &name, DIRECT, |bench| match behind {
-                Behind::Http => {
-                    over_http(bench, &alone, PATH, point, &server.echo(SIZES[0], false))
-                }
+                Behind::Http => over_http(bench, &alone, point, &server.echo(SIZES[0], false)),
                 Behind::Stdio => over_pipes(bench, &server, point),
             });
         }
         if point.is_pass_through() && behind == Behind::Http {
             bench.measure(PART, &name, LIMIT, |bench| {
-                over_http(bench, &proxy, PATH, point, &server.echo(SIZES[0], false))
+                over_http(bench, &proxy, point, &server.echo(SIZES[0], false))
             });
         }
         for (gateway, era, up) in &gateways {
@@ -129,7 +130,8 @@ fn round_of(bench: &mut Bench, behind: Behind) -> anyhow::Result<()> {
                 bench.measure(PART, &name, gateway.name, |bench| {
                     let up = up.as_ref().map_err(|error| anyhow::anyhow!("{error:#}"))?;
                     let job = prefixed(&server, gateway.prefix);
-                    over_http(bench, up, gateway.path, point, &job)
+                    let target = through(gateway, up, point.client);
+                    bench.load(&target, &job, point.concurrency)
                 });
             }
         }
@@ -137,8 +139,27 @@ fn round_of(bench: &mut Bench, behind: Behind) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts a gateway in front of the upstream, and waits until it passes a call on.
+/// Starts a gateway in front of the upstream, and waits until it passes a call on. Some do not
+/// always get up, and are given several attempts: what is measured is not how they start.
 pub(super) fn start(
+    bench: &Bench,
+    gateway: &Gateway,
+    server: &Server,
+    upstream: SocketAddr,
+    era: Era,
+) -> anyhow::Result<Listening> {
+    let attempt = || start_once(bench, gateway, server, upstream, era);
+    let mut up = attempt();
+    for _ in 1..STARTS {
+        if up.is_ok() {
+            break;
+        }
+        up = attempt();
+    }
+    up
+}
+
+fn start_once(
     bench: &Bench,
     gateway: &Gateway,
     server: &Server,
@@ -154,8 +175,9 @@ pub(super) fn start(
         Ok(gateway.command(&upstream, era, address, &stage.new_folder())?)
     })?;
     let client = gateway.clients.first().context("nobody's gateway")?;
-    let target = target(&up, gateway.path, *client);
-    http::await_answer(&target, &prefixed(server, gateway.prefix))
+    let target = through(gateway, &up, *client);
+    let job = prefixed(server, gateway.prefix);
+    http::await_answer(&target, &job, PATIENCE / STARTS)
         .with_context(|| format!("it passes no call on: {}", up.process.said()))?;
     Ok(up)
 }
@@ -175,19 +197,23 @@ pub(super) fn target(up: &Listening, path: &str, era: Era) -> Target {
         address: up.address,
         path: path.to_owned(),
         era,
+        handshake: Era::Handshake.revision(),
+        streams: None,
         is_limit: false,
         process: up.process.id(),
     }
 }
 
-fn over_http(
-    bench: &Bench,
-    up: &Listening,
-    path: &str,
-    point: Point,
-    job: &Job,
-) -> anyhow::Result<Figures> {
-    bench.load(&target(up, path, point.client), job, point.concurrency)
+/// Where clients of this era reach a gateway.
+pub(super) fn through(gateway: &Gateway, up: &Listening, era: Era) -> Target {
+    Target {
+        handshake: gateway.handshake,
+        ..target(up, gateway.path, era)
+    }
+}
+
+fn over_http(bench: &Bench, up: &Listening, point: Point, job: &Job) -> anyhow::Result<Figures> {
+    bench.load(&target(up, PATH, point.client), job, point.concurrency)
 }
 
 fn over_pipes(bench: &Bench, server: &Server, point: Point) -> anyhow::Result<Figures> {

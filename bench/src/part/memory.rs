@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::ensure;
+use tokio::time::Instant;
 
 use crate::bench::Bench;
 use crate::gateways::{self, BRIDGE, Behind, Gateway};
@@ -26,6 +27,8 @@ pub(crate) const HELD: &str = "times that a result of 1 MiB is held by the gatew
 const IDLE_SESSIONS: usize = 10_000;
 /// Streams need a connection each, and as many files at both ends.
 const MOST_STREAMS: usize = 2_000;
+/// Slow rivals have as many sessions and streams as they open in this time.
+const TIME_TO_OPEN: Duration = Duration::from_secs(8);
 
 /// One round.
 pub(crate) fn round(bench: &mut Bench) {
@@ -44,9 +47,13 @@ pub(crate) fn round(bench: &mut Bench) {
                 continue;
             }
         };
-        bench.measure(PART, IDLE, server.name, |_| idle(&up, PATH));
+        bench.measure(PART, IDLE, server.name, |_| {
+            idle(&up, PATH, Era::Handshake.revision())
+        });
         let mut opened = Vec::new();
-        bench.measure(PART, SESSIONS, server.name, |_| sessions(&up, &mut opened));
+        bench.measure(PART, SESSIONS, server.name, |_| {
+            sessions(&server, &up, &mut opened)
+        });
         if !opened.is_empty() {
             bench.measure(PART, STREAMS, server.name, |bench| {
                 streams(bench, &server, &up, &opened)
@@ -58,7 +65,7 @@ pub(crate) fn round(bench: &mut Bench) {
         match in_front_of_a_program(bench, &gateway) {
             Ok(up) => {
                 bench.measure(PART, IDLE_GATEWAY, gateway.name, |_| {
-                    idle(&up, gateway.path)
+                    idle(&up, gateway.path, gateway.handshake)
                 });
                 bench.measure(PART, PROCESSES, gateway.name, |bench| {
                     processes(bench, &gateway, &up)
@@ -71,9 +78,9 @@ pub(crate) fn round(bench: &mut Bench) {
 }
 
 /// After a client has come and gone.
-fn idle(up: &Listening, path: &str) -> anyhow::Result<Figures> {
+fn idle(up: &Listening, path: &str, revision: &'static str) -> anyhow::Result<Figures> {
     let mut connection = Blocking::open(up.address)?;
-    drop(Session::open(&mut connection, path)?);
+    Session::open(&mut connection, path, revision)?.end()?;
     drop(connection);
     pause(Duration::from_millis(300));
     let memory = Memory::of(up.process.id())?;
@@ -89,6 +96,8 @@ fn busy(bench: &Bench, server: &Server) -> anyhow::Result<Figures> {
         address: up.address,
         path: PATH.to_owned(),
         era: Era::Handshake,
+        handshake: Era::Handshake.revision(),
+        streams: None,
         is_limit: false,
         process: up.process.id(),
     };
@@ -97,17 +106,17 @@ fn busy(bench: &Bench, server: &Server) -> anyhow::Result<Figures> {
     Ok(figures([("peak_mib", mebibytes(memory.peak))]))
 }
 
-fn sessions(up: &Listening, opened: &mut Vec<Session>) -> anyhow::Result<Figures> {
+fn sessions(server: &Server, up: &Listening, opened: &mut Vec<Session>) -> anyhow::Result<Figures> {
     let before = Memory::of(up.process.id())?.resident;
     let mut connection = Blocking::open(up.address)?;
-    for _ in 0..IDLE_SESSIONS {
-        let session = Session::open(&mut connection, PATH)?;
+    let began = Instant::now();
+    while opened.len() < IDLE_SESSIONS && !(server.is_rival() && began.elapsed() > TIME_TO_OPEN) {
+        let session = Session::open(&mut connection, PATH, Era::Handshake.revision())?;
         ensure!(session.id.is_some(), "it has no sessions in this mode");
         opened.push(session);
     }
-    let after = Memory::of(up.process.id())?.resident;
-    let each = ratio(after.saturating_sub(before), IDLE_SESSIONS as u64) / 1024.0;
-    Ok(figures([("each_kib", each)]))
+    let more = Memory::of(up.process.id())?.resident.saturating_sub(before);
+    Ok(of_each(more, opened.len()))
 }
 
 /// What a session with a stream needs in all: what the stream adds is added to what the session
@@ -120,8 +129,12 @@ fn streams(
 ) -> anyhow::Result<Figures> {
     let most = MOST_STREAMS.min(allow_many_files().saturating_sub(200));
     let before = Memory::of(up.process.id())?.resident;
+    let began = Instant::now();
     let mut connections = Vec::new();
     for session in opened.iter().take(most) {
+        if server.is_rival() && began.elapsed() > TIME_TO_OPEN {
+            break;
+        }
         let mut connection = Blocking::open(up.address)?;
         let answer = connection.begin(session.head("GET").as_bytes())?;
         ensure!(
@@ -132,15 +145,21 @@ fn streams(
         connections.push(connection);
     }
     pause(Duration::from_millis(200));
-    let after = Memory::of(up.process.id())?.resident;
-    let stream = ratio(after.saturating_sub(before), connections.len() as u64) / 1024.0;
+    let more = Memory::of(up.process.id())?.resident.saturating_sub(before);
+    let mut figures = of_each(more, connections.len());
     let session = bench
         .results
         .figure(PART, SESSIONS, server.name, "each_kib");
-    Ok(figures([(
-        "each_kib",
-        stream + session.unwrap_or_default(),
-    )]))
+    if let Some(each) = figures.get_mut("each_kib") {
+        *each += session.unwrap_or_default();
+    }
+    Ok(figures)
+}
+
+fn of_each(bytes: u64, count: usize) -> Figures {
+    let count = count as u64;
+    let each = ratio(bytes, count) / 1024.0;
+    figures([("each_kib", each), ("opened", ratio(count, 1))])
 }
 
 fn in_front_of_a_program(bench: &Bench, gateway: &Gateway) -> anyhow::Result<Listening> {
@@ -152,7 +171,7 @@ fn in_front_of_a_program(bench: &Bench, gateway: &Gateway) -> anyhow::Result<Lis
 
 fn processes(bench: &Bench, gateway: &Gateway, up: &Listening) -> anyhow::Result<Figures> {
     let server = servers::upstream(&bench.places);
-    let target = super::gateway::target(up, gateway.path, Era::Handshake);
+    let target = super::gateway::through(gateway, up, Era::Handshake);
     let job = super::gateway::prefixed(&server, gateway.prefix);
     let mut clients = Vec::new();
     for _ in 0..16 {

@@ -76,7 +76,7 @@ pub(crate) fn round(bench: &mut Bench) {
         .collect();
     for point in points(bench.effort.quick) {
         for up in &servers {
-            if up.server.eras.contains(&point.era) {
+            if up.server.takes_part(point.era, point.is_stream) {
                 let measure = |bench: &Bench| {
                     let target = up.target(point)?;
                     let job = up.server.echo(point.bytes, point.is_stream);
@@ -127,6 +127,8 @@ impl Up {
             address: up.address,
             path,
             era: point.era,
+            handshake: Era::Handshake.revision(),
+            streams: Some(point.is_stream),
             is_limit: self.server.is_limit(),
             process: up.process.id(),
         })

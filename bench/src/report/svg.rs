@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::servers::OURS;
+
 /// A chart: for each group, a bar for each series.
 #[derive(Debug, Clone)]
 pub(crate) struct Chart {
@@ -17,31 +19,42 @@ pub(crate) struct Group {
     pub(crate) bars: Vec<(String, f64)>,
 }
 
-const WIDTH: f64 = 860.0;
-const NAMES: f64 = 170.0;
+const WIDTH: f64 = 880.0;
+const NAMES: f64 = 190.0;
 const VALUES: f64 = 90.0;
 const BAR: f64 = 18.0;
 const GAP: f64 = 26.0;
 const TOP: f64 = 44.0;
 
+/// Bars of others that are so many times as long as our longest are cut.
+const CUT: f64 = 10.0;
+
 /// The limit is grey, ours is blue, and all others are of a lighter colour.
 fn colour(subject: &str) -> &'static str {
     match subject {
         "limit" | "upstream alone" => "#8a8f98",
-        name if name.starts_with("plexus") => "#1f6feb",
+        name if is_ours(name) => "#1f6feb",
         _ => "#b9c7de",
     }
+}
+
+fn is_ours(subject: &str) -> bool {
+    subject.starts_with(OURS)
 }
 
 impl Chart {
     /// The chart as an SVG document; long bars are better or worse as the title says.
     pub(crate) fn draw(&self) -> String {
-        let most = self
-            .groups
-            .iter()
-            .flat_map(|group| &group.bars)
-            .map(|(_, value)| *value)
-            .fold(f64::MIN_POSITIVE, f64::max);
+        let longest = |is_wanted: fn(&str) -> bool| {
+            let bars = self.groups.iter().flat_map(|group| &group.bars);
+            let wanted = bars.filter(|(name, _)| is_wanted(name));
+            wanted.map(|(_, value)| *value).fold(0.0, f64::max)
+        };
+        let cut = match longest(is_ours) * CUT {
+            0.0 => f64::MAX,
+            cut => cut,
+        };
+        let most = longest(|_| true).min(cut).max(f64::MIN_POSITIVE);
         let scale = (WIDTH - NAMES - VALUES) / most;
         let mut body = String::new();
         let mut y = TOP;
@@ -51,7 +64,8 @@ impl Chart {
             for (name, value) in &group.bars {
                 let middle = y + BAR * 0.72;
                 text(&mut body, NAMES - 8.0, middle, "end", "normal", name);
-                let length = (value * scale).max(1.0);
+                let is_cut = *value > cut;
+                let length = (value.min(cut) * scale).max(1.0);
                 let colour = colour(name);
                 push(
                     &mut body,
@@ -60,6 +74,18 @@ impl Chart {
                         BAR - 3.0
                     ),
                 );
+                if is_cut {
+                    // Two white strokes through the bar say that it goes on.
+                    for x in [NAMES + length - 24.0, NAMES + length - 16.0] {
+                        let path = format!("M{:.1} {:.1}l6 -{BAR}", x, y + BAR - 2.0);
+                        push(
+                            &mut body,
+                            format_args!(
+                                r##"<path d="{path}" stroke="#ffffff" stroke-width="3"/>"##
+                            ),
+                        );
+                    }
+                }
                 let label = format!("{}{}", rounded(*value), self.unit);
                 text(
                     &mut body,
@@ -141,6 +167,24 @@ mod tests {
         assert!(svg.contains(r#"width="300.0""#), "{svg}");
         assert!(svg.contains("Rates &amp; more"), "{svg}");
         assert!(svg.contains("200 req/s"), "{svg}");
+    }
+
+    #[test]
+    fn a_bar_that_would_leave_no_room_for_ours_is_cut() {
+        let bars = [("plexus", 100.0), ("slow", 50_000.0)];
+        let chart = Chart {
+            title: String::new(),
+            unit: " µs",
+            groups: vec![Group {
+                name: "c=1".to_owned(),
+                bars: bars.map(|(name, value)| (name.to_owned(), value)).into(),
+            }],
+        };
+        let svg = chart.draw();
+        assert!(svg.contains(r#"width="60.0""#), "{svg}");
+        assert!(svg.contains(r#"width="600.0""#), "{svg}");
+        assert_eq!(svg.matches("<path").count(), 2, "{svg}");
+        assert!(svg.contains("50,000 µs"), "{svg}");
     }
 
     #[test]

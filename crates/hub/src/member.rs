@@ -124,6 +124,7 @@ pub(crate) struct Member {
     pub(crate) resolve_tool: Option<Resolve>,
     pub(crate) auto_restart: bool,
     nature: Nature,
+    catalogue: watch::Receiver<Arc<Catalogue>>,
     shows_tool: RwLock<ToolFilter>,
     enabled: AtomicBool,
     /// Whether its configuration turns it off; people may do otherwise while it runs.
@@ -171,6 +172,11 @@ impl Member {
                 watch::Sender::new(Arc::new(nothing())),
             ),
         };
+        let catalogue = match &nature {
+            Nature::Local(service) => service.catalogue(),
+            Nature::Server(connection) => connection.catalogue(),
+            Nature::Unavailable(_, nothing) => nothing.subscribe(),
+        };
         Self {
             name: spec.name.into(),
             fingerprint: spec.fingerprint,
@@ -178,6 +184,7 @@ impl Member {
             resolve_tool: spec.resolve_tool,
             auto_restart: spec.auto_restart,
             nature,
+            catalogue,
             shows_tool: RwLock::new(spec.shows_tool),
             enabled: AtomicBool::new(!spec.disabled),
             configured_off: AtomicBool::new(spec.disabled),
@@ -250,16 +257,12 @@ impl Member {
 
     /// What it offers, as far as is known, and all changes.
     pub(crate) fn watch_catalogue(&self) -> watch::Receiver<Arc<Catalogue>> {
-        match &self.nature {
-            Nature::Local(service) => service.catalogue(),
-            Nature::Server(connection) => connection.catalogue(),
-            Nature::Unavailable(_, nothing) => nothing.subscribe(),
-        }
+        self.catalogue.clone()
     }
 
     /// What it offers, as far as is known.
     pub(crate) fn catalogue(&self) -> Arc<Catalogue> {
-        Arc::clone(&self.watch_catalogue().borrow())
+        Arc::clone(&self.catalogue.borrow())
     }
 
     /// Whether it is known what it offers, if only from an earlier time.

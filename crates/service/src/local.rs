@@ -167,11 +167,8 @@ impl LocalService {
             Err(ToolError::Failed(message)) => CallToolResult::error(message),
             Err(ToolError::Fault(fault)) => return Err(fault),
         };
-        encode(&aggregated(
-            result,
-            context.take_collected(),
-            context.take_asides(),
-        ))
+        let result = aggregated(result, context.take_collected(), context.take_asides());
+        Ok(result.to_raw())
     }
 
     async fn read_resource(self, call: Call) -> Outcome {

@@ -44,6 +44,7 @@ pub mod sse;
 mod string;
 #[cfg(test)]
 mod testing;
+mod writer;
 
 pub use decode::{DecodeError, Incoming, decode};
 pub use encode::ErrorId;
@@ -53,3 +54,4 @@ pub use line::{Line, LineDecoder};
 pub use message::{Flaw, Malformed, Message, Notification, Request, Response, RpcError};
 pub use object::{Object, ObjectError};
 pub use raw::{Kind, Raw};
+pub use writer::Writer;

@@ -23,7 +23,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
         ["http", port, _] => {
-            let config = ServerConfig::builder().max_http_sessions(100_000).build();
+            // Whoever has no address, as here without `ConnectInfo`, counts as a stranger otherwise.
+            let config = ServerConfig::builder()
+                .max_http_sessions(100_000)
+                .max_message_size(16 << 20)
+                .allow_any_origin(true)
+                .build();
             let router = Echo.builder().with_config(config).into_axum_router();
             let listener = TcpListener::bind(format!("127.0.0.1:{port}")).await?;
             let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap_or_default());

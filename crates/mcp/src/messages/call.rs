@@ -1,9 +1,9 @@
 //! Calls of tools.
 
-use plexus_wire::Raw;
+use plexus_wire::{Raw, Writer};
 use serde::{Deserialize, Serialize};
 
-use super::codec::{encodes, null_as_default, present};
+use super::codec::{encodes, null_as_default, present, to_raw};
 use super::content::ContentBlock;
 
 /// The params of `tools/call`.
@@ -82,6 +82,50 @@ impl CallToolResult {
         self.meta = Some(meta);
         self
     }
+
+    /// This message as JSON.
+    pub fn to_raw(&self) -> Raw {
+        match self.only_text() {
+            Some(text) => self.write_with(text),
+            None => to_raw(self),
+        }
+    }
+
+    /// The text that is all there is, as in most results.
+    fn only_text(&self) -> Option<&str> {
+        match self {
+            Self {
+                content,
+                structured_content: None,
+                meta: None,
+                ..
+            } => match content.as_slice() {
+                [ContentBlock::Text(content)] => content.alone(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Texts may be long, and are copied once only.
+    fn write_with(&self, text: &str) -> Raw {
+        const FRAME: usize = 64;
+        let mut writer = Writer::with_capacity(text.len() + FRAME);
+        writer.open_object();
+        writer.key("content");
+        writer.open_array();
+        writer.open_object();
+        writer.key("type");
+        writer.string("text");
+        writer.key("text");
+        writer.string(text);
+        writer.close_object();
+        writer.close_array();
+        writer.key("isError");
+        writer.bool(self.is_error);
+        writer.close_object();
+        writer.finish()
+    }
 }
 
-encodes!(CallToolParams, CallToolResult);
+encodes!(CallToolParams);

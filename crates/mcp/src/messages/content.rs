@@ -120,6 +120,11 @@ pub struct TextContent {
 }
 
 impl TextContent {
+    /// The text, if nothing is said about it.
+    pub(super) fn alone(&self) -> Option<&str> {
+        (self.annotations.is_none() && self.meta.is_none()).then_some(&self.text)
+    }
+
     /// Text alone.
     pub fn new(text: impl Into<String>) -> Self {
         Self {

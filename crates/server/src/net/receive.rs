@@ -91,6 +91,9 @@ where
     let mut first = Bytes::new();
     let mut joined = BytesMut::new();
     loop {
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(ReadError::TimedOut);
+        }
         let frame = match body.frame().now_or_never() {
             Some(frame) => frame,
             None => {
@@ -117,6 +120,7 @@ where
             first = data;
         } else {
             if joined.is_empty() {
+                deadline.get_or_insert_with(|| Instant::now() + limits.total);
                 joined.reserve(announced.max(received + data.len()));
             }
             joined.extend_from_slice(&std::mem::take(&mut first));

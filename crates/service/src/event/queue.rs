@@ -7,9 +7,10 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use tokio::sync::Notify;
+use tokio::task::coop;
 
 use super::Event;
 
@@ -60,6 +61,7 @@ impl Sender {
     ///
     /// Dropping the future drops the event.
     pub(super) async fn send(&self, event: Event) {
+        coop::consume_budget().await;
         let mut event = Some(event);
         loop {
             let room = self.0.room.notified();
@@ -118,8 +120,11 @@ impl EventReceiver {
 
     /// Polls for the next event.
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        // A call that never stops talking must let others have their turn.
+        let turn = ready!(coop::poll_proceed(cx));
         let mut waiting = self.0.waiting();
         if let Some(event) = self.take(&mut waiting) {
+            turn.made_progress();
             return Poll::Ready(Some(event));
         }
         if self.0.senders.load(Ordering::Acquire) == 0 {
