@@ -2,6 +2,7 @@
 
 mod handles;
 
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -81,21 +82,28 @@ impl Data {
     /// # Errors
     /// A database cannot be used. The error says what to do.
     pub fn open(places: &Places) -> Result<Self, OpenError> {
-        let (data, errors) = Self::open_in_time(places);
-        errors.into_iter().next().map_or(Ok(data), Err)
+        Self::over(places, Store::open)
     }
 
-    /// The same, but a database that cannot be used costs only the activations that stand on it:
-    /// their tools say what is wrong, and work as soon as it is put in order. What is wrong now
-    /// comes second.
-    pub fn open_in_time(places: &Places) -> (Self, Vec<OpenError>) {
-        let mut errors = Vec::new();
+    /// The same, but a database is opened when it is first needed. One that cannot be used costs
+    /// only the activations that stand on it: their tools say what is wrong, and work as soon as it
+    /// is put in order.
+    pub fn at(places: &Places) -> Self {
+        let Ok(data) = Self::over(places, |path, migrations| {
+            Ok::<_, Infallible>(Store::at(path, migrations))
+        });
+        data
+    }
+
+    fn over<E>(
+        places: &Places,
+        store: impl Fn(&Path, &[Migrations]) -> Result<Store, E>,
+    ) -> Result<Self, E> {
         let mut stores = Vec::new();
         let mut open = |path: &Path, migrations: &[Migrations]| {
-            let (store, error) = Store::open_in_time(path, migrations);
-            errors.extend(error);
+            let store = store(path, migrations)?;
             stores.push(store.clone());
-            store
+            Ok(store)
         };
         let migrations = [
             task::MIGRATIONS,
@@ -105,17 +113,17 @@ impl Data {
             loopback::MIGRATIONS,
             claudecode::MIGRATIONS,
         ];
-        let shared = open(&places.directory.join(FILE_NAME), &migrations);
+        let shared = open(&places.directory.join(FILE_NAME), &migrations)?;
         let mut own = |path: &Option<PathBuf>, migrations| match path {
             Some(path) => open(path, &[migrations]),
-            None => shared.clone(),
+            None => Ok(shared.clone()),
         };
-        let tasks = Tasks::new(own(&places.tasks, task::MIGRATIONS));
-        let context = Graph::new(own(&places.context, context::MIGRATIONS));
+        let tasks = Tasks::new(own(&places.tasks, task::MIGRATIONS)?);
+        let context = Graph::new(own(&places.context, context::MIGRATIONS)?);
         let trees = Trees::new(shared.clone());
         let trees = handles::resolving(trees, &tasks, &context);
         let cones = Cones::new(trees.clone(), Models::none());
-        let data = Self {
+        Ok(Self {
             tasks,
             context,
             trees,
@@ -123,8 +131,7 @@ impl Data {
             permissions: Permissions::new(shared.clone()),
             sessions: Sessions::new(shared),
             stores,
-        };
-        (data, errors)
+        })
     }
 
     /// The databases, that which all share first.

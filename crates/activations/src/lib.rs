@@ -46,6 +46,7 @@ pub mod loopback;
 pub mod model;
 mod names;
 mod profile;
+mod schemas;
 mod service;
 pub mod task;
 mod tools;
@@ -58,6 +59,7 @@ pub use data::{Data, Places};
 pub use echo::echo;
 pub use health::{ServerHealth, Servers, health};
 pub use names::Names;
+pub use plexus_store::StoreError;
 pub use profile::{Profile, profile};
 pub use service::{Extras, service, service_with};
 

@@ -14,6 +14,7 @@ use crate::echo::echo;
 use crate::health::{Servers, health};
 use crate::loopback::loopback;
 use crate::names::Names;
+use crate::schemas;
 use crate::task::{self, task};
 
 /// What is built in, and only offered where it is wanted.
@@ -70,14 +71,12 @@ pub fn service_with(
     extras: &Extras,
 ) -> Result<Aliased, BuildError> {
     let offered = extras.offered();
-    let builder = LocalService::builder("plexus", version);
+    let builder = LocalService::builder("plexus", version).known_schemas(schemas::known(names));
     let builder = match instructions(&offered) {
         Some(instructions) => builder.instructions(instructions),
         None => builder,
     };
-    let builder = offered.iter().fold(builder, |builder, service| {
-        with(builder, *service, names, data, extras)
-    });
+    let builder = with_all(builder, &offered, names, data, extras);
     let mut service = Aliased::new(builder.build()?, names);
     // What the founding systems called them (S000-20, S002-20).
     for method in task::METHODS {
@@ -90,6 +89,19 @@ pub fn service_with(
             .alias_argument(("claudecode", method), "prompt", "query");
     }
     Ok(service.alias("query_context", "context", "query"))
+}
+
+/// Adds these services.
+pub(crate) fn with_all(
+    builder: Builder,
+    services: &[Builtin],
+    names: Names,
+    data: &Data,
+    extras: &Extras,
+) -> Builder {
+    services.iter().fold(builder, |builder, service| {
+        with(builder, *service, names, data, extras)
+    })
 }
 
 /// Adds one of the services.

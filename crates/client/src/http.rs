@@ -23,6 +23,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use self::connect::Connector;
+use self::tls::Tls;
 
 pub use self::error::{Cause, HttpClientError, HttpError, Stage};
 pub use self::options::HttpClientOptions;
@@ -49,10 +50,8 @@ pub struct HttpClient {
 
 impl HttpClient {
     /// A client with these options.
-    ///
-    /// The platform's certificates are read here, which blocks for a few milliseconds.
     pub fn new(options: &HttpClientOptions) -> Result<Self, HttpClientError> {
-        let tls = tls::config(options.extra_roots.as_deref())?;
+        let tls = Tls::new(options.extra_roots.as_deref())?;
         let connector = Connector::new(options, tls);
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())

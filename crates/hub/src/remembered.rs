@@ -59,7 +59,11 @@ impl Remembered {
     /// What the servers with these fingerprints offered, in the same order. Many are read at once:
     /// somebody waits for the first answer.
     pub(crate) fn find_all(&self, fingerprints: &[[u8; 32]]) -> Vec<Option<Known>> {
-        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        // To find out how many threads are useful takes longer than to read a few files.
+        let threads = match fingerprints.len() {
+            0..=MIN_SHARE => 1,
+            _ => thread::available_parallelism().map_or(1, NonZero::get),
+        };
         let share = fingerprints.len().div_ceil(threads).max(MIN_SHARE);
         let find = |share: &[[u8; 32]]| -> Vec<_> {
             share

@@ -4,6 +4,7 @@ mod access;
 mod filled;
 mod values;
 
+use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -472,7 +473,30 @@ impl Cli {
     /// # Errors
     /// What to print instead of doing anything: an error of usage, help, or the version.
     pub(crate) fn read() -> Result<Command, clap::Error> {
-        Self::try_parse()?.into_command()
+        Self::read_from(std::env::args_os().collect())
+    }
+
+    fn read_from(arguments: Vec<OsString>) -> Result<Command, clap::Error> {
+        // Somebody waits for what serves. To describe all commands would take longer than to read
+        // one; whoever asks for help, or made a mistake, is answered from the whole description.
+        let served = match arguments.get(1).and_then(|name| name.to_str()) {
+            Some("serve") => only(&arguments).map(Command::Serve),
+            Some("bridge") => only(&arguments).map(Command::Bridge),
+            _ => None,
+        };
+        let cli = match served {
+            Some(command) => Self::of(command),
+            None => Self::try_parse_from(arguments)?,
+        };
+        cli.into_command()
+    }
+
+    fn of(command: Command) -> Self {
+        Self {
+            command: Some(command),
+            stdio: false,
+            mcp: false,
+        }
     }
 
     /// What the founding documents' spelling means, with all that is built in.
@@ -514,6 +538,14 @@ impl Cli {
             )),
         }
     }
+}
+
+/// What stands behind the name of a command, if it is right.
+fn only<A: Args>(arguments: &[OsString]) -> Option<A> {
+    let command = clap::Command::new("plexus").no_binary_name(true);
+    let command = A::augment_args(command);
+    let matches = command.try_get_matches_from(arguments.iter().skip(2));
+    A::from_arg_matches(&matches.ok()?).ok()
 }
 
 impl DownstreamArgs {

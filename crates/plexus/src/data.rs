@@ -4,20 +4,32 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use plexus_activations::model::Models;
-use plexus_activations::{Data, Places};
+use plexus_activations::{Data, Places, StoreError};
+
+use crate::announce;
 
 /// Opens the databases that the environment asks for, with the models that it has keys for.
 pub(crate) fn open() -> anyhow::Result<Data> {
     Ok(Data::open(&places()?)?.with_models(models()))
 }
 
-/// The same, for a server: what cannot be used now costs only the tools that need it. What is wrong
-/// comes second.
-pub(crate) fn open_in_time() -> anyhow::Result<(Data, Vec<String>)> {
-    let (data, problems) = Data::open_in_time(&places()?);
-    let problems = problems.into_iter().map(anyhow::Error::from);
-    let problems = problems.map(|problem| format!("{problem:#}")).collect();
-    Ok((data.with_models(models()), problems))
+/// The same, but they are opened when they are needed: what cannot be used costs only the tools that
+/// need it.
+pub(crate) fn when_needed() -> anyhow::Result<Data> {
+    Ok(Data::at(&places()?).with_models(models()))
+}
+
+/// Says on standard error which databases cannot be used.
+pub(crate) async fn announce_problems(data: &Data) {
+    for store in data.stores() {
+        match store.try_out().await {
+            Ok(()) => {}
+            Err(StoreError::Closed(error)) => {
+                announce::problem(&format!("{:#}", anyhow::Error::from(*error)));
+            }
+            Err(error) => announce::problem(&error.to_string()),
+        }
+    }
 }
 
 /// The folder that everything is kept in.

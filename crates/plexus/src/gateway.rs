@@ -40,7 +40,8 @@ const HEAD_START: Duration = Duration::from_millis(700);
 /// gone, so that the next one sees their tools at once.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// How long the first clients have for themselves before the files are watched.
+/// How long the first clients have for themselves before the files are watched, and servers are
+/// connected that nobody waits for.
 const HEADROOM: Duration = Duration::from_millis(300);
 
 /// The name under which clients are configured that have no settings of their own.
@@ -103,10 +104,7 @@ pub(crate) struct Opening {
 /// # Errors
 /// There is no place for data.
 pub(crate) async fn configured(opening: Opening) -> anyhow::Result<Gateway> {
-    let (gateway, loaded, problems) = Gateway::open(opening)?;
-    for problem in &problems {
-        announce::problem(problem);
-    }
+    let (gateway, loaded) = Gateway::open(opening)?;
     gateway.apply(loaded).await;
     Ok(gateway)
 }
@@ -116,15 +114,15 @@ pub(crate) async fn configured(opening: Opening) -> anyhow::Result<Gateway> {
 /// # Errors
 /// As above.
 pub(crate) async fn configured_quietly(opening: Opening) -> anyhow::Result<Gateway> {
-    let (gateway, loaded, _problems) = Gateway::open(opening)?;
+    let (gateway, loaded) = Gateway::open(opening)?;
     gateway.current().problems = loaded.problems.iter().map(ToString::to_string).collect();
     gateway.apply(loaded).await;
     Ok(gateway)
 }
 
 impl Gateway {
-    /// The gateway, what the files say, and what is wrong with the data.
-    fn open(opening: Opening) -> anyhow::Result<(Self, Loaded, Vec<String>)> {
+    /// The gateway, and what the files say.
+    fn open(opening: Opening) -> anyhow::Result<(Self, Loaded)> {
         let Opening {
             profile,
             files,
@@ -141,7 +139,7 @@ impl Gateway {
         if profile == Profile::Plexus {
             extras.choice = Some(settled(choice.as_ref(), &mut loaded).with(&also));
         }
-        let (memory, problems) = data::open_in_time()?;
+        let memory = data::when_needed()?;
         let servers = extras.servers.clone();
         let builtins = Builtins::new(profile, memory, extras)?;
         let data = data::directory()?;
@@ -164,7 +162,7 @@ impl Gateway {
             current: Mutex::default(),
             applying: tokio::sync::Mutex::default(),
         };
-        Ok((gateway, loaded, problems))
+        Ok((gateway, loaded))
     }
 
     /// What clients are served: the hub, but the built-in tools alone where a founding system is
@@ -181,6 +179,11 @@ impl Gateway {
     /// Tells subscribers what other processes change, for as long as it is polled.
     pub(crate) fn follow_data(&self) -> impl Future<Output = Infallible> + Send + use<> {
         self.builtins.follow()
+    }
+
+    /// Says on standard error what of the data cannot be used.
+    pub(crate) async fn announce_problems_of_data(&self) {
+        data::announce_problems(self.builtins.data()).await;
     }
 
     /// The project whose servers these are.
@@ -208,11 +211,19 @@ impl Gateway {
         self.builtins.left_out(tool)
     }
 
-    /// Begins to connect the servers, as the settings say, and gives those of whom nothing is known
-    /// yet a moment to say what they offer. Whoever is not there by then is announced when it is.
+    /// Begins to connect the servers of whom nothing is known yet, and gives them a moment to say
+    /// what they offer. Whoever is not there by then is announced when it is.
     pub(crate) async fn start(&self) {
-        self.connect();
+        self.hub.connect_unknown_in_background();
         self.hub.settle(HEAD_START).await;
+    }
+
+    /// Connects the others, too, if the settings say so: what they offer is known, so that nobody
+    /// waits for them.
+    pub(crate) async fn connect_the_others(&self) {
+        // The first clients come first.
+        tokio::time::sleep(HEADROOM).await;
+        self.connect();
     }
 
     /// Reads the files again, and changes what they changed. Servers that stayed the same are not

@@ -114,7 +114,7 @@ enum MemoryCommand {
 /// Does it, and prints what came of it.
 pub(crate) fn run(arguments: MemoryArgs) -> anyhow::Result<ExitCode> {
     on_runtime(async {
-        let (data, _unusable) = data::open_in_time()?;
+        let data = data::when_needed()?;
         let answer = answer(&data.context, arguments).await?;
         print(if_nothing(&answer, "nothing found\n"))?;
         Ok(ExitCode::SUCCESS)

@@ -45,6 +45,8 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
             Ok(ended.exit_code())
         };
         let ended = tokio::select! {
+            // Whoever waits for an answer comes first.
+            biased;
             ended = served => ended,
             never = beside(&gateway) => match never {},
         };
@@ -71,6 +73,8 @@ async fn beside(gateway: &Arc<Gateway>) -> Infallible {
     let control = std::future::ready(());
     let (never, ..) = tokio::join!(
         gateway.follow_data(),
+        gateway.announce_problems_of_data(),
+        gateway.connect_the_others(),
         files,
         control,
         gateway.announce_failures()

@@ -66,7 +66,12 @@ pub(crate) fn run(
     arguments: &ConfigArgs,
     work: impl AsyncFnOnce(&Session) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
-    run_on(gateway::configured(arguments.opening()), work)
+    let opening = async {
+        let gateway = gateway::configured(arguments.opening()).await?;
+        gateway.announce_problems_of_data().await;
+        Ok(gateway)
+    };
+    run_on(opening, work)
 }
 
 /// The same, without saying what is wrong with the files.

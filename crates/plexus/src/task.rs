@@ -117,7 +117,7 @@ impl From<State> for Status {
 /// Does it, and prints what came of it.
 pub(crate) fn run(arguments: TaskArgs) -> anyhow::Result<ExitCode> {
     on_runtime(async {
-        let (data, _unusable) = data::open_in_time()?;
+        let data = data::when_needed()?;
         let answer = answer(&data.tasks, arguments).await?;
         print(if_nothing(&answer, "no tasks\n"))?;
         Ok(ExitCode::SUCCESS)

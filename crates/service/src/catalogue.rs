@@ -1,7 +1,7 @@
 //! What a service offers: an immutable snapshot, swapped whole.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use plexus_mcp::header::{HeaderParams, InvalidHeaderAnnotation};
 use plexus_mcp::messages::{Implementation, ServerCapabilities};
@@ -148,17 +148,13 @@ impl Entry {
 }
 
 /// One list, in the order it is shown, with its content hash.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct List {
     entries: Vec<Entry>,
     index: HashMap<Arc<str>, usize>,
-    hash: [u8; 32],
-}
-
-impl Default for List {
-    fn default() -> Self {
-        Self::build(Vec::new(), HashMap::new())
-    }
+    /// Made when it is first asked for: of the lists of many servers, only what they are merged
+    /// into is compared.
+    hash: OnceLock<[u8; 32]>,
 }
 
 impl List {
@@ -173,7 +169,11 @@ impl List {
                 return Err(InvalidDefinition::Duplicate(Arc::clone(&entry.key)));
             }
         }
-        Ok(Self::build(entries, index))
+        Ok(Self {
+            entries,
+            index,
+            hash: OnceLock::new(),
+        })
     }
 
     /// The entries, in order.
@@ -190,20 +190,18 @@ impl List {
 
     /// Changes exactly when the content does, and is the same on every machine.
     pub fn hash(&self) -> &[u8; 32] {
-        &self.hash
+        self.hash.get_or_init(|| {
+            let mut hasher = Sha256::new();
+            for entry in &self.entries {
+                hasher.update((entry.definition.len() as u64).to_le_bytes());
+                hasher.update(entry.definition.as_bytes());
+            }
+            hasher.finalize().into()
+        })
     }
 
-    fn build(entries: Vec<Entry>, index: HashMap<Arc<str>, usize>) -> Self {
-        let mut hasher = Sha256::new();
-        for entry in &entries {
-            hasher.update((entry.definition.len() as u64).to_le_bytes());
-            hasher.update(entry.definition.as_bytes());
-        }
-        Self {
-            entries,
-            index,
-            hash: hasher.finalize().into(),
-        }
+    fn differs_from(&self, other: &Self) -> bool {
+        self.entries.len() != other.entries.len() || self.hash() != other.hash()
     }
 }
 
@@ -292,7 +290,7 @@ impl Catalogue {
 
     /// Which lists differ from those of `before`.
     pub fn changes_since(&self, before: &Self) -> Changes {
-        let differs = |section| self.list(section).hash() != before.list(section).hash();
+        let differs = |section| self.list(section).differs_from(before.list(section));
         Changes {
             tools: differs(Section::Tools),
             resources: differs(Section::Resources) || differs(Section::Templates),

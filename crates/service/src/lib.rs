@@ -196,7 +196,7 @@ pub use event::{
 pub use excerpt::Excerpt;
 pub use local::{BuildError, Builder, IntoContents, IntoPrompt, LocalService};
 pub use peer::{Peer, Presence, Principal, Scopes};
-pub use schema::NoArguments;
+pub use schema::{KnownSchemas, NoArguments};
 pub use tool_result::{IntoToolResult, Json, ToolError, ToolResult};
 pub use uri_template::{InvalidTemplate, UriTemplate, Variables};
 

@@ -1,6 +1,8 @@
 //! JSON Schemas of Rust types.
 
-use plexus_wire::Raw;
+use std::collections::HashMap;
+
+use plexus_wire::{Limits, Raw};
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
@@ -11,6 +13,43 @@ use serde::Deserialize;
 #[schemars(extend("properties" = {}))]
 #[expect(clippy::exhaustive_structs, reason = "it has no members by definition")]
 pub struct NoArguments {}
+
+/// Schemas of tools that were made when the program was written, by the names of the tools, for
+/// [`Builder::known_schemas`](crate::Builder::known_schemas).
+#[derive(Debug, Clone, Default)]
+pub struct KnownSchemas(HashMap<String, KnownSchema>);
+
+#[derive(Debug, Clone, Copy)]
+struct KnownSchema {
+    input: &'static str,
+    output: Option<&'static str>,
+}
+
+impl KnownSchemas {
+    /// Notes the schemas of a tool.
+    #[must_use]
+    pub fn with(
+        mut self,
+        tool: impl Into<String>,
+        input: &'static str,
+        output: Option<&'static str>,
+    ) -> Self {
+        self.0.insert(tool.into(), KnownSchema { input, output });
+        self
+    }
+
+    /// The input schema of a tool, and its output schema, if it has one. What is no JSON is not
+    /// known.
+    pub(crate) fn find(&self, tool: &str) -> Option<(Raw, Option<Raw>)> {
+        let known = self.0.get(tool)?;
+        let parsed = |text: &'static str| Raw::parse(text.into(), &Limits::default()).ok();
+        let output = match known.output {
+            Some(output) => Some(parsed(output)?),
+            None => None,
+        };
+        Some((parsed(known.input)?, output))
+    }
+}
 
 /// The schema, less what only costs a model's attention: `$schema`, which names the default
 /// dialect, and the name and the doc comment of the Rust type; and less the widths of Rust's

@@ -65,8 +65,10 @@ impl From<Newer> for Refused {
     }
 }
 
+/// Creates the file, unless it is there, and its folder; whether there is nothing in it.
+///
 /// What people tell their agents is nobody else's business, so only they may read it.
-fn create(path: &Path) -> Result<(), OpenError> {
+pub(crate) fn create(path: &Path) -> Result<bool, OpenError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| OpenError::Create { path, source }
@@ -86,8 +88,11 @@ fn create(path: &Path) -> Result<(), OpenError> {
         folders.create(folder).map_err(failed(folder))?;
     }
     match options.open(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(path)(error)),
-        _ => Ok(()),
+        Ok(_new) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Ok(path.metadata().is_ok_and(|file| file.len() == 0))
+        }
+        Err(error) => Err(failed(path)(error)),
     }
 }
 
@@ -190,7 +195,7 @@ fn check(db: &Connection) -> rusqlite::Result<Result<(), String>> {
 /// Lets readers go on while somebody writes.
 #[expect(
     clippy::disallowed_methods,
-    reason = "stores are opened before anything else runs, and SQLite itself does not wait here"
+    reason = "stores are opened where one may block, and SQLite itself does not wait here"
 )]
 fn share(db: &Connection) -> rusqlite::Result<()> {
     let mut patience = BUSY_TIMEOUT;

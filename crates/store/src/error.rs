@@ -112,6 +112,12 @@ pub enum OpenError {
     },
 }
 
+impl From<OpenError> for StoreError {
+    fn from(error: OpenError) -> Self {
+        Self::Closed(Box::new(error))
+    }
+}
+
 /// What is wrong with a file, and why, in one line.
 fn because(error: &OpenError) -> String {
     match std::error::Error::source(error) {

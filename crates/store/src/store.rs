@@ -49,25 +49,37 @@ impl Store {
     /// # Errors
     /// The file cannot be used, and was left as it is. The error says what to do.
     pub fn open(path: &Path, migrations: &[Migrations]) -> Result<Self, OpenError> {
-        match Self::open_in_time(path, migrations) {
-            (store, None) => Ok(store),
-            (_, Some(error)) => Err(error),
-        }
+        let store = Self::at(path, migrations);
+        store.inner.open()?;
+        Ok(store)
     }
 
-    /// The same, but a file that cannot be used now costs only what needs it: every use of the
-    /// store tries again, and says why it fails. The error is that of the first try.
-    pub fn open_in_time(path: &Path, migrations: &[Migrations]) -> (Self, Option<OpenError>) {
-        let store = Self {
+    /// The same, but the file is opened when it is first needed. As long as it cannot be used,
+    /// every use of the store tries again, and says why it fails.
+    pub fn at(path: &Path, migrations: &[Migrations]) -> Self {
+        Self {
             inner: Arc::new(Inner {
                 path: path.to_owned(),
                 migrations: migrations.to_vec(),
                 access: OnceLock::new(),
                 readers: Mutex::default(),
             }),
-        };
-        let error = store.inner.open().err();
-        (store, error)
+        }
+    }
+
+    /// Finds out what keeps the file from being used, before anybody uses it; creates it as needed.
+    ///
+    /// A file in which there is nothing yet is not opened for that: its tables are made when
+    /// somebody needs them.
+    ///
+    /// # Errors
+    /// The file cannot be used, and was left as it is. The error says what to do.
+    pub async fn try_out(&self) -> Result<(), StoreError> {
+        let is_open = self.inner.access.get().is_some();
+        if is_open || connection::create(&self.inner.path)? {
+            return Ok(());
+        }
+        self.access().await.map(drop)
     }
 
     /// The database file.
@@ -187,8 +199,7 @@ impl Inner {
         if let Some(access) = self.access.get() {
             return Ok(access);
         }
-        self.open()
-            .map_err(|error| StoreError::Closed(Box::new(error)))?;
+        self.open()?;
         self.access.get().ok_or(StoreError::Abandoned)
     }
 

@@ -25,6 +25,7 @@ use super::options::HttpClientOptions;
 use super::origin::Origin;
 use super::proxy::ProxyRules;
 use super::resolve::Resolver;
+use super::tls::Tls;
 
 /// When the system begins to ask whether the peer of a silent connection is still there. An event
 /// stream may be silent for hours.
@@ -51,7 +52,7 @@ pub(super) enum ConnectFailure {
 }
 
 impl Connector {
-    pub(super) fn new(options: &HttpClientOptions, tls: Arc<ClientConfig>) -> Self {
+    pub(super) fn new(options: &HttpClientOptions, tls: Tls) -> Self {
         let tcp = |reach| {
             let mut tcp = HttpConnector::new_with_resolver(Resolver { reach });
             tcp.enforce_http(false);
@@ -66,7 +67,7 @@ impl Connector {
             dialer: Dialer {
                 tcp: tcp(options.reach),
                 proxy_tcp: tcp(None),
-                tls,
+                tls: Arc::new(tls),
                 proxies: options.proxies.clone(),
             },
             timeout: options.connect_timeout,
@@ -84,14 +85,11 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, target: Uri) -> Self::Future {
-        let tls = Arc::clone(&self.dialer.tls);
-        let mut connector = HttpsConnector::from((self.dialer.clone(), tls));
-        let connecting = tokio::time::timeout(self.timeout, connector.call(target));
+        let dialer = self.dialer.clone();
+        let connecting = tokio::time::timeout(self.timeout, dialer.connect(target));
         Box::pin(async move {
-            match connecting.await {
-                Ok(connected) => connected.map_err(dialer_or_tls),
-                Err(_elapsed) => Err(ConnectFailure::Timeout),
-            }
+            let connected = connecting.await;
+            connected.unwrap_or_else(|_elapsed| Err(ConnectFailure::Timeout))
         })
     }
 }
@@ -110,11 +108,25 @@ struct Dialer {
     tcp: HttpConnector<Resolver>,
     /// The user named the proxies, wherever they are.
     proxy_tcp: HttpConnector<Resolver>,
-    tls: Arc<ClientConfig>,
+    tls: Arc<Tls>,
     proxies: ProxyRules,
 }
 
 impl Dialer {
+    async fn connect(self, target: Uri) -> Result<MaybeHttpsStream<Link>, ConnectFailure> {
+        if target.scheme() == Some(&Scheme::HTTP) {
+            return self.dial(target).await.map(MaybeHttpsStream::Http);
+        }
+        let tls = self.tls_config()?;
+        let connected = HttpsConnector::from((self, tls)).call(target).await;
+        connected.map_err(dialer_or_tls)
+    }
+
+    fn tls_config(&self) -> Result<Arc<ClientConfig>, ConnectFailure> {
+        let config = self.tls.config();
+        config.map_err(|error| ConnectFailure::Tls(Arc::new(error)))
+    }
+
     async fn dial(self, target: Uri) -> Result<Link, ConnectFailure> {
         match self.proxies.proxy(&target) {
             Some(proxy) => self.dial_through(&proxy, target).await,
@@ -137,7 +149,8 @@ impl Dialer {
     async fn dial_through(self, proxy: &Intercept, target: Uri) -> Result<Link, ConnectFailure> {
         let origin = Origin::of(proxy.uri())
             .map_err(|_not_http| ConnectFailure::Dial(Arc::new(UnsupportedProxy)))?;
-        let mut to_proxy = HttpsConnector::from((self.proxy_tcp, self.tls));
+        let tls = self.tls_config()?;
+        let mut to_proxy = HttpsConnector::from((self.proxy_tcp, tls));
         let is_proxied = target.scheme() == Some(&Scheme::HTTP);
         let stream = if is_proxied {
             let connected = to_proxy.call(proxy.uri().clone()).await;

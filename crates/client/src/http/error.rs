@@ -21,9 +21,6 @@ pub enum HttpClientError {
     /// There is no certificate among them.
     #[error("the extra root certificates hold no certificate")]
     NoRoots,
-    /// TLS could not be set up.
-    #[error("cannot set up TLS")]
-    Tls(#[source] Cause),
 }
 
 /// Why an exchange failed.

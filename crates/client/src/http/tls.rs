@@ -1,5 +1,5 @@
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::aws_lc_rs;
@@ -11,13 +11,33 @@ use rustls_platform_verifier::Verifier;
 use super::error::HttpClientError;
 
 /// TLS that trusts what the platform trusts, and the extra roots.
-pub(super) fn config(extra_roots: Option<&[u8]>) -> Result<Arc<ClientConfig>, HttpClientError> {
+#[derive(Debug)]
+pub(super) struct Tls {
+    extra_roots: Vec<CertificateDer<'static>>,
+    config: OnceLock<Result<Arc<ClientConfig>, rustls::Error>>,
+}
+
+impl Tls {
+    /// Reads the extra roots, a PEM text.
+    pub(super) fn new(extra_roots: Option<&[u8]>) -> Result<Self, HttpClientError> {
+        Ok(Self {
+            extra_roots: extra_roots.map(parse).transpose()?.unwrap_or_default(),
+            config: OnceLock::new(),
+        })
+    }
+
+    /// The configuration. The first to ask has the platform's certificates read, which blocks for
+    /// a few milliseconds; most servers of this machine are reached without.
+    pub(super) fn config(&self) -> Result<Arc<ClientConfig>, rustls::Error> {
+        let made = || config(self.extra_roots.clone());
+        self.config.get_or_init(made).clone()
+    }
+}
+
+fn config(mut roots: Vec<CertificateDer<'static>>) -> Result<Arc<ClientConfig>, rustls::Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| HttpClientError::Tls(Arc::new(error)))?;
-
-    let mut roots = extra_roots.map(parse).transpose()?.unwrap_or_default();
+        .with_safe_default_protocol_versions()?;
     roots.extend(roots_of_environment());
     let builder = match Verifier::new_with_extra_roots(roots, provider) {
         Ok(verifier) => {

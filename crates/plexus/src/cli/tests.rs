@@ -1,7 +1,7 @@
 use super::*;
 
 fn read(line: &str) -> Result<Command, clap::Error> {
-    Cli::try_parse_from(line.split_whitespace())?.into_command()
+    Cli::read_from(line.split_whitespace().map(OsString::from).collect())
 }
 
 fn serve(line: &str) -> ServeArgs {

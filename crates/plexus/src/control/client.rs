@@ -29,7 +29,8 @@ pub(crate) struct Gateway {
 /// The gateways of this user that are running, in the order of their process numbers. Sockets that
 /// nobody listens on any more are removed.
 pub(crate) fn running() -> Vec<Gateway> {
-    let Ok(files) = directory().and_then(|folder| Ok(std::fs::read_dir(folder)?)) else {
+    let folder = directory().ok();
+    let Some(files) = folder.and_then(|folder| std::fs::read_dir(folder).ok()) else {
         return Vec::new();
     };
     let mut gateways: Vec<Gateway> = files

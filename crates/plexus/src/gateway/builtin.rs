@@ -33,6 +33,11 @@ impl Builtins {
         })
     }
 
+    /// What they remember.
+    pub(super) fn data(&self) -> &Data {
+        &self.data
+    }
+
     /// The services as they are offered now.
     pub(super) fn service(&self) -> Arc<Aliased> {
         Arc::clone(&self.service.borrow())

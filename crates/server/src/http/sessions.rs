@@ -1,7 +1,9 @@
 //! Legacy sessions by their ids.
 
+use std::borrow::Borrow;
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -27,13 +29,13 @@ const MAX_STREAMS: usize = 256;
 /// A legacy session that is reached by its id.
 #[derive(Debug)]
 pub(super) struct HttpSession {
-    pub(super) id: String,
+    pub(super) id: Box<str>,
     /// Whose it is. For everybody else it is not there.
     principal: Principal,
     pub(super) core: Arc<Session>,
     /// For messages that belong to no request.
     pub(super) standalone: Arc<EventStream>,
-    streams: Mutex<HashMap<u64, Arc<EventStream>>>,
+    streams: Mutex<BTreeMap<u64, Arc<EventStream>>>,
     last_stream: AtomicU64,
     /// When it was last used.
     used: Mutex<Instant>,
@@ -50,7 +52,7 @@ impl HttpSession {
         let standalone = EventStream::new(replay);
         let outlet = Outlet::Stream(Arc::clone(&standalone));
         Ok(Arc::new(Self {
-            id: URL_SAFE_NO_PAD.encode(random::<32>()?),
+            id: URL_SAFE_NO_PAD.encode(random::<32>()?).into(),
             core: Session::new(Arc::clone(edge), outlet, rules, principal.clone()),
             principal,
             standalone,
@@ -100,10 +102,34 @@ impl HttpSession {
     }
 }
 
+/// A session in the table, where it is found by the id that it has itself: there may be very many.
+#[derive(Debug)]
+struct ById(Arc<HttpSession>);
+
+impl Borrow<str> for ById {
+    fn borrow(&self) -> &str {
+        &self.0.id
+    }
+}
+
+impl Hash for ById {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.id.hash(state);
+    }
+}
+
+impl PartialEq for ById {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.id == other.0.id
+    }
+}
+
+impl Eq for ById {}
+
 /// All sessions of one server.
 #[derive(Debug)]
 pub(super) struct Sessions {
-    table: Mutex<HashMap<String, Arc<HttpSession>>>,
+    table: Mutex<HashSet<ById>>,
     capacity: usize,
     idle: Duration,
 }
@@ -121,20 +147,23 @@ impl Sessions {
     pub(super) fn add(&self, session: Arc<HttpSession>) -> bool {
         let mut table = lock(&self.table);
         if table.len() >= self.capacity {
-            let Some(victim) = victim(&table, &session.principal) else {
+            let sessions = table.iter().map(|found| &found.0);
+            let Some(victim) = victim(sessions, &session.principal) else {
                 return false;
             };
-            table.remove(&victim.id);
+            table.remove(&*victim.id);
             end(&victim);
         }
-        table.insert(session.id.clone(), session);
+        table.insert(ById(session));
         true
     }
 
     /// The session of `principal` with this id.
     pub(super) fn get(&self, id: &[u8], principal: &Principal) -> Option<Arc<HttpSession>> {
         let id = std::str::from_utf8(id).ok()?;
-        let session = lock(&self.table).get(id).map(Arc::clone)?;
+        let session = lock(&self.table)
+            .get(id)
+            .map(|found| Arc::clone(&found.0))?;
         if session.principal != *principal {
             return None;
         }
@@ -143,12 +172,13 @@ impl Sessions {
     }
 
     pub(super) fn remove(&self, session: &HttpSession) {
-        lock(&self.table).remove(&session.id);
+        lock(&self.table).remove(&*session.id);
         end(session);
     }
 
     pub(super) fn all(&self) -> Vec<Arc<HttpSession>> {
-        lock(&self.table).values().map(Arc::clone).collect()
+        let table = lock(&self.table);
+        table.iter().map(|found| Arc::clone(&found.0)).collect()
     }
 
     /// Ends all sessions, and cancels what they still do.
@@ -171,13 +201,13 @@ impl Sessions {
 }
 
 /// The session that makes room for one of `newcomer`: the longest idle of whoever has the most.
-fn victim(
-    table: &HashMap<String, Arc<HttpSession>>,
+fn victim<'a>(
+    sessions: impl Iterator<Item = &'a Arc<HttpSession>> + Clone,
     newcomer: &Principal,
 ) -> Option<Arc<HttpSession>> {
-    let shares = Shares::new(table.values().map(|session| &session.principal), newcomer);
-    table
-        .values()
+    let principals = sessions.clone().map(|session| &session.principal);
+    let shares = Shares::new(principals, newcomer);
+    sessions
         .filter(|session| session.is_idle())
         .filter_map(|session| Some((shares.of(&session.principal)?, session)))
         .min_by_key(|(share, session)| (Reverse(*share), session.used()))

@@ -46,9 +46,8 @@ pub(super) async fn run<I, H, F>(
 {
     let peer = info.peer;
     let service = service_fn(|request| handler(request, info).map(Ok::<_, Infallible>));
-    let connection = http.serve_connection(TokioIo::new(Lingering::new(io)), service);
+    let mut connection = pin!(http.serve_connection(TokioIo::new(Lingering::new(io)), service));
     let served = async {
-        let mut connection = pin!(connection);
         tokio::select! {
             result = connection.as_mut() => return result,
             () = shutdown.cancelled() => connection.as_mut().graceful_shutdown(),

@@ -154,6 +154,8 @@ pub async fn serve<A, H, F>(
                 http.clone(),
                 shutdown.clone(),
             );
+            // Every future that has another within has room for it twice.
+            let connection = Box::pin(connection);
             let abandon = abandon.clone();
             connections.spawn(async move {
                 abandon.run_until_cancelled(connection).await;

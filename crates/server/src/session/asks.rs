@@ -1,6 +1,5 @@
 //! Questions to a legacy client, which are requests from us to it.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
@@ -22,9 +21,12 @@ pub(super) struct Asks {
 #[derive(Default)]
 struct Pending {
     last_id: i64,
-    waiting: HashMap<Id, oneshot::Sender<Result<Raw, AskError>>>,
+    /// A session has few at a time, and most have none.
+    waiting: Vec<(Id, Reply)>,
     over: bool,
 }
+
+type Reply = oneshot::Sender<Result<Raw, AskError>>;
 
 impl Asks {
     pub(super) fn answered(&self, response: Response) {
@@ -32,8 +34,7 @@ impl Asks {
             tracing::debug!("ignored an error without an id from the client");
             return;
         };
-        let waiting = self.lock().waiting.remove(&id);
-        let Some(reply) = waiting else {
+        let Some(reply) = self.forget(&id) else {
             tracing::debug!(%id, "ignored an answer that nobody waits for");
             return;
         };
@@ -57,12 +58,15 @@ impl Asks {
         pending.last_id += 1;
         let id = Id::from(pending.last_id);
         let (reply, answer) = oneshot::channel();
-        pending.waiting.insert(id.clone(), reply);
+        pending.waiting.push((id.clone(), reply));
         Some((id, answer))
     }
 
-    fn forget(&self, id: &Id) {
-        self.lock().waiting.remove(id);
+    /// Takes a question off the list, if it is there.
+    fn forget(&self, id: &Id) -> Option<Reply> {
+        let waiting = &mut self.lock().waiting;
+        let place = waiting.iter().position(|(waiting, _)| waiting == id)?;
+        Some(waiting.swap_remove(place).1)
     }
 
     fn lock(&self) -> MutexGuard<'_, Pending> {
@@ -98,7 +102,7 @@ pub(super) fn put(session: &Arc<Session>, revision: Revision, mut ask: Ask) -> O
             () = tokio::time::sleep(waiting.edge.options.answer_time) => None,
         };
         if given.is_none() {
-            waiting.asks.forget(&id);
+            drop(waiting.asks.forget(&id));
             waiting.outlet.offer(cancelled(&id));
         }
         ask.answer(given.unwrap_or(Err(AskError::Gone)));

@@ -1,6 +1,6 @@
 //! `resources/subscribe` of legacy sessions.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plexus_mcp::messages::ResourceUriParams;
@@ -16,7 +16,7 @@ use crate::render::{json, notification};
 /// What a session watches. Dropping an entry ends the subscription.
 #[derive(Default)]
 pub(super) struct Subscriptions {
-    watched: Mutex<HashMap<String, AbortOnDropHandle<()>>>,
+    watched: Mutex<BTreeMap<String, AbortOnDropHandle<()>>>,
 }
 
 impl Subscriptions {
@@ -28,7 +28,7 @@ impl Subscriptions {
         self.lock().clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, AbortOnDropHandle<()>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, AbortOnDropHandle<()>>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -17,14 +17,14 @@ use serde::de::DeserializeOwned;
 use super::LocalService;
 use super::handler::{
     Completer, InputCheck, IntoContents, IntoPrompt, PromptSlot, ResourceSlot, TemplateSlot,
-    ToolSlot,
+    ToolHandler, ToolSlot,
 };
 use super::registered::Registered;
 use super::strings::typed;
 use crate::call::Boxed;
 use crate::catalogue::{CacheHints, InvalidDefinition};
 use crate::context::Context;
-use crate::schema;
+use crate::schema::{self, KnownSchemas};
 use crate::tool_result::IntoToolResult;
 use crate::uri_template::{InvalidTemplate, UriTemplate};
 
@@ -56,6 +56,9 @@ pub enum BuildError {
     Completion(String),
 }
 
+/// The input schema of a tool, and its output schema, if it has one.
+type Schemas = (Raw, Option<Raw>);
+
 /// Puts a [`LocalService`] together, and changes one.
 #[derive(Clone)]
 #[must_use = "a builder does nothing until it is built"]
@@ -71,6 +74,7 @@ pub struct Builder {
     templates: Registered<TemplateSlot>,
     pub(super) prompts: Registered<PromptSlot>,
     completers: Vec<(CompletionReference, String, Completer)>,
+    known_schemas: Arc<KnownSchemas>,
     /// The first thing that went wrong; reported by `build`, so that calls can be chained.
     error: Option<BuildError>,
 }
@@ -89,6 +93,7 @@ impl Builder {
             templates: Registered::default(),
             prompts: Registered::default(),
             completers: Vec::new(),
+            known_schemas: Arc::default(),
             error: None,
         }
     }
@@ -136,6 +141,13 @@ impl Builder {
         self
     }
 
+    /// Takes the schemas of tools that are added from now on from here, where they are known. To
+    /// make them from types takes long for a program that is to start in no time.
+    pub fn known_schemas(mut self, schemas: KnownSchemas) -> Self {
+        self.known_schemas = Arc::new(schemas);
+        self
+    }
+
     /// Adds a tool whose arguments are an `Args`: its schema becomes the input schema, and a
     /// [`Json`](crate::Json) result's schema the output schema. Arguments are validated before
     /// `handler` sees them.
@@ -146,11 +158,32 @@ impl Builder {
         Fut: Future<Output = R> + Send + 'static,
         R: IntoToolResult,
     {
-        let input = schema::to_raw(schemars::schema_for!(Args));
+        let handler = Arc::new(handler);
+        let handler = Arc::new(move |arguments: Raw, context| {
+            let handler = Arc::clone(&handler);
+            Box::pin(async move {
+                let arguments = arguments
+                    .decode::<Args>()
+                    .map_err(|error| Fault::InvalidArguments(error.to_string()))?;
+                handler(arguments, context).await.into_tool_result()
+            }) as Boxed<_>
+        });
+        let schemas = || {
+            let input = schema::to_raw(schemars::schema_for!(Args));
+            (input, R::output_schema().map(schema::to_raw))
+        };
+        self.typed_tool(tool, schemas, handler)
+    }
+
+    /// The part of it that is the same for all types: there are many tools.
+    #[inline(never)]
+    fn typed_tool(self, tool: Tool, schemas: fn() -> Schemas, handler: ToolHandler) -> Self {
+        let known = self.known_schemas.find(&tool.name);
+        let (input, output) = known.unwrap_or_else(schemas);
         let check = InputCheck::new(input.clone());
         let mut tool = tool.input_schema(input);
-        if let Some(schema) = R::output_schema() {
-            tool = tool.output_schema(schema::to_raw(schema));
+        if let Some(schema) = output {
+            tool = tool.output_schema(schema);
         }
         // A type that makes no schema of a tool is a mistake in the program, to be seen by whoever
         // tries the program out.
@@ -163,16 +196,7 @@ impl Builder {
                 source,
             });
         }
-        let handler = Arc::new(handler);
-        self.add_tool(tool, check, move |arguments: Raw, context| {
-            let handler = Arc::clone(&handler);
-            async move {
-                let arguments = arguments
-                    .decode::<Args>()
-                    .map_err(|error| Fault::InvalidArguments(error.to_string()))?;
-                handler(arguments, context).await.into_tool_result()
-            }
-        })
+        self.add_tool(tool, check, handler)
     }
 
     /// Adds a tool that brings its own input schema, and gets its arguments as raw JSON.
@@ -190,19 +214,14 @@ impl Builder {
                 source,
             });
         }
-        self.add_tool(tool, check, handler)
-    }
-
-    fn add_tool<F, Fut, R>(mut self, tool: Tool, check: InputCheck, handler: F) -> Self
-    where
-        F: Fn(Raw, Context) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = R> + Send + 'static,
-        R: IntoToolResult,
-    {
         let handler = Arc::new(move |arguments, context| {
             let future = handler(arguments, context);
             Box::pin(async move { future.await.into_tool_result() }) as Boxed<_>
         });
+        self.add_tool(tool, check, handler)
+    }
+
+    fn add_tool(mut self, tool: Tool, check: InputCheck, handler: ToolHandler) -> Self {
         let definition = tool.to_raw();
         self.tools.add(
             tool.name,

@@ -275,11 +275,11 @@ async fn a_file_that_cannot_be_used_is_tried_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plexus.db");
     std::fs::write(&path, "this is no database, and far too short for one").unwrap();
-    let (store, error) = Store::open_in_time(&path, &[COUNTERS]);
-    assert!(
-        matches!(error, Some(OpenError::Damaged { .. })),
-        "{error:?}"
-    );
+    let error = Store::open(&path, &[COUNTERS]).unwrap_err();
+    assert!(matches!(error, OpenError::Damaged { .. }), "{error:?}");
+    let store = Store::at(&path, &[COUNTERS]);
+    let error = store.try_out().await.unwrap_err();
+    assert!(matches!(error, StoreError::Closed(_)), "{error:?}");
     for _ in 0..2 {
         let error = store.read(counted).await.unwrap_err();
         assert!(
@@ -296,6 +296,24 @@ async fn a_file_that_cannot_be_used_is_tried_again() {
     std::fs::remove_file(&path).unwrap();
     store.write(count).await.unwrap();
     assert_eq!(store.read(counted).await.unwrap(), 1);
+}
+
+/// Whether a file could be used is found out without making its tables.
+#[tokio::test]
+async fn a_file_is_opened_when_it_is_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new/plexus.db");
+    let store = Store::at(&path, &[COUNTERS]);
+    for _ in 0..2 {
+        store.try_out().await.unwrap();
+        assert_eq!(path.metadata().unwrap().len(), 0);
+    }
+    store.write(count).await.unwrap();
+    assert_eq!(store.read(counted).await.unwrap(), 1);
+
+    let within_a_file = Store::at(&path.join("plexus.db"), &[COUNTERS]);
+    let error = within_a_file.try_out().await.unwrap_err();
+    assert!(error.to_string().starts_with("cannot create"), "{error}");
 }
 
 /// What others write is noticed, what one writes oneself is not.

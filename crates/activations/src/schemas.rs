@@ -1,0 +1,73 @@
+//! The schemas of all tools, as they are made from the types of their arguments and results.
+//!
+//! To make them is most of what a start would do; the file `schemas.tsv` has them ready. A test
+//! compares them with the types.
+
+use plexus_service::KnownSchemas;
+
+use crate::names::Names;
+
+/// A line for each tool: its namespace, its method, and its schemas.
+const WRITTEN: &str = include_str!("schemas.tsv");
+
+/// What is known of the tools under these names.
+pub(crate) fn known(names: Names) -> KnownSchemas {
+    let lines = WRITTEN.lines();
+    lines.fold(KnownSchemas::default(), |known, line| {
+        let mut columns = line.split('\t');
+        match (columns.next(), columns.next(), columns.next()) {
+            (Some(namespace), Some(method), Some(input)) => {
+                let tool = names.tool(namespace, method).name;
+                known.with(tool, input, columns.next())
+            }
+            _ => known,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::path::Path;
+
+    use plexus_service::{LocalService, Raw, Section, Service};
+
+    use super::*;
+    use crate::builtin::Builtin;
+    use crate::claudecode::Settings;
+    use crate::service::{Extras, with_all};
+    use crate::{Data, Places};
+
+    /// A tool that was added, or whose types were changed, has other schemas: have them written by
+    /// setting `PLEXUS_WRITE_SCHEMAS`.
+    #[test]
+    fn known_schemas_are_those_of_the_types() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = Data::open(&Places::in_directory(folder.path())).unwrap();
+        let extras = Extras {
+            bash: true,
+            claudecode: Some(Settings::new("claude", None)),
+            ..Extras::default()
+        };
+        let builder = LocalService::builder("plexus", "1.2.3");
+        let service = with_all(builder, &Builtin::ALL, Names::Dotted, &data, &extras);
+        let catalogue = service.build().unwrap().catalogue();
+        let catalogue = catalogue.borrow();
+        let tools = catalogue.list(Section::Tools).entries().iter();
+        let lines = tools.map(|tool| {
+            let definition: HashMap<String, Raw> = tool.definition.decode().unwrap();
+            let mut columns = vec![tool.key.replacen('.', "\t", 1)];
+            columns.push(definition["inputSchema"].as_str().to_owned());
+            let output = definition.get("outputSchema");
+            columns.extend(output.map(|schema| schema.as_str().to_owned()));
+            columns.join("\t") + "\n"
+        });
+        let made: String = lines.collect();
+        if std::env::var_os("PLEXUS_WRITE_SCHEMAS").is_some() {
+            let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/schemas.tsv");
+            std::fs::write(file, made).unwrap();
+        } else {
+            assert_eq!(WRITTEN, made, "set PLEXUS_WRITE_SCHEMAS to have it written");
+        }
+    }
+}
