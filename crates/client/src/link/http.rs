@@ -1,16 +1,16 @@
 //! Streamable HTTP, of both eras.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use plexus_mcp::Revision;
-use plexus_wire::{Limits, Message, Response, sse};
+use plexus_service::Boxed;
+use plexus_wire::{Id, Limits, Message, Response, sse};
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+use tokio_util::task::TaskTracker;
 
 use super::{Inbox, Incoming, Junk, LinkError, Number, Outgoing, decoded};
 use crate::auth;
@@ -52,8 +52,6 @@ pub(crate) enum Style {
 pub(crate) struct HttpLink {
     shared: Arc<Shared>,
     tasks: TaskTracker,
-    /// Exchanges under way.
-    exchanges: Arc<Mutex<HashMap<Number, AbortOnDropHandle<()>>>>,
     closing: CancellationToken,
     /// Notifications and answers that are being sent.
     posts: Arc<Semaphore>,
@@ -94,18 +92,13 @@ impl HttpLink {
                 agreed,
             }),
             tasks: TaskTracker::new(),
-            exchanges: Arc::default(),
             closing: CancellationToken::new(),
             posts: Arc::new(Semaphore::new(MAX_POSTS)),
         }
     }
 
-    /// Sends a message, unless the server is busy taking others; what comes of it goes to the inbox.
-    pub(crate) fn try_send(&self, outgoing: Box<Outgoing>) -> Result<(), Box<Outgoing>> {
-        if outgoing.request.is_some() {
-            self.send(*outgoing);
-            return Ok(());
-        }
+    /// Sends a notification or an answer, unless the server is busy taking others.
+    pub(crate) fn try_send(&self, outgoing: Outgoing) -> Result<(), Outgoing> {
         let Ok(slot) = Arc::clone(&self.posts).try_acquire_owned() else {
             return Err(outgoing);
         };
@@ -113,13 +106,8 @@ impl HttpLink {
         let closing = self.closing.clone();
         self.tasks
             .spawn(closing.run_until_cancelled_owned(async move {
-                let Outgoing {
-                    message,
-                    headers,
-                    taken,
-                    ..
-                } = *outgoing;
-                let post = tokio::time::timeout(POST, shared.post_plain(message, headers)).await;
+                let Outgoing { message, taken, .. } = outgoing;
+                let post = tokio::time::timeout(POST, shared.post_plain(message.freeze())).await;
                 if !matches!(post, Ok(Ok(()))) {
                     tracing::debug!("the server did not take a message");
                 }
@@ -133,36 +121,20 @@ impl HttpLink {
         drop(self.posts.acquire().await);
     }
 
-    /// Sends a request.
-    fn send(&self, outgoing: Outgoing) {
+    /// Carries a request to its answer, which goes to the inbox as whatever comes before it. Dropping
+    /// the future closes the connection.
+    pub(crate) fn exchange(&self, number: Number, message: Bytes, headers: HeaderMap) -> Boxed<()> {
         let shared = Arc::clone(&self.shared);
-        let Outgoing {
-            message,
-            request,
-            headers,
-            ..
-        } = outgoing;
-        let Some(number) = request else { return };
-        let exchanges = Arc::clone(&self.exchanges);
-        // Held until the entry is in the table, lest the exchange end before it begins.
-        let mut table = lock(&self.exchanges);
-        let task = self.tasks.spawn(async move {
+        Box::pin(async move {
             if let Err(error) = shared.exchange(number, message, headers).await {
-                shared
-                    .deliver(Incoming::Failed {
-                        request: number,
-                        error,
-                    })
-                    .await;
+                let request = number;
+                shared.inbox.take(Incoming::Failed { request, error });
             }
-            lock(&exchanges).remove(&number);
-        });
-        table.insert(number, AbortOnDropHandle::new(task));
+        })
     }
 
-    /// Stops waiting for an answer. A stateless server sees the stream close, and needs no message.
-    pub(crate) fn give_up(&self, request: Number) -> bool {
-        lock(&self.exchanges).remove(&request);
+    /// A stateless server sees the stream of a request close, and needs no message.
+    pub(crate) fn is_told_of_cancellation(&self) -> bool {
         self.shared.style == Style::Handshake
     }
 
@@ -187,9 +159,8 @@ impl HttpLink {
     }
 
     /// Ends the session, if there is one.
-    pub(crate) async fn close(self) {
+    pub(crate) async fn close(&self) {
         self.closing.cancel();
-        lock(&self.exchanges).clear();
         self.tasks.close();
         if self.has_session() {
             let request = self
@@ -236,11 +207,10 @@ impl Shared {
             && !decided
             && let Some(answer) = self.answer(number, body.clone())
         {
-            self.deliver(Incoming::Message {
+            self.inbox.take(Incoming::Message {
                 message: answer,
                 of: Some(number),
-            })
-            .await;
+            });
             return Ok(());
         }
         Err(self.refusal(status, challenge, &body))
@@ -317,7 +287,7 @@ impl Shared {
             let event = match event {
                 Ok(event) => event,
                 Err(HttpError::EventTooLong { .. }) => {
-                    self.deliver(Incoming::Junk(Junk::TooLong)).await;
+                    self.inbox.take(Incoming::Junk(Junk::TooLong));
                     continue;
                 }
                 Err(error) => return Drained::Ended(error.to_string()),
@@ -326,21 +296,13 @@ impl Shared {
             if event.data.is_empty() {
                 continue;
             }
-            for incoming in decoded(&event.data, &self.limits, of) {
-                let answers = matches!(
-                    (&incoming, of),
-                    (
-                        Incoming::Message {
-                            message: Message::Response(Response { id: Some(id), .. }),
-                            ..
-                        },
-                        Some(number),
-                    ) if id.as_i64() == Some(number)
-                );
-                self.deliver(incoming).await;
-                if answers {
-                    return Drained::Answered;
-                }
+            let mut is_answered = false;
+            decoded(&event.data, &self.limits, of, |incoming| {
+                is_answered |= answers(&incoming, of);
+                self.inbox.take(incoming);
+            });
+            if is_answered {
+                return Drained::Answered;
             }
         }
         Drained::Ended("the server closed the stream before it answered".to_owned())
@@ -371,8 +333,8 @@ impl Shared {
         }
     }
 
-    async fn post_plain(&self, message: Bytes, headers: HeaderMap) -> Result<(), LinkError> {
-        let request = self.request(Method::POST, message, headers);
+    async fn post_plain(&self, message: Bytes) -> Result<(), LinkError> {
+        let request = self.request(Method::POST, message, HeaderMap::new());
         let response = auth::send(&self.client, &self.target, request).await?;
         if response.status.is_success() {
             return Ok(());
@@ -470,11 +432,19 @@ impl Shared {
         headers.extend(more);
         request
     }
+}
 
-    async fn deliver(&self, incoming: Incoming) {
-        // The connection's task may be gone already.
-        drop(self.inbox.send(incoming).await);
-    }
+/// Whether this is the answer to `of`.
+fn answers(incoming: &Incoming, of: Option<Number>) -> bool {
+    let Incoming::Message {
+        message: Message::Response(response),
+        ..
+    } = incoming
+    else {
+        return false;
+    };
+    let id = response.id.as_ref();
+    of.is_some() && id.and_then(Id::as_i64) == of
 }
 
 /// Whether an error that answers no request is about the session: what 404 is for, many servers say
