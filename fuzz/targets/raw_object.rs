@@ -39,10 +39,10 @@ fn check_object(arrived: &Raw, object: Object) {
         assert_eq!(value.as_str(), expected[key].get());
     }
 
-    let written = object.clone().into_raw();
+    let written = object.clone().to_raw();
     let again = Object::parse(&written).unwrap();
     assert!(object.iter().eq(again.iter()));
-    assert_eq!(again.into_raw(), written);
+    assert_eq!(again.to_raw(), written);
 
     check_editing(object);
 }
@@ -51,7 +51,7 @@ fn check_editing(object: Object) {
     const KEY: &str = "a \"new\"\nkey";
     let mut edited = object.clone();
     let before = edited.set(KEY, Raw::null());
-    let mut edited = Object::parse(&edited.into_raw()).unwrap();
+    let mut edited = Object::parse(&edited.to_raw()).unwrap();
     assert_eq!(edited.get(KEY), Some(&Raw::null()));
     match before {
         Some(value) => edited.set(KEY, value),

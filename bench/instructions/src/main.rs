@@ -76,7 +76,8 @@ fn frame_lines(times: usize) -> anyhow::Result<()> {
 fn read_meta(times: usize) -> anyhow::Result<()> {
     let params = params(STATELESS_CALL)?;
     for _ in 0..times {
-        black_box(RequestMeta::read(Some(black_box(&params)))?);
+        let params = Object::parse(black_box(&params))?;
+        black_box(RequestMeta::read(&params)?);
     }
     Ok(())
 }
@@ -92,7 +93,7 @@ fn rewrite_names(times: usize) -> anyhow::Result<()> {
         let shown: String = object.get("name").context("no name")?.decode()?;
         let own = names.get(&shown).context("an unknown name")?;
         object.set("name", Raw::encode(own)?);
-        black_box(object.into_raw());
+        black_box(object.to_raw());
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use plexus_client::Upstream;
 use plexus_mcp::Revision;
 use plexus_mcp::messages::ClientCapabilities;
 use plexus_service::{
-    Call, Catalogue, Event, EventSender, Outcome, Peer, Principal, Raw, Service as _,
+    Call, Catalogue, Event, EventSender, Fault, Object, Outcome, Peer, Principal, Raw, Service as _,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -40,7 +40,9 @@ impl Caller {
     /// Makes one call. Dropping the future cancels it.
     pub(crate) async fn call(&self, method: &str, params: Raw) -> Outcome {
         let (sender, mut events) = EventSender::channel(Arc::clone(&self.peer), true, None);
-        let call = Call::new(method, Some(params), sender, CancellationToken::new());
+        let params = Object::parse(&params);
+        let params = params.map_err(|error| Fault::InvalidParams(error.to_string()))?;
+        let call = Call::new(method, params, sender, CancellationToken::new());
         let mut outcome = self.upstream.call(call);
         loop {
             tokio::select! {

@@ -1,6 +1,5 @@
 //! Tools that answer to every spelling of their names.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -10,7 +9,6 @@ use plexus_service::{
     Service, Updates,
 };
 use plexus_wire::Object;
-use serde::Deserialize;
 use tokio::sync::watch;
 
 use crate::names::Names;
@@ -82,38 +80,35 @@ impl Aliased {
         self
     }
 
-    /// The parameters with the names under which the tool knows its arguments. What was given
-    /// under both is left for the tool to refuse.
-    fn with_arguments(&self, params: Raw) -> Raw {
-        let Ok(Named { name }) = params.decode() else {
-            return params;
-        };
-        match self.arguments.get(&*name) {
-            Some(aliases) => unaliased(&params, aliases).unwrap_or(params),
-            None => params,
-        }
-    }
-
     /// The name under which a tool is shown that is called `name`.
     ///
     /// # Errors
     /// There is no such tool.
     pub fn tool(&self, name: &str) -> Result<&str, Fault> {
-        let shown = self.shown.get(&folded(name));
+        let shown = match self.shown.get(name) {
+            Some(shown) => Some(shown),
+            None => self.shown.get(&folded(name)),
+        };
         let shown = shown.map(String::as_str);
         shown.ok_or_else(|| self.unknown(name.to_owned()))
     }
 
-    /// The parameters of `tools/call` with the name under which the service knows the tool.
-    fn resolved(&self, params: Raw) -> Result<Raw, Fault> {
-        let Ok(Named { name }) = params.decode() else {
+    /// Gives a call of a tool the names under which the service knows the tool and its arguments.
+    fn resolve(&self, params: &mut Object) -> Result<(), Fault> {
+        let Some(name) = params.text("name") else {
             // The service says what is wrong with them.
-            return Ok(params);
+            return Ok(());
         };
-        match self.tool(&name)? {
-            shown if *shown == *name => Ok(params),
-            shown => renamed(&params, shown),
+        let shown = self.tool(&name)?;
+        if *shown != *name {
+            params.set("name", Raw::string(shown));
         }
+        if let Some(aliases) = self.arguments.get(shown)
+            && let Some(arguments) = unaliased(params.get("arguments"), aliases)
+        {
+            params.set("arguments", arguments);
+        }
+        Ok(())
     }
 
     /// C12: the Substrate documents find fault with the form of a name before its meaning.
@@ -134,9 +129,8 @@ impl Service for Aliased {
 
     fn call(&self, mut call: Call) -> Boxed<Outcome> {
         if &*call.method == method::TOOLS_CALL {
-            match self.resolved(call.params) {
-                Ok(params) => call.params = self.with_arguments(params),
-                Err(fault) => return Box::pin(std::future::ready(Err(fault))),
+            if let Err(fault) = self.resolve(&mut call.params) {
+                return Box::pin(std::future::ready(Err(fault)));
             }
         }
         self.service.call(call)
@@ -147,36 +141,23 @@ impl Service for Aliased {
     }
 }
 
-#[derive(Deserialize)]
-struct Named<'a> {
-    #[serde(borrow)]
-    name: Cow<'a, str>,
-}
-
 /// What all spellings of a name have in common.
 fn folded(name: &str) -> String {
     name.replace('.', "_")
 }
 
-fn unaliased(params: &Raw, aliases: &[(&str, &str)]) -> Option<Raw> {
-    let mut params = Object::parse(params).ok()?;
-    let mut arguments = Object::parse(params.get("arguments")?).ok()?;
+/// Arguments under the names that the tool knows. What was given under both is left for the tool to
+/// refuse.
+fn unaliased(arguments: Option<&Raw>, aliases: &[(&str, &'static str)]) -> Option<Raw> {
+    let mut arguments = Object::parse(arguments?).ok()?;
     for (alias, argument) in aliases {
         if !arguments.contains(argument)
             && let Some(value) = arguments.remove(alias)
         {
-            arguments.set(argument, value);
+            arguments.set(*argument, value);
         }
     }
-    params.set("arguments", arguments.into_raw());
-    Some(params.into_raw())
-}
-
-fn renamed(params: &Raw, name: &str) -> Result<Raw, Fault> {
-    let invalid = |error: &dyn std::error::Error| Fault::InvalidParams(error.to_string());
-    let mut params = Object::parse(params).map_err(|error| invalid(&error))?;
-    params.set("name", Raw::encode(name).map_err(|error| invalid(&error))?);
-    Ok(params.into_raw())
+    Some(arguments.to_raw())
 }
 
 #[cfg(test)]
@@ -244,11 +225,7 @@ mod tests {
         let caller = Caller::of(Names::Underscored);
         let params = r#"{"_meta":{"a":1.50},"arguments":{"message":"hi"},"name":"echo.once"}"#;
         assert_eq!(text(&caller.call_with(params).await.unwrap()), "hi");
-        for params in [
-            "{}",
-            r#"{"name":7}"#,
-            r#"{"name":"echo.ping","name":"echo.once"}"#,
-        ] {
+        for params in ["{}", r#"{"name":7}"#] {
             let fault = caller.call_with(params).await.unwrap_err();
             assert!(matches!(fault, Fault::InvalidParams(_)), "{params}");
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plexus_mcp::Revision;
 use plexus_mcp::messages::ClientCapabilities;
 use plexus_service::{Call, EventReceiver, EventSender, Fault, Peer, Principal, Raw, Service};
-use plexus_wire::Limits;
+use plexus_wire::{Limits, Object};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -57,9 +57,10 @@ impl Caller {
     /// Sends `tools/call` with these parameters.
     pub(crate) async fn call_with(&self, params: &str) -> Result<Value, Fault> {
         let params = Raw::parse(params.to_owned().into(), &Limits::default()).unwrap();
+        let params = Object::parse(&params).unwrap();
         let call = Call::new(
             "tools/call",
-            Some(params),
+            params,
             self.sender.clone(),
             CancellationToken::new(),
         );

@@ -19,7 +19,7 @@ use plexus_service::{
     Service,
 };
 use plexus_testkit::within;
-use plexus_wire::Limits;
+use plexus_wire::{Limits, Object};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -88,7 +88,12 @@ impl Server {
         let (sender, events) = EventSender::channel(Arc::new(peer), false, None);
         let params = json!({ "name": format!("loopback.{tool}"), "arguments": arguments });
         let params = raw(&params.to_string());
-        let call = Call::new("tools/call", Some(params), sender, CancellationToken::new());
+        let call = Call::new(
+            "tools/call",
+            Object::parse(&params).unwrap(),
+            sender,
+            CancellationToken::new(),
+        );
         Calling {
             answer: self.service.call(call),
             events,

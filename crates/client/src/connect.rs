@@ -482,8 +482,9 @@ async fn ask(rpc: &Rpc, definition: &Definition, revision: Revision) -> Result<R
         client_info: &definition.client_info,
         log_level: None,
     };
-    let params = stamp::stateless(None, None, own);
+    let params = stamp::stateless(Object::new(), None, own);
     let headers = stamp::mirrored(revision, method::DISCOVER, &params, None);
+    let params = params.to_raw();
     let traits = Traits {
         uncancellable: true,
         ..Traits::default()

@@ -273,7 +273,7 @@ fn without_header_annotations(definition: Raw) -> Raw {
     if let Ok(schema) = Raw::encode(&schema) {
         object.set("inputSchema", schema);
     }
-    object.into_raw()
+    object.to_raw()
 }
 
 fn strip(value: &mut Value) {

@@ -533,13 +533,12 @@ struct ProgressParts {
 
 impl Lister for Live {
     async fn page(&self, method: &'static str, cursor: Option<String>) -> Result<Raw, RpcFailure> {
-        let params = cursor.map(|cursor| {
-            let mut params = Object::new();
-            params.set("cursor", stamp::json(&cursor));
-            params.into_raw()
-        });
+        let mut params = Object::new();
+        if let Some(cursor) = &cursor {
+            params.set("cursor", Raw::string(cursor));
+        }
         let (params, headers) = match self.facts.revision.era() {
-            Era::Handshake => (params, HeaderMap::new()),
+            Era::Handshake => (cursor.map(|_| params.to_raw()), HeaderMap::new()),
             Era::Stateless => {
                 let own = stamp::StatelessMeta {
                     revision: self.facts.revision,
@@ -547,9 +546,9 @@ impl Lister for Live {
                     client_info: &self.definition.client_info,
                     log_level: None,
                 };
-                let params = stamp::stateless(params.as_ref(), None, own);
+                let params = stamp::stateless(params, None, own);
                 let headers = stamp::mirrored(self.facts.revision, method, &params, None);
-                (Some(params), headers)
+                (Some(params.to_raw()), headers)
             }
         };
         let rpc = &self.own.rpc;

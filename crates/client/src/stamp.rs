@@ -22,38 +22,29 @@ pub(crate) struct StatelessMeta<'a> {
 ///
 /// No hop of ours declares tasks, so whoever wants a tool's call to be one gets a call, as from every
 /// server that has none; the answer to a task would be no result of the tool.
-pub(crate) fn handshake(method: &str, params: Option<&Raw>, token: Option<Number>) -> Option<Raw> {
-    let Some(params) = params else {
-        return token.map(|token| with_meta(Object::new(), token_only(token)));
-    };
-    let Ok(mut object) = Object::parse(params) else {
-        return Some(params.clone());
-    };
-    object.remove("inputResponses");
-    object.remove("requestState");
+pub(crate) fn handshake(method: &str, mut params: Object, token: Option<Number>) -> Object {
+    params.remove("inputResponses");
+    params.remove("requestState");
     if method == method::TOOLS_CALL {
-        object.remove("task");
+        params.remove("task");
     }
-    let mut meta = cleaned(&mut object);
+    let mut meta = cleaned(&mut params);
     if let Some(token) = token {
         meta.set(key::PROGRESS_TOKEN, json(&token));
     }
-    if meta.is_empty() {
-        return Some(object.into_raw());
+    if !meta.is_empty() {
+        params.set("_meta", meta.to_raw());
     }
-    Some(with_meta(object, meta))
+    params
 }
 
 /// Parameters for a stateless server.
 pub(crate) fn stateless(
-    params: Option<&Raw>,
+    mut params: Object,
     token: Option<Number>,
     own: StatelessMeta<'_>,
-) -> Raw {
-    let mut object = params
-        .and_then(|params| Object::parse(params).ok())
-        .unwrap_or_default();
-    let mut meta = cleaned(&mut object);
+) -> Object {
+    let mut meta = cleaned(&mut params);
     if let Some(token) = token {
         meta.set(key::PROGRESS_TOKEN, json(&token));
     }
@@ -63,14 +54,15 @@ pub(crate) fn stateless(
     if let Some(level) = own.log_level {
         meta.set(key::LOG_LEVEL, json(&level));
     }
-    with_meta(object, meta)
+    params.set("_meta", meta.to_raw());
+    params
 }
 
 /// A stateless result without what belongs to the hop it came by.
 pub(crate) fn of_no_hop(mut result: Object) -> Raw {
     result.remove("resultType");
     without_reserved_meta(&mut result);
-    result.into_raw()
+    result.to_raw()
 }
 
 /// The same for a legacy result, which must not pass off as the protocol's what its server says.
@@ -82,14 +74,14 @@ pub(crate) fn of_no_legacy_hop(result: Raw) -> Raw {
         return result;
     };
     without_reserved_meta(&mut object);
-    object.into_raw()
+    object.to_raw()
 }
 
 fn without_reserved_meta(result: &mut Object) {
     if result.contains("_meta") {
         let meta = cleaned(result);
         if !meta.is_empty() {
-            result.set("_meta", meta.into_raw());
+            result.set("_meta", meta.to_raw());
         }
     }
 }
@@ -98,7 +90,7 @@ fn without_reserved_meta(result: &mut Object) {
 pub(crate) fn mirrored(
     revision: Revision,
     method: &str,
-    params: &Raw,
+    params: &Object,
     tool_headers: Option<&HeaderParams>,
 ) -> HeaderMap {
     let mut headers = HeaderMap::new();
@@ -107,14 +99,13 @@ pub(crate) fn mirrored(
         HeaderValue::from_static(revision.as_str()),
     );
     put(&mut headers, "mcp-method", method);
-    let object = Object::parse(params).unwrap_or_default();
     if let Some(member) = method::name_member(method)
-        && let Some(Ok(name)) = object.get(member).map(Raw::decode::<String>)
+        && let Some(name) = params.text(member)
     {
         put(&mut headers, "mcp-name", &encode_value(&name));
     }
     if let Some(tool_headers) = tool_headers {
-        for (name, value) in tool_headers.values(object.get("arguments")) {
+        for (name, value) in tool_headers.values(params.get("arguments")) {
             put(&mut headers, &name, &value);
         }
     }
@@ -130,27 +121,11 @@ fn put(headers: &mut HeaderMap, name: &str, value: &str) {
 
 /// Takes `_meta` out of `object`, without what belongs to one hop.
 fn cleaned(object: &mut Object) -> Object {
-    let meta = object
-        .remove("_meta")
-        .and_then(|meta| Object::parse(&meta).ok());
-    let mut kept = Object::new();
-    for (name, value) in meta.unwrap_or_default().iter() {
-        if !name.starts_with(key::PREFIX) && name != key::PROGRESS_TOKEN {
-            kept.set(name, value.clone());
-        }
-    }
-    kept
-}
-
-fn token_only(token: Number) -> Object {
-    let mut meta = Object::new();
-    meta.set(key::PROGRESS_TOKEN, json(&token));
+    let meta = object.remove("_meta");
+    let meta = meta.and_then(|meta| Object::parse(&meta).ok());
+    let mut meta = meta.unwrap_or_default();
+    meta.retain(|name| !name.starts_with(key::PREFIX) && name != key::PROGRESS_TOKEN);
     meta
-}
-
-fn with_meta(mut object: Object, meta: Object) -> Raw {
-    object.set("_meta", meta.into_raw());
-    object.into_raw()
 }
 
 /// JSON of something that cannot fail to be JSON.
@@ -166,27 +141,31 @@ mod tests {
         Raw::parse(text.to_owned().into(), &plexus_wire::Limits::default()).unwrap()
     }
 
+    fn object(text: &str) -> Object {
+        Object::parse(&raw(text)).unwrap()
+    }
+
     /// TRANSLATION §5.2: the hop's own keys go, trace and vendor keys stay, the rest is verbatim.
     #[test]
     fn legacy_parameters_lose_only_what_belongs_to_the_hop() {
-        let params = raw(
+        let params = object(
             r#"{"name":"t","arguments":{"big":12345678901234567890},"requestState":"s","inputResponses":{},"task":{"ttl":1},"unknown":[1],
                "_meta":{"progressToken":"theirs","traceparent":"00-a","vendor/x":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#,
         );
-        let sent = handshake("tools/call", Some(&params), Some(7)).unwrap();
+        let sent = handshake("tools/call", params, Some(7));
         assert_eq!(
-            sent.as_str(),
+            sent.to_raw().as_str(),
             r#"{"name":"t","arguments":{"big":12345678901234567890},"unknown":[1],"_meta":{"traceparent":"00-a","vendor/x":1,"progressToken":7}}"#
         );
         assert_eq!(
-            handshake("vendor/do", Some(&raw(r#"{"task":1}"#)), None)
-                .unwrap()
+            handshake("vendor/do", object(r#"{"task":1}"#), None)
+                .to_raw()
                 .as_str(),
             r#"{"task":1}"#
         );
-        assert_eq!(handshake("ping", None, None), None);
+        assert!(handshake("ping", Object::new(), None).is_empty());
         assert_eq!(
-            handshake("ping", None, Some(1)).unwrap().as_str(),
+            handshake("ping", Object::new(), Some(1)).to_raw().as_str(),
             r#"{"_meta":{"progressToken":1}}"#
         );
     }
@@ -200,9 +179,9 @@ mod tests {
             client_info: &Implementation::new("us", "1"),
             log_level: Some(LogLevel::Info),
         };
-        let sent = stateless(Some(&raw(r#"{"uri":"a://b","_meta":{"k":1}}"#)), None, own);
+        let sent = stateless(object(r#"{"uri":"a://b","_meta":{"k":1}}"#), None, own);
         assert_eq!(
-            sent.as_str(),
+            sent.to_raw().as_str(),
             r#"{"uri":"a://b","_meta":{"k":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"us","version":"1"},"io.modelcontextprotocol/logLevel":"info"}}"#
         );
     }
@@ -214,7 +193,7 @@ mod tests {
             r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"}}}"#,
         );
         let of_tool = HeaderParams::from_input_schema(&schema).unwrap();
-        let params = raw(r#"{"name":"grüße","arguments":{"region":"eu","n":null}}"#);
+        let params = object(r#"{"name":"grüße","arguments":{"region":"eu","n":null}}"#);
         let headers = mirrored(Revision::V2026_07_28, "tools/call", &params, Some(&of_tool));
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap());
         assert_eq!(text("mcp-protocol-version"), Some("2026-07-28"));

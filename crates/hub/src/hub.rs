@@ -156,11 +156,12 @@ impl Hub {
     }
 
     fn member(&self, name: &str) -> Result<Arc<Member>, Fault> {
-        let found = self
-            .members()
-            .into_iter()
-            .find(|member| &*member.name == name);
-        found.ok_or_else(|| Fault::InvalidParams(format!("there is no server {name:?}")))
+        let members = self.inner.members.read();
+        let members = members.unwrap_or_else(PoisonError::into_inner);
+        let found = members.iter().find(|member| *member.name == *name);
+        found
+            .cloned()
+            .ok_or_else(|| Fault::InvalidParams(format!("there is no server {name:?}")))
     }
 
     fn routes(&self) -> Arc<Routes> {
@@ -175,16 +176,18 @@ impl Hub {
 
     /// Passes a call on to whoever it is for.
     async fn pass_on(self, mut call: Call) -> Outcome {
-        let given = call.params.clone();
         for _ in 0..ATTEMPTS {
-            let (member, params) = self.address(&call)?;
-            call.params = params.unwrap_or_else(|| given.clone());
+            let Addressed { member, change } = self.address(&call)?;
+            // What the caller wrote, should there be another attempt.
+            let given = change.map(|(name, value)| (name, call.params.set(name, value)));
             if let Some(refusal) = self.refusal(&call, &member).await? {
                 return Ok(CallToolResult::error(refusal).to_raw());
             }
             let Some(entered) = member.enter() else {
                 // It was changed in between. Nothing was sent, so its successor is asked.
-                call.params = given.clone();
+                if let Some((name, Some(given))) = given {
+                    call.params.set(name, given);
+                }
                 continue;
             };
             if !member.plain_names {
@@ -203,77 +206,75 @@ impl Hub {
         ))
     }
 
-    /// Whom a call is for, and its parameters if they must change on the way there.
-    fn address(&self, call: &Call) -> Result<(Arc<Member>, Option<Raw>), Fault> {
-        let invalid = |why: String| Fault::InvalidParams(format!("params: {why}"));
-        let mut params = Object::parse(&call.params).map_err(|error| invalid(error.to_string()))?;
+    /// Whom a call is for, and what must change in it on the way there.
+    fn address(&self, call: &Call) -> Result<Addressed, Fault> {
         let routes = self.routes();
-        let text = |params: &Object, member: &str| -> Result<String, Fault> {
-            let value = params.get(member).and_then(|value| value.decode().ok());
-            value.ok_or_else(|| invalid(format!("{member} must be a string")))
+        let text = |member: &str| {
+            let missing = || format!("params: {member} must be a string");
+            let text = call.params.text(member);
+            text.ok_or_else(|| Fault::InvalidParams(missing()))
         };
-        let (owner, member) = match &*call.method {
+        let (owner, name, called) = match &*call.method {
             method::TOOLS_CALL => {
-                let name = text(&params, "name")?;
-                (self.tool_called(call.peer(), &routes, &name)?, "name")
+                let called = text("name")?;
+                let owner = self.tool_called(call.peer(), &routes, &called)?;
+                (owner, "name", called)
             }
             method::PROMPTS_GET => {
-                let name = text(&params, "name")?;
-                (Self::prompt_called(&routes, name)?, "name")
+                let called = text("name")?;
+                (Self::prompt_called(&routes, &called)?, "name", called)
             }
             method::RESOURCES_READ => {
-                let uri = text(&params, "uri")?;
-                (
-                    routes.resource(&uri).ok_or(Fault::ResourceNotFound(uri))?,
-                    "uri",
-                )
+                let called = text("uri")?;
+                let owner = routes.resource(&called);
+                let unknown = || Fault::ResourceNotFound(called.clone().into_owned());
+                (owner.ok_or_else(unknown)?, "uri", called)
             }
-            method::COMPLETE => return self.address_completion(&routes, params),
+            method::COMPLETE => return self.address_completion(&routes, &call.params),
             // A method that we do not know can only be meant for the one server there is.
             other => {
                 let only = self.only_server();
                 let unknown = || Fault::MethodNotFound(other.to_owned());
-                return Ok((only.ok_or_else(unknown)?, None));
+                return Ok(Addressed {
+                    member: only.ok_or_else(unknown)?,
+                    change: None,
+                });
             }
         };
-        params.set(
-            member,
-            Raw::encode(&*owner.key).map_err(|error| invalid(error.to_string()))?,
-        );
-        Ok((self.member(&owner.member)?, Some(params.into_raw())))
+        Ok(Addressed {
+            member: self.member(&owner.member)?,
+            change: (*owner.key != *called).then(|| (name, Raw::string(&owner.key))),
+        })
     }
 
     /// A completion is for whoever owns the prompt or the template that it refers to.
-    fn address_completion(
-        &self,
-        routes: &Routes,
-        mut params: Object,
-    ) -> Result<(Arc<Member>, Option<Raw>), Fault> {
+    fn address_completion(&self, routes: &Routes, params: &Object) -> Result<Addressed, Fault> {
         let invalid = || Fault::InvalidParams("params.ref names no prompt or resource".to_owned());
         let mut reference = params
             .get("ref")
             .and_then(|raw| Object::parse(raw).ok())
             .ok_or_else(invalid)?;
-        let text = |member: &str| {
-            reference
-                .get(member)
-                .and_then(|raw| raw.decode::<String>().ok())
-        };
-        let (owner, member): (Owner, _) = match (text("name"), text("uri")) {
-            (Some(name), _) => (Self::prompt_called(routes, name)?, "name"),
-            (None, Some(uri)) => (
-                routes.template(&uri).ok_or(Fault::ResourceNotFound(uri))?,
-                "uri",
-            ),
+        let (owner, member): (Owner, _) = match (reference.text("name"), reference.text("uri")) {
+            (Some(name), _) => (Self::prompt_called(routes, &name)?, "name"),
+            (None, Some(uri)) => {
+                let unknown = || Fault::ResourceNotFound(uri.clone().into_owned());
+                (routes.template(&uri).ok_or_else(unknown)?, "uri")
+            }
             (None, None) => return Err(invalid()),
         };
-        reference.set(
-            member,
-            Raw::encode(&*owner.key).map_err(|_error| invalid())?,
-        );
-        params.set("ref", reference.into_raw());
-        Ok((self.member(&owner.member)?, Some(params.into_raw())))
+        reference.set(member, Raw::string(&owner.key));
+        Ok(Addressed {
+            member: self.member(&owner.member)?,
+            change: Some(("ref", reference.to_raw())),
+        })
     }
+}
+
+/// Whom a call is for.
+struct Addressed {
+    member: Arc<Member>,
+    /// The parameter that must be another one on the way there.
+    change: Option<(&'static str, Raw)>,
 }
 
 impl Inner {

@@ -249,11 +249,11 @@ pub(crate) fn qualified_contents(result: &Raw, qualifier: &str) -> Option<Raw> {
         let mut content = Object::parse(content).ok()?;
         let uri: String = content.get("uri")?.decode().ok()?;
         content.set("uri", Raw::encode(&format!("{qualifier}{uri}")).ok()?);
-        Some(content.into_raw())
+        Some(content.to_raw())
     };
     let contents: Option<Vec<Raw>> = contents.iter().map(qualified).collect();
     result.set("contents", Raw::encode(&contents?).ok()?);
-    Some(result.into_raw())
+    Some(result.to_raw())
 }
 
 /// How a URI is shown: as it is, or if it is taken, so that it also says whose it is.
@@ -309,11 +309,11 @@ fn capabilities(offers: &[Offer]) -> ServerCapabilities {
                 raw(&offer.catalogue.capabilities).and_then(|raw| Object::parse(raw).ok());
             for (name, value) in members.iter().flat_map(Object::iter) {
                 if !all.contains(name) {
-                    all.set(name, value.clone());
+                    all.set(name.to_owned(), value.clone());
                 }
             }
         }
-        (!all.is_empty()).then(|| all.into_raw())
+        (!all.is_empty()).then(|| all.to_raw())
     };
     ServerCapabilities {
         tools: Some(list),

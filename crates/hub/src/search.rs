@@ -77,11 +77,12 @@ pub(crate) fn arguments<T: for<'de> Deserialize<'de>>(params: &Object) -> Result
 ///
 /// # Errors
 /// It stands for none.
-pub(crate) fn unwrapped(mut params: Object) -> Result<Raw, Fault> {
-    let CallArguments { name, arguments } = arguments(&params)?;
+pub(crate) fn unwrapped(params: &Object) -> Result<Object, Fault> {
+    let CallArguments { name, arguments } = arguments(params)?;
+    let mut params = params.clone();
     params.set("name", name);
     params.set("arguments", arguments.unwrap_or_else(Raw::empty_object));
-    Ok(params.into_raw())
+    Ok(params)
 }
 
 /// What a client that searches is shown of `whole`, in which these servers have tools for it.

@@ -11,8 +11,8 @@ use plexus_hub::{Hub, MemberKind, MemberSpec};
 use plexus_mcp::Revision;
 use plexus_mcp::messages::ClientCapabilities;
 use plexus_service::{
-    Call, Catalogue, Context, EventSender, Fault, Implementation, LocalService, NoArguments, Peer,
-    Principal, Raw, Section, Service, Tool,
+    Call, Catalogue, Context, EventSender, Fault, Implementation, LocalService, NoArguments,
+    Object, Peer, Principal, Raw, Section, Service, Tool,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -77,7 +77,12 @@ fn shown(hub: &Hub, peer: &Peer) -> Vec<String> {
 async fn call(hub: &Hub, peer: &Arc<Peer>, tool: &str) -> Result<(), Fault> {
     let params = Raw::encode(&json!({"name": tool, "arguments": {}})).unwrap();
     let (events, _queue) = EventSender::channel(Arc::clone(peer), false, None);
-    let call = Call::new("tools/call", Some(params), events, CancellationToken::new());
+    let call = Call::new(
+        "tools/call",
+        Object::parse(&params).unwrap(),
+        events,
+        CancellationToken::new(),
+    );
     hub.call(call).await.map(|_result| ())
 }
 
@@ -168,7 +173,12 @@ async fn what_clients_are_shown_follows_servers_and_filters() {
 async fn said(hub: &Hub, peer: &Arc<Peer>, tool: &str, arguments: Value) -> Result<String, Fault> {
     let params = Raw::encode(&json!({"name": tool, "arguments": arguments})).unwrap();
     let (events, _queue) = EventSender::channel(Arc::clone(peer), false, None);
-    let call = Call::new("tools/call", Some(params), events, CancellationToken::new());
+    let call = Call::new(
+        "tools/call",
+        Object::parse(&params).unwrap(),
+        events,
+        CancellationToken::new(),
+    );
     let result: Value = hub.call(call).await?.decode().unwrap();
     let text = result.pointer("/content/0/text").unwrap();
     Ok(text.as_str().unwrap().to_owned())

@@ -13,7 +13,7 @@ use plexus_service::{
     Prompt, PromptMessage, Raw, Resource, ResourceContents, ResourceTemplate, Section, Service,
     Tool, Variables,
 };
-use plexus_wire::Limits;
+use plexus_wire::{Limits, Object};
 use tokio_util::sync::CancellationToken;
 
 fn raw(text: impl Into<String>) -> Raw {
@@ -77,7 +77,12 @@ async fn call(hub: &Hub, method: &str, params: &str) -> Result<String, Fault> {
         Principal::anonymous(),
     );
     let (events, _queue) = EventSender::channel(Arc::new(peer), false, None);
-    let call = Call::new(method, Some(raw(params)), events, CancellationToken::new());
+    let call = Call::new(
+        method,
+        Object::parse(&raw(params)).unwrap(),
+        events,
+        CancellationToken::new(),
+    );
     hub.call(call)
         .await
         .map(|result| result.as_str().to_owned())

@@ -13,7 +13,7 @@ use plexus_service::{
     Builder, Call, Context, Event, EventSender, Implementation, LocalService, Peer, Principal, Raw,
     Service, Tool, ToolAnnotations,
 };
-use plexus_wire::Limits;
+use plexus_wire::{Limits, Object};
 use tokio_util::sync::CancellationToken;
 
 const FILE: &str = "/home/ada/plexus.toml";
@@ -113,7 +113,12 @@ impl Gateway {
         let peer = Peer::new(Revision::NEWEST_STATELESS, capabilities, None, principal);
         let (events, mut queue) = EventSender::channel(Arc::new(peer), false, None);
         let params = raw(r#"{"name":"shop__buy","arguments":{"item":"lamp"}}"#);
-        let call = Call::new("tools/call", Some(params), events, CancellationToken::new());
+        let call = Call::new(
+            "tools/call",
+            Object::parse(&params).unwrap(),
+            events,
+            CancellationToken::new(),
+        );
         let mut asked = Vec::new();
         let answering = async {
             while let Some(event) = queue.recv().await {

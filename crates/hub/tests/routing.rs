@@ -16,7 +16,7 @@ use plexus_mcp::Revision;
 use plexus_mcp::messages::{ClientCapabilities, LogLevel};
 use plexus_service::{
     Boxed, Call, Context, Event, EventReceiver, EventSender, Fault, Implementation, LocalService,
-    NoArguments, Outcome, Peer, Principal, Raw, Section, Service, Tool, Updates,
+    NoArguments, Object, Outcome, Peer, Principal, Raw, Section, Service, Tool, Updates,
 };
 use plexus_testkit::server::{Offer, Process, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
@@ -111,7 +111,12 @@ fn peer() -> Arc<Peer> {
 fn call(hub: &Hub, method: &str, params: &Value) -> (Boxed<Outcome>, EventReceiver) {
     let (events, queue) = EventSender::channel(peer(), true, Some(LogLevel::Debug));
     let params = Raw::encode(params).unwrap();
-    let call = Call::new(method, Some(params), events, CancellationToken::new());
+    let call = Call::new(
+        method,
+        Object::parse(&params).unwrap(),
+        events,
+        CancellationToken::new(),
+    );
     (hub.call(call), queue)
 }
 

@@ -16,8 +16,8 @@ use plexus_hub::{Hub, MemberKind, MemberSpec, MemberStatus, manage};
 use plexus_mcp::Revision;
 use plexus_mcp::messages::ClientCapabilities;
 use plexus_service::{
-    Call, Context, Event, EventSender, Fault, Implementation, LocalService, NoArguments, Peer,
-    Principal, Raw, Section, Service, Tool,
+    Call, Context, Event, EventSender, Fault, Implementation, LocalService, NoArguments, Object,
+    Peer, Principal, Raw, Section, Service, Tool,
 };
 use plexus_testkit::server::{HttpServer, Offer, Reply, Script, StdioServer, Step, Stream, tool};
 use plexus_testkit::within;
@@ -110,7 +110,7 @@ impl Project {
         );
         let (events, mut queue) = EventSender::channel(Arc::new(peer), false, None);
         let params = json!({"name": tool, "arguments": arguments});
-        let params = Some(Raw::encode(&params).unwrap());
+        let params = Object::parse(&Raw::encode(&params).unwrap()).unwrap();
         let call = Call::new("tools/call", params, events, CancellationToken::new());
         let mut asked = 0;
         let answering = async {

@@ -134,6 +134,9 @@ pub fn result(result: &Raw, features: &Features) -> Raw {
 /// Structured content the revision has no place for is still there to be read, as text.
 #[must_use]
 pub fn call_tool_result(result: &Raw, features: &Features) -> Raw {
+    if content::is_complete(features) && !result.may_have(&NOT_IN_EVERY_RESULT) {
+        return result.clone();
+    }
     lowered(result, features, |result| {
         strip_result(result, features);
         result.map("content", |content| {
@@ -153,6 +156,15 @@ pub fn call_tool_result(result: &Raw, features: &Features) -> Raw {
         }
     })
 }
+
+/// Members of results that some revisions do not have, or have otherwise.
+const NOT_IN_EVERY_RESULT: [&str; 5] = [
+    "resultType",
+    "ttlMs",
+    "cacheScope",
+    "_meta",
+    "structuredContent",
+];
 
 /// The result of `prompts/get`.
 #[must_use]
@@ -261,7 +273,7 @@ fn with_object_properties(schema: &Raw) -> Raw {
                     b"false" => {
                         let mut nothing = Object::new();
                         nothing.set("not", Raw::empty_object());
-                        nothing.into_raw()
+                        nothing.to_raw()
                     }
                     _ => property.clone(),
                 });

@@ -1,5 +1,7 @@
 //! The `_meta` of a request: what the protocol itself reads from it.
 
+use std::borrow::Cow;
+
 use plexus_wire::{Id, Object, Raw};
 
 use crate::fault::Fault;
@@ -49,25 +51,17 @@ pub struct RequestMeta {
 }
 
 impl RequestMeta {
-    /// Reads `_meta` from a request's parameters. Absent parameters or `_meta` give the default.
+    /// Reads `_meta` from a request's parameters. Without it they give the default.
     ///
     /// # Errors
-    /// `params` or `_meta` that is no object, duplicate keys, a progress token that is neither
-    /// string nor integer (PROG-01).
-    pub fn read(params: Option<&Raw>) -> Result<Self, Fault> {
-        let Some(params) = params else {
-            return Ok(Self::default());
+    /// `_meta` that is no object, duplicate keys, a progress token that is neither string nor
+    /// integer (PROG-01).
+    pub fn read(params: &Object) -> Result<Self, Fault> {
+        let mut meta = match params.get("_meta") {
+            Some(meta) => Self::parse(meta)?,
+            None => Self::default(),
         };
-        let params = Object::parse(params)
-            .map_err(|error| Fault::InvalidParams(format!("params: {error}")))?;
-        let mut meta = params
-            .get("_meta")
-            .map(Self::parse)
-            .transpose()?
-            .unwrap_or_default();
-        meta.handshake_version = params
-            .get("protocolVersion")
-            .and_then(|version| version.decode().ok());
+        meta.handshake_version = params.text("protocolVersion").map(Cow::into_owned);
         Ok(meta)
     }
 
@@ -81,7 +75,7 @@ impl RequestMeta {
                 key::CLIENT_CAPABILITIES => read.client_capabilities = Some(value.clone()),
                 key::CLIENT_INFO => read.client_info = Some(value.clone()),
                 key::LOG_LEVEL => read.log_level = Some(value.clone()),
-                key::TRACE_PARENT => read.trace_parent = value.decode().ok(),
+                key::TRACE_PARENT => read.trace_parent = value.text().map(Cow::into_owned),
                 key::PROGRESS_TOKEN => {
                     let token = value.decode::<Id>().map_err(|error| {
                         Fault::InvalidParams(format!("params._meta.progressToken: {error}"))
@@ -101,7 +95,7 @@ mod tests {
 
     fn read(params: &str) -> Result<RequestMeta, Fault> {
         let params = Raw::parse(params.to_owned().into(), &plexus_wire::Limits::default()).unwrap();
-        RequestMeta::read(Some(&params))
+        RequestMeta::read(&Object::parse(&params).unwrap())
     }
 
     #[test]
@@ -113,7 +107,6 @@ mod tests {
         assert_eq!(meta.progress_token, Some(Id::from(7_i64)));
         assert_eq!(meta.protocol_version.unwrap().as_str(), r#""2026-07-28""#);
         assert_eq!(meta.trace_parent.as_deref(), Some("00-a-b-01"));
-        assert_eq!(RequestMeta::read(None), Ok(RequestMeta::default()));
         assert_eq!(read("{}"), Ok(RequestMeta::default()));
     }
 
@@ -121,11 +114,10 @@ mod tests {
     #[test]
     fn malformed_metadata_is_refused() {
         for params in [
-            "[]",
             r#"{"_meta":3}"#,
             r#"{"_meta":{"progressToken":null}}"#,
             r#"{"_meta":{"progressToken":1.5}}"#,
-            r#"{"_meta":{},"_meta":{}}"#,
+            r#"{"_meta":{"a":1,"a":2}}"#,
         ] {
             assert!(
                 matches!(read(params), Err(Fault::InvalidParams(_))),

@@ -29,12 +29,12 @@ pub(crate) fn typed(words: &[String], schema: &Raw) -> Result<Raw, String> {
                 ));
             }
         };
-        arguments.set(key, value);
+        arguments.set(key.to_owned(), value);
     }
     let missing = schema.required().filter(|key| !arguments.contains(key));
     let missing: Vec<_> = missing.map(|key| schema.described(key)).collect();
     if missing.is_empty() {
-        Ok(arguments.into_raw())
+        Ok(arguments.to_raw())
     } else {
         Err(format!("an argument is missing: {}", missing.join("; ")))
     }

@@ -86,10 +86,10 @@ impl Asking {
                 }
             };
             if let Some(value) = value {
-                content.set(&field.name, value);
+                content.set(field.name.clone(), value);
             }
         }
-        Ok(Some(ElicitResult::accept(content.into_raw())))
+        Ok(Some(ElicitResult::accept(content.to_raw())))
     }
 
     /// Shows a link, which only its reader opens.

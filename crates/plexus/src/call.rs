@@ -8,7 +8,6 @@ use anyhow::{Context, bail};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use plexus_hub::Origin;
-use plexus_mcp::messages::CallToolParams;
 use plexus_mcp::method;
 use plexus_service::{CallToolResult, Entry, Limits, LogLevel, Raw, Section};
 use plexus_wire::{Kind, Object};
@@ -87,14 +86,13 @@ pub(crate) fn run(arguments: &CallArgs) -> anyhow::Result<ExitCode> {
                 })?
             }
         };
-        let params = CallToolParams {
-            name: tool.key.to_string(),
-            arguments: Some(typed),
-        };
+        let mut params = Object::new();
+        params.set("name", Raw::string(&tool.key));
+        params.set("arguments", typed);
         let conversation = Conversation::about(&format!("calling {}", tool.key), arguments.json);
         let level = Some(arguments.log_level);
         let ended = conversation
-            .call(session, method::TOOLS_CALL, params.to_raw(), level)
+            .call(session, method::TOOLS_CALL, params, level)
             .await;
         show(ended, arguments)
     })

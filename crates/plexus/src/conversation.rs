@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plexus_hub::Hub;
 use plexus_service::{
-    Ask, Call, Event, EventReceiver, EventSender, Log, LogLevel, Outcome, Raw, Service,
+    Ask, Call, Event, EventReceiver, EventSender, Log, LogLevel, Object, Outcome, Service,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -48,11 +48,11 @@ impl Conversation {
         mut self,
         session: &Session,
         method: &str,
-        params: Raw,
+        params: Object,
         log_level: Option<LogLevel>,
     ) -> Ended {
         let (events, mut said) = EventSender::channel(Arc::clone(&session.peer), true, log_level);
-        let call = Call::new(method, Some(params), events, CancellationToken::new());
+        let call = Call::new(method, params, events, CancellationToken::new());
         let outcome = self.converse(&session.hub, call, &mut said).await;
         self.live.clear();
         Ended {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use plexus_client::{Era, Report, ServerFacts, Target, Upstream};
-use plexus_service::{Call, EventSender, Peer, Principal, Section, Service};
+use plexus_service::{Call, EventSender, Object, Peer, Principal, Section, Service};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -96,7 +96,7 @@ async fn measure(
 ) -> Latency {
     let time = async |method: &'static str| {
         let (events, _) = EventSender::channel(Arc::clone(peer), false, None);
-        let call = Call::new(method, None, events, CancellationToken::new());
+        let call = Call::new(method, Object::new(), events, CancellationToken::new());
         let started = Instant::now();
         let answered = tokio::time::timeout(patience, upstream.call(call)).await;
         matches!(answered, Ok(Ok(_))).then(|| started.elapsed())

@@ -120,7 +120,7 @@ pub(crate) fn get(arguments: &PromptArgs) -> anyhow::Result<ExitCode> {
         params.set("arguments", given);
         let conversation = Conversation::about(&format!("getting {name}"), arguments.json);
         let ended = conversation
-            .call(session, method::PROMPTS_GET, params.into_raw(), None)
+            .call(session, method::PROMPTS_GET, params, None)
             .await;
         let result = ended.outcome.context("the prompt cannot be got")?;
         if arguments.json {
@@ -183,7 +183,7 @@ fn given(words: &[String], prompt: &Entry) -> Result<Raw, String> {
             ));
         }
         let text = Raw::encode(text).map_err(|error| error.to_string())?;
-        if given.set(key, text).is_some() {
+        if given.set(key.to_owned(), text).is_some() {
             return Err(format!("{key:?} is given more than once"));
         }
     }
@@ -196,7 +196,7 @@ fn given(words: &[String], prompt: &Entry) -> Result<Raw, String> {
             let text = missing.description.as_deref().unwrap_or("it is required");
             Err(format!("an argument is missing: {}: {text}", missing.name))
         }
-        None => Ok(given.into_raw()),
+        None => Ok(given.to_raw()),
     }
 }
 

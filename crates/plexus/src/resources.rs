@@ -8,9 +8,9 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::Args;
 use plexus_hub::Origin;
-use plexus_mcp::messages::{ReadResourceResult, ResourceUriParams};
+use plexus_mcp::messages::ReadResourceResult;
 use plexus_mcp::method;
-use plexus_service::{Entry, Raw, Section, Service};
+use plexus_service::{Entry, Object, Raw, Section, Service};
 use serde::{Deserialize, Serialize};
 
 use crate::content;
@@ -163,13 +163,12 @@ pub(crate) fn list(arguments: &ResourcesArgs) -> anyhow::Result<ExitCode> {
 pub(crate) fn read(arguments: &ReadArgs) -> anyhow::Result<ExitCode> {
     session::run(&arguments.config, async |session| {
         find(session, &arguments.uri).await?;
-        let params = ResourceUriParams {
-            uri: arguments.uri.clone(),
-        };
+        let mut params = Object::new();
+        params.set("uri", Raw::string(&arguments.uri));
         let conversation =
             Conversation::about(&format!("reading {}", arguments.uri), arguments.json);
         let ended = conversation
-            .call(session, method::RESOURCES_READ, Raw::encode(&params)?, None)
+            .call(session, method::RESOURCES_READ, params, None)
             .await;
         let result = ended
             .outcome

@@ -53,7 +53,14 @@ pub(crate) fn begin(
             }
             Ok(Message::Request(request)) => {
                 let id = request.id.clone();
-                match session.begin(request, caller) {
+                let asked = match session.read(request) {
+                    Ok(asked) => asked,
+                    Err(answer) => {
+                        batch.answers.push(answer.message);
+                        continue;
+                    }
+                };
+                match session.begin(asked, caller) {
                     // Its answer has to come before its events, and cannot wait for the others.
                     (Exchange::Native(_), _) => {
                         let text = "a native call must not be in a batch";

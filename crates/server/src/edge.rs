@@ -7,7 +7,7 @@ use plexus_mcp::messages::{
 };
 use plexus_mcp::{Revision, method};
 use plexus_service::{Call, Catalogue, EventSender, Fault, Peer, Principal, Service};
-use plexus_wire::Raw;
+use plexus_wire::{Object, Raw};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -108,7 +108,7 @@ impl Edge {
     pub(crate) fn start(
         &self,
         method: &str,
-        params: Option<Raw>,
+        params: Object,
         peer: Arc<Peer>,
         wants: Wants,
     ) -> Running {

@@ -26,6 +26,7 @@
 //!
 //! Dropping the future of a transport ends it at once; [`Edge::shut_down`] ends it properly.
 
+mod asked;
 mod batch;
 mod canonical;
 mod edge;

@@ -173,20 +173,20 @@ impl Listen {
     fn end(&self) -> Output {
         let mut result = Object::new();
         result.set("_meta", self.subscription());
-        let result = self.voice.stamped(result.into_raw());
+        let result = self.voice.stamped(result.to_raw());
         Output::Answer(complete(&self.id, &result))
     }
 
     /// SUB26-05: everything names the subscription it belongs to.
     fn tagged(&self, method: &str, mut params: Object) -> Bytes {
         params.set("_meta", self.subscription());
-        notification(method, Some(&params.into_raw()))
+        notification(method, Some(&params.to_raw()))
     }
 
     fn subscription(&self) -> Raw {
         let mut meta = Object::new();
         meta.set(key::SUBSCRIPTION_ID, self.id.to_raw());
-        meta.into_raw()
+        meta.to_raw()
     }
 }
 

@@ -97,7 +97,12 @@ impl Lists {
 }
 
 impl Lowered {
-    fn page(&self, name: &str, cursor: Option<String>, voice: &Voice) -> Result<Raw, Fault> {
+    fn page(
+        &self,
+        name: &'static str,
+        cursor: Option<String>,
+        voice: &Voice,
+    ) -> Result<Raw, Fault> {
         if let Some(page) = lock(&self.pages).get(&cursor) {
             return Ok(page.clone());
         }
@@ -110,7 +115,12 @@ impl Lowered {
         Ok(page)
     }
 
-    fn make_page(&self, name: &str, cursor: Option<&str>, voice: &Voice) -> Result<Raw, Fault> {
+    fn make_page(
+        &self,
+        name: &'static str,
+        cursor: Option<&str>,
+        voice: &Voice,
+    ) -> Result<Raw, Fault> {
         let page = cursor::page(
             &self.entries,
             |(key, _)| key,
@@ -127,7 +137,7 @@ impl Lowered {
         if let Some(next) = &page.next_cursor {
             result.set("nextCursor", json(next));
         }
-        let mut result = result.into_raw();
+        let mut result = result.to_raw();
         if features.typed_results {
             result = hinted(result, self.hints);
         }

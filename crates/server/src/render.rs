@@ -77,8 +77,8 @@ impl Voice {
             .and_then(|meta| Object::parse(meta).ok())
             .unwrap_or_default();
         meta.set(key::SERVER_INFO, self.server_info.clone());
-        object.set("_meta", meta.into_raw());
-        object.into_raw()
+        object.set("_meta", meta.to_raw());
+        object.to_raw()
     }
 
     fn result(&self, method: &str, outcome: Outcome) -> Outcome {
@@ -230,7 +230,7 @@ pub(crate) fn hinted(result: Raw, hints: CacheHints) -> Raw {
         };
         object.set("cacheScope", json(&scope));
     }
-    object.into_raw()
+    object.to_raw()
 }
 
 /// A notification.

@@ -13,14 +13,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use bytes::Bytes;
 use plexus_mcp::lifecycle::{Lifecycle, Rules, State};
 use plexus_mcp::messages::{CancelledParams, LogLevel, SetLevelParams};
-use plexus_mcp::{Era, RequestMeta, Revision, method};
+use plexus_mcp::{Era, Revision, method};
 use plexus_service::{Catalogue, Changes, Fault, Peer, Presence, Principal};
-use plexus_wire::{Id, Malformed, Notification, Raw, Request, Response};
+use plexus_wire::{Id, Kind, Malformed, Notification, Raw, Request, Response};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use call::SessionCall;
 pub(crate) use native::NativeCall;
 
+use crate::asked::Asked;
 use crate::edge::{Edge, admit};
 use crate::exchange::Exchange;
 use crate::http::Admitted;
@@ -126,14 +127,26 @@ impl Session {
         &self.outlet
     }
 
+    /// Takes a request apart.
+    ///
+    /// # Errors
+    /// The answer to one that is malformed.
+    pub(crate) fn read(&self, request: Request) -> Result<Asked, Answer> {
+        let is_positional = |params: &Raw| params.kind() == Kind::Array;
+        if self.is_native() && request.params.as_ref().is_some_and(is_positional) {
+            return Ok(Asked::positional(request));
+        }
+        Asked::read(request).map_err(|(id, fault)| self.refuse(&id, &fault))
+    }
+
     /// Serves a request of `caller`, where somebody asked who that is. The returned ticket takes it
     /// off the list of requests in flight when it is dropped.
     pub(crate) fn begin(
         self: &Arc<Self>,
-        request: Request,
+        asked: Asked,
         caller: Option<&Admitted>,
     ) -> (Exchange, Ticket) {
-        let id = request.id.clone();
+        let id = asked.id.clone();
         let ticket = match self.ticket(&id) {
             Ok(ticket) => ticket,
             Err(fault) => {
@@ -142,7 +155,7 @@ impl Session {
             }
         };
         let exchange = self
-            .try_begin(request, caller)
+            .try_begin(asked, caller)
             .unwrap_or_else(|fault| Exchange::Answered(self.voice().error(&id, &fault)));
         (exchange, ticket)
     }
@@ -246,22 +259,28 @@ impl Session {
 
     fn try_begin(
         self: &Arc<Self>,
-        request: Request,
+        asked: Asked,
         caller: Option<&Admitted>,
     ) -> Result<Exchange, Fault> {
-        if &*request.method == method::INITIALIZE {
-            return self.initialize(&request, caller);
+        if &*asked.method == method::INITIALIZE {
+            return self.initialize(&asked, caller);
         }
-        self.state().lifecycle.admit(&request.method)?;
+        self.state().lifecycle.admit(&asked.method)?;
         let Some(Agreed { peer, voice }) = self.agreed() else {
             // Only `ping` is admitted before there is an agreement.
             return Ok(Exchange::Answered(complete(
-                &request.id,
+                &asked.id,
                 &Raw::empty_object(),
             )));
         };
         let peer = shown(peer, caller);
-        let Request { id, method, params } = request;
+        let Asked {
+            id,
+            method,
+            raw,
+            params,
+            meta,
+        } = asked;
         if let Some(result) = self.compatibility(&method) {
             return Ok(Exchange::Answered(complete(&id, &result)));
         }
@@ -270,34 +289,32 @@ impl Session {
         if let Some(streams) = &self.streams
             && method::defined_in(&method, voice.revision).is_none()
         {
-            let request = Request { id, method, params };
-            return self.begin_native(streams, peer, voice, request);
+            return self.begin_native(streams, peer, voice, (id, method, raw));
         }
         match &*method {
             method::PING => Ok(Exchange::Answered(complete(&id, &Raw::empty_object()))),
             method::SET_LEVEL => {
-                self.set_level(params.as_ref())?;
+                self.set_level(raw.as_ref())?;
                 Ok(Exchange::Answered(complete(&id, &Raw::empty_object())))
             }
             method::RESOURCES_UNSUBSCRIBE => {
                 self.subscriptions
-                    .remove(&subscriptions::uri(params.as_ref())?);
+                    .remove(&subscriptions::uri(raw.as_ref())?);
                 Ok(Exchange::Answered(complete(&id, &Raw::empty_object())))
             }
             method::RESOURCES_SUBSCRIBE => {
-                let uri = subscriptions::uri(params.as_ref())?;
+                let uri = subscriptions::uri(raw.as_ref())?;
                 let subscribing = subscriptions::subscribe(Arc::clone(self), peer, uri);
                 let call = SessionCall::subscribing(Arc::clone(self), voice, id, subscribing);
                 Ok(Exchange::Session(Box::new(call)))
             }
             _ => {
-                let directly =
-                    self.edge
-                        .answer_directly(&catalogue, &method, params.as_ref(), &voice);
+                let directly = self
+                    .edge
+                    .answer_directly(&catalogue, &method, raw.as_ref(), &voice);
                 if let Some(answer) = directly {
                     return answer.map(|result| Exchange::Answered(complete(&id, &result)));
                 }
-                let meta = RequestMeta::read(params.as_ref())?;
                 let logs = catalogue.capabilities.logging;
                 let level = logs.then(|| self.state().log_level);
                 let narrator = Narrator::new(voice.revision, meta.progress_token, level);

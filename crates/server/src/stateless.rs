@@ -5,6 +5,7 @@ mod retry;
 
 pub(crate) use headers::VERSION as VERSION_HEADER;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::HeaderMap;
@@ -13,9 +14,10 @@ use plexus_mcp::messages::{
 };
 use plexus_mcp::{Era, RequestMeta, Revision, method};
 use plexus_service::{Ask, AskError, Event, Fault, Peer, Presence};
-use plexus_wire::{Id, Object, Raw, Request};
+use plexus_wire::{Id, Object, Raw};
 use tokio::time::{Instant, timeout_at};
 
+use crate::asked::Asked;
 use crate::canonical;
 use crate::edge::{Edge, admit};
 use crate::exchange::{Exchange, Output};
@@ -38,14 +40,13 @@ pub(crate) struct Caller {
 /// came by one.
 pub(crate) fn begin(
     edge: &Arc<Edge>,
-    request: Request,
-    meta: RequestMeta,
+    asked: Asked,
     headers: Option<&HeaderMap>,
     caller: Caller,
 ) -> Exchange {
     let voice = edge.voice(Revision::NEWEST_STATELESS);
-    let id = request.id.clone();
-    match try_begin(edge, request, meta, headers, caller, voice.clone()) {
+    let id = asked.id.clone();
+    match try_begin(edge, asked, headers, caller, voice.clone()) {
         Ok(exchange) => exchange,
         Err(fault) => Exchange::Answered(voice.error(&id, &fault)),
     }
@@ -55,13 +56,19 @@ pub(crate) fn begin(
 /// validation order").
 fn try_begin(
     edge: &Arc<Edge>,
-    request: Request,
-    meta: RequestMeta,
+    asked: Asked,
     headers: Option<&HeaderMap>,
     caller: Caller,
     mut voice: Voice,
 ) -> Result<Exchange, Fault> {
-    let version: String = required(
+    let Asked {
+        id,
+        method,
+        raw,
+        params,
+        meta,
+    } = asked;
+    let version = required(
         meta.protocol_version.as_ref(),
         plexus_mcp::key::PROTOCOL_VERSION,
     )?;
@@ -69,9 +76,9 @@ fn try_begin(
     if let Some(headers) = headers {
         headers::check_version(headers, &version)?;
     }
-    voice.revision = served_revision(edge, version)?;
+    voice.revision = served_revision(edge, &version)?;
     if let Some(headers) = headers {
-        headers::check_method(headers, &request.method)?;
+        headers::check_method(headers, &method)?;
     }
     let Caller { admitted, presence } = caller;
     let Admitted {
@@ -91,22 +98,19 @@ fn try_begin(
         peer.credentials.show(credential);
     }
     let catalogue = edge.catalogue_for(&peer);
-    admit(&request.method, voice.revision, &catalogue.capabilities)?;
-    let Request { id, method, params } = request;
-    let params = params.unwrap_or_else(Raw::empty_object);
-    let object =
-        Object::parse(&params).map_err(|error| Fault::InvalidParams(format!("params: {error}")))?;
+    admit(&method, voice.revision, &catalogue.capabilities)?;
     if let Some(headers) = headers {
-        headers::check_name(headers, &method, &object)?;
-        headers::check_params(headers, &method, &object, &catalogue)?;
+        headers::check_name(headers, &method, &params)?;
+        headers::check_params(headers, &method, &params, &catalogue)?;
     }
-    if let Some(answer) = edge.answer_directly(&catalogue, &method, Some(&params), &voice) {
+    if let Some(answer) = edge.answer_directly(&catalogue, &method, raw.as_ref(), &voice) {
         return answer.map(|result| Exchange::Answered(complete(&id, &result)));
     }
 
     let peer = Arc::new(peer);
     if &*method == method::SUBSCRIPTIONS_LISTEN {
-        let params: ListenParams = params
+        let params: ListenParams = raw
+            .unwrap_or_else(Raw::empty_object)
             .decode()
             .map_err(|error| Fault::InvalidParams(format!("params: {error}")))?;
         let listen = Listen::new(Arc::clone(edge), voice, id, params.notifications, peer);
@@ -118,10 +122,10 @@ fn try_begin(
         meta.progress_token.clone(),
         log_level(&meta)?,
     );
-    let retried = match object.get("requestState") {
+    let retried = match params.get("requestState") {
         Some(state) if method::may_ask(&method) => {
-            let binding = binding(&peer, &method, &object);
-            Some(retry::resume(edge, state, &object, &binding)?)
+            let binding = binding(&peer, &method, &params);
+            Some(retry::resume(edge, state, &params, &binding)?)
         }
         _ => None,
     };
@@ -132,7 +136,7 @@ fn try_begin(
         peer: Arc::clone(&peer),
         id,
         method,
-        params: object,
+        params: raw,
         place: None,
         running: None,
         asks: Vec::new(),
@@ -156,10 +160,10 @@ fn try_begin(
         }
     } else {
         if method::may_ask(&call.method) {
-            call.volunteered = retry::answers(&call.params)?;
+            call.volunteered = retry::answers(&params)?;
         }
         let wants = call.narrator.wants(meta.trace_parent);
-        call.running = Some(edge.start(&call.method, Some(params), peer, wants));
+        call.running = Some(edge.start(&call.method, params, peer, wants));
     }
     Ok(Exchange::Stateless(Box::new(call)))
 }
@@ -173,7 +177,8 @@ pub(crate) struct StatelessCall {
     peer: Arc<Peer>,
     id: Id,
     method: Box<str>,
-    params: Object,
+    /// As they arrived.
+    params: Option<Raw>,
     /// Where the call was parked before.
     place: Option<Place>,
     /// Gone once the call is parked or done.
@@ -287,7 +292,9 @@ impl StatelessCall {
             asked: self.asked,
             principal: self.peer.principal.clone(),
         };
-        let binding = binding(&self.peer, &self.method, &self.params);
+        let params = self.params.as_ref().map(Object::parse);
+        let params = params.transpose().ok().flatten().unwrap_or_default();
+        let binding = binding(&self.peer, &self.method, &params);
         let state = self
             .edge
             .parking
@@ -302,9 +309,9 @@ fn binding(peer: &Peer, method: &str, params: &Object) -> [u8; 32] {
     seal::binding(peer.principal.as_str(), method, &canonical::request(params))
 }
 
-fn required(value: Option<&Raw>, name: &str) -> Result<String, Fault> {
+fn required<'a>(value: Option<&'a Raw>, name: &str) -> Result<Cow<'a, str>, Fault> {
     value
-        .and_then(|value| value.decode().ok())
+        .and_then(Raw::text)
         .ok_or_else(|| Fault::MissingMeta(format!("params._meta must carry {name:?}, a string")))
 }
 
@@ -316,13 +323,13 @@ fn client_capabilities(value: Option<&Raw>) -> Result<ClientCapabilities, Fault>
     ClientCapabilities::from_raw(value).map_err(|error| missing(error.to_string()))
 }
 
-fn served_revision(edge: &Edge, requested: String) -> Result<Revision, Fault> {
+fn served_revision(edge: &Edge, requested: &str) -> Result<Revision, Fault> {
     match requested.parse::<Revision>() {
         Ok(revision) if revision.era() == Era::Stateless => Ok(revision),
         _ => {
             let supported = edge.options.served.versions();
             Err(Fault::UnsupportedVersion {
-                requested,
+                requested: requested.to_owned(),
                 supported,
             })
         }

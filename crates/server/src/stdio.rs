@@ -18,16 +18,16 @@ use futures_util::FutureExt;
 use plexus_mcp::classify::{self, Facts, Kind, Route};
 use plexus_mcp::lifecycle::Rules;
 use plexus_mcp::messages::CancelledParams;
-use plexus_mcp::{RequestMeta, Revision, method};
+use plexus_mcp::{Revision, method};
 use plexus_service::Fault;
 use plexus_wire::{
-    DecodeError, Id, Incoming, Kind as JsonKind, Line, LineDecoder, Malformed, Message,
-    Notification, Raw, Request,
+    DecodeError, Id, Incoming, Line, LineDecoder, Malformed, Message, Notification, Raw, Request,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::asked::Asked;
 use crate::edge::{Edge, anonymous};
 use crate::exchange::{Exchange, Output};
 use crate::http::Admitted;
@@ -190,14 +190,20 @@ impl Pipe {
     }
 
     async fn request(&self, request: Request) {
-        let id = request.id.clone();
-        match self.route(&request) {
-            Ok((Route::Stateless, meta)) => self.stateless_request(request, meta).await,
-            Ok(_) => {
-                let (exchange, ticket) = self.session.begin(request, None);
-                self.run(exchange, ticket.cancel.clone(), Some(Box::new(ticket)))
-                    .await;
-            }
+        let asked = match self.session.read(request) {
+            Ok(asked) => asked,
+            Err(answer) => return self.send(answer.message).await,
+        };
+        let facts = Facts {
+            kind: Kind::Request(&asked.method),
+            requested: asked.meta.handshake_version.as_deref(),
+            version_in_meta: asked.meta.protocol_version.is_some(),
+            version_header: None,
+            in_session: self.session.revision().is_some(),
+        };
+        match classify::line(&facts, self.edge.options.served) {
+            Ok(Route::Stateless) => self.stateless_request(asked).await,
+            Ok(_) => self.session_request(asked).await,
             Err(fault) => {
                 let revision = match fault {
                     Fault::MissingMeta(_) | Fault::UnsupportedVersion { .. } => {
@@ -206,30 +212,20 @@ impl Pipe {
                     _ => self.session.spoken(),
                 };
                 let voice = self.edge.voice(revision);
-                self.send(voice.error(&id, &fault).message).await;
+                self.send(voice.error(&asked.id, &fault).message).await;
             }
         }
     }
 
-    fn route(&self, request: &Request) -> Result<(Route, RequestMeta), Fault> {
-        let positional = |params: &Raw| params.kind() == JsonKind::Array;
-        if self.session.is_native() && request.params.as_ref().is_some_and(positional) {
-            return Ok((Route::Session, RequestMeta::default()));
-        }
-        let meta = RequestMeta::read(request.params.as_ref())?;
-        let facts = Facts {
-            kind: Kind::Request(&request.method),
-            requested: meta.handshake_version.as_deref(),
-            version_in_meta: meta.protocol_version.is_some(),
-            version_header: None,
-            in_session: self.session.revision().is_some(),
-        };
-        Ok((classify::line(&facts, self.edge.options.served)?, meta))
+    async fn session_request(&self, asked: Asked) {
+        let (exchange, ticket) = self.session.begin(asked, None);
+        self.run(exchange, ticket.cancel.clone(), Some(Box::new(ticket)))
+            .await;
     }
 
-    async fn stateless_request(&self, request: Request, meta: RequestMeta) {
+    async fn stateless_request(&self, asked: Asked) {
         self.stateless_spoken.store(true, Ordering::Relaxed);
-        let id = request.id.clone();
+        let id = asked.id.clone();
         let cancel = CancellationToken::new();
         let voice = self.edge.voice(Revision::NEWEST_STATELESS);
         let refused = {
@@ -256,7 +252,7 @@ impl Pipe {
             admitted: Admitted::anonymous(),
             presence: Some(self.session.presence().clone()),
         };
-        let exchange = stateless::begin(&self.edge, request, meta, None, caller);
+        let exchange = stateless::begin(&self.edge, asked, None, caller);
         self.run(exchange, cancel, Some(Box::new(entry))).await;
     }
 

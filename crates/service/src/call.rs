@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use plexus_mcp::Fault;
-use plexus_wire::Raw;
+use plexus_wire::{Object, Raw};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -45,9 +45,9 @@ pub trait Service: Send + Sync + 'static {
 pub struct Call {
     /// The method, `tools/call` and the like.
     pub method: Box<str>,
-    /// The parameters, an object, as they arrived. Its `_meta` still holds what belongs to the
-    /// hop it came by; whoever sends it on replaces that.
-    pub params: Raw,
+    /// The parameters, taken apart once for everybody on the way. Their `_meta` still holds what
+    /// belongs to the hop they came by; whoever sends them on replaces that.
+    pub params: Object,
     /// Where events go, and who is calling.
     pub events: EventSender,
     /// Fires when the caller no longer wants the answer.
@@ -60,13 +60,13 @@ impl Call {
     /// A call of `method` with `params`.
     pub fn new(
         method: impl Into<Box<str>>,
-        params: Option<Raw>,
+        params: Object,
         events: EventSender,
         cancel: CancellationToken,
     ) -> Self {
         Self {
             method: method.into(),
-            params: params.unwrap_or_else(Raw::empty_object),
+            params,
             events,
             cancel,
             trace_parent: None,

@@ -137,7 +137,7 @@ impl Entry {
         } else {
             let mut definition = Object::parse(&self.definition)?;
             definition.set(section.key(), name);
-            definition.into_raw()
+            definition.to_raw()
         };
         Ok(Self {
             key: key.into(),

@@ -6,7 +6,7 @@ mod asking;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plexus_mcp::messages::{ClientCapability, LogLevel};
-use plexus_wire::Raw;
+use plexus_wire::{Object, Raw};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +32,7 @@ pub struct Context {
 struct Inner {
     events: EventSender,
     cancel: CancellationToken,
-    params: Raw,
+    params: Object,
     service: LocalService,
     collected: Mutex<Excerpt>,
     asides: Mutex<Asides>,
@@ -75,7 +75,7 @@ impl Context {
     }
 
     /// The call's parameters as they arrived, `_meta` included.
-    pub fn params(&self) -> &Raw {
+    pub fn params(&self) -> &Object {
         &self.inner.params
     }
 

@@ -207,4 +207,4 @@ pub use plexus_mcp::messages::{
     Prompt, PromptArgument, PromptMessage, Resource, ResourceContents, ResourceTemplate, Role,
     Root, SamplingContent, SamplingMessage, Tool, ToolAnnotations,
 };
-pub use plexus_wire::{Limits, Raw};
+pub use plexus_wire::{Limits, Object, Raw};

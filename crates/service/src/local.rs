@@ -5,12 +5,13 @@ mod handler;
 mod registered;
 mod strings;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use plexus_mcp::messages::{
-    CallToolParams, CallToolResult, CompleteParams, CompleteResult, Completion,
-    CompletionReference, ContentBlock, GetPromptParams, ResourceUriParams,
+    CallToolResult, CompleteParams, CompleteResult, Completion, CompletionReference, ContentBlock,
+    GetPromptParams,
 };
 use plexus_mcp::{Fault, method};
 use plexus_wire::{Kind, Raw};
@@ -144,15 +145,18 @@ impl LocalService {
     }
 
     async fn call_tool(self, call: Call) -> Outcome {
-        let CallToolParams { name, arguments } = params(&call)?;
+        let name = text(&call, "name")?;
         let registry = self.registry();
-        let tool = registry.tools.get(&name).ok_or(Fault::UnknownTool(name))?;
-        let arguments = arguments.unwrap_or_else(Raw::empty_object);
-        if arguments.kind() != Kind::Object {
-            return Err(Fault::InvalidParams(
-                "arguments must be an object".to_owned(),
-            ));
-        }
+        let tool = registry.tools.get(&*name);
+        let tool = tool.ok_or_else(|| Fault::UnknownTool(name.into_owned()))?;
+        let arguments = match call.params.get("arguments") {
+            Some(arguments) if arguments.kind() == Kind::Object => arguments.clone(),
+            None => Raw::empty_object(),
+            Some(_) => {
+                let why = "arguments must be an object".to_owned();
+                return Err(Fault::InvalidParams(why));
+            }
+        };
         let validator = tool.input.validator();
         let unusable = |error| Fault::Internal(format!("the tool's input schema: {error}"));
         if let Err(violations) = validator.map_err(unusable)?.validate(&arguments) {
@@ -173,7 +177,7 @@ impl LocalService {
     }
 
     async fn read_resource(self, call: Call) -> Outcome {
-        let ResourceUriParams { uri, .. } = params(&call)?;
+        let uri = text(&call, "uri")?.into_owned();
         let reading = self
             .registry()
             .reader(&uri)
@@ -288,9 +292,17 @@ impl std::fmt::Debug for LocalService {
     }
 }
 
+/// The parameters that matter to us, where they are more than a name.
 fn params<T: DeserializeOwned>(call: &Call) -> Result<T, Fault> {
-    let decoded = call.params.decode();
+    let decoded = call.params.to_raw().decode();
     decoded.map_err(|error| Fault::InvalidParams(format!("{}: {error}", call.method)))
+}
+
+/// The parameter `member`, which must be a string.
+fn text<'a>(call: &'a Call, member: &str) -> Result<Cow<'a, str>, Fault> {
+    let invalid = || format!("{}: {member} must be a string", call.method);
+    let text = call.params.text(member);
+    text.ok_or_else(|| Fault::InvalidParams(invalid()))
 }
 
 fn encode<T: serde::Serialize>(result: &T) -> Outcome {

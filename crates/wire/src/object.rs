@@ -1,6 +1,8 @@
+use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use memchr::memchr;
 
 use crate::scan::Members;
@@ -18,12 +20,16 @@ use crate::{Kind, Raw};
 /// let arrived = Raw::parse(r#"{"name":"hub__add", "arguments":{"a":1.50}}"#.into(), &Limits::default())?;
 /// let mut params = Object::parse(&arrived)?;
 /// params.set("name", Raw::encode("add")?);
-/// assert_eq!(params.into_raw().as_str(), r#"{"name":"add","arguments":{"a":1.50}}"#);
+/// assert_eq!(params.to_raw().as_str(), r#"{"name":"add","arguments":{"a":1.50}}"#);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Object {
+    /// What it was parsed from, and where its keys are spelled.
+    source: Bytes,
     members: Vec<Member>,
+    /// Whether it is no longer what it was parsed from.
+    is_edited: bool,
 }
 
 /// Why a value cannot be read as an [`Object`].
@@ -44,7 +50,11 @@ pub enum ObjectError {
 impl Object {
     /// An object without members.
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            source: Raw::empty_object().into_bytes(),
+            members: Vec::new(),
+            is_edited: false,
+        }
     }
 
     /// Splits an object into its members.
@@ -55,10 +65,16 @@ impl Object {
         // Few objects in messages have more members.
         let mut members = Vec::with_capacity(8);
         for (key, value) in Members::of(raw.as_bytes()) {
-            let member = Member::read(raw.at(key), raw.at(value)).map_err(ObjectError::Key)?;
-            members.push(member);
+            let key = Key::read(raw.as_bytes(), key).map_err(ObjectError::Key)?;
+            let value = raw.at(value);
+            members.push(Member { key, value });
         }
-        let object = Self { members };
+        let source = raw.clone().into_bytes();
+        let object = Self {
+            source,
+            members,
+            is_edited: false,
+        };
         match object.duplicate_key() {
             Some(key) => Err(ObjectError::DuplicateKey(key.into())),
             None => Ok(object),
@@ -67,8 +83,20 @@ impl Object {
 
     /// The value under `key`.
     pub fn get(&self, key: &str) -> Option<&Raw> {
-        let member = self.members.iter().find(|member| member.is_named(key))?;
-        Some(&member.value)
+        let at = self.position(key)?;
+        self.members.get(at).map(|member| &member.value)
+    }
+
+    /// The value under `key`, to be replaced.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Raw> {
+        let at = self.position(key)?;
+        self.is_edited = true;
+        self.members.get_mut(at).map(|member| &mut member.value)
+    }
+
+    /// The text under `key`, if that is a string.
+    pub fn text(&self, key: &str) -> Option<Cow<'_, str>> {
+        self.get(key)?.text()
     }
 
     /// Whether there is a member `key`.
@@ -87,53 +115,87 @@ impl Object {
     }
 
     /// Replaces the value under `key` where it stands and returns the old one, or appends a member.
-    pub fn set(&mut self, key: impl AsRef<str>, value: Raw) -> Option<Raw> {
-        let key = key.as_ref();
-        let present = self.members.iter_mut().find(|member| member.is_named(key));
-        if let Some(member) = present {
-            return Some(std::mem::replace(&mut member.value, value));
+    pub fn set(&mut self, key: impl Into<Cow<'static, str>>, value: Raw) -> Option<Raw> {
+        let key = key.into();
+        if let Some(present) = self.get_mut(&key) {
+            return Some(std::mem::replace(present, value));
         }
-        self.members.push(Member::new(key, value));
+        let key = Key::Named(key);
+        self.is_edited = true;
+        self.members.push(Member { key, value });
         None
     }
 
     /// Takes out the member `key`; the others keep their order.
     pub fn remove(&mut self, key: &str) -> Option<Raw> {
-        let at = self
-            .members
-            .iter()
-            .position(|member| member.is_named(key))?;
+        let at = self.position(key)?;
+        self.is_edited = true;
         Some(self.members.remove(at).value)
+    }
+
+    /// Leaves only the members of whose keys `is_kept` holds; they keep their order.
+    pub fn retain(&mut self, mut is_kept: impl FnMut(&str) -> bool) {
+        let source = &self.source;
+        let before = self.members.len();
+        self.members
+            .retain(|member| is_kept(member.key.name(source)));
+        self.is_edited |= self.members.len() != before;
     }
 
     /// The members in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Raw)> {
         self.members
             .iter()
-            .map(|member| (member.name(), &member.value))
+            .map(|member| (member.key.name(&self.source), &member.value))
     }
 
-    /// Writes the object, without white space between its members.
-    pub fn into_raw(self) -> Raw {
+    /// The values of the members in order, to be replaced.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Raw> {
+        self.is_edited = true;
+        self.members.iter_mut().map(|member| &mut member.value)
+    }
+
+    /// The object as one value: the bytes it was parsed from if nothing was edited, else written
+    /// without white space between its members.
+    pub fn to_raw(&self) -> Raw {
+        if !self.is_edited {
+            return Raw::from_written(self.source.clone());
+        }
         if self.members.is_empty() {
             return Raw::empty_object();
         }
-        let size: usize = self
-            .members
-            .iter()
-            .map(|member| member.key.len() + member.value.len() + 2)
-            .sum();
-        let mut out = BytesMut::with_capacity(size + 1);
+        let mut out = BytesMut::with_capacity(self.size());
+        self.write(&mut out);
+        Raw::from_written(out.freeze())
+    }
+
+    /// About how many bytes it takes to write it.
+    fn size(&self) -> usize {
+        let members = self.members.iter();
+        let sizes = members.map(|member| member.key.size() + member.value.len() + 4);
+        sizes.sum::<usize>() + 2
+    }
+
+    /// Appends the object, without white space between its members.
+    fn write(&self, out: &mut BytesMut) {
         let mut separator = b'{';
-        for member in &self.members {
+        for Member { key, value } in &self.members {
             out.put_u8(separator);
-            out.extend_from_slice(member.key.as_bytes());
+            key.write(&self.source, out);
             out.put_u8(b':');
-            out.extend_from_slice(member.value.as_bytes());
+            out.extend_from_slice(value.as_bytes());
             separator = b',';
         }
+        if self.members.is_empty() {
+            out.put_u8(separator);
+        }
         out.put_u8(b'}');
-        Raw::from_written(out.freeze())
+    }
+
+    fn position(&self, key: &str) -> Option<usize> {
+        self.members
+            .iter()
+            .position(|member| member.key.is(&self.source, key))
     }
 
     /// A key that occurs twice. Sorting keeps a hostile object of many keys from costing its square.
@@ -143,16 +205,22 @@ impl Object {
         if self.members.len() <= FEW {
             let mut seen = self.members.iter().enumerate();
             let repeated = seen.find(|(index, member)| {
-                let before = self.members.iter().take(*index);
-                before.into_iter().any(|other| other.has_name_of(member))
+                let mut before = self.members.iter().take(*index);
+                before.any(|other| other.key.equals(&self.source, &member.key))
             });
-            return repeated.map(|(_, member)| member.name());
+            return repeated.map(|(_, member)| member.key.name(&self.source));
         }
-        let mut names: Vec<&str> = self.members.iter().map(Member::name).collect();
+        let mut names: Vec<&str> = self.iter().map(|(name, _)| name).collect();
         names.sort_unstable();
         names
             .array_windows()
             .find_map(|[one, next]| (one == next).then_some(*one))
+    }
+}
+
+impl Default for Object {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -164,60 +232,82 @@ impl fmt::Debug for Object {
 
 #[derive(Clone)]
 struct Member {
-    /// The key as written, quotes included.
-    key: Raw,
-    /// The key's text, only if it was written with escapes.
-    unescaped: Option<Box<str>>,
+    key: Key,
     value: Raw,
 }
 
-impl Member {
-    fn new(name: &str, value: Raw) -> Self {
-        let mut literal = BytesMut::with_capacity(name.len() + 2);
-        string::write(&mut literal, name);
-        let is_escaped = literal.len() != name.len() + 2;
-        Self {
-            key: Raw::from_written(literal.freeze()),
-            unescaped: is_escaped.then(|| name.into()),
-            value,
+/// A key, as it arrived or as it was set.
+#[derive(Clone)]
+enum Key {
+    /// Spelled in the source, without escapes.
+    Plain(Range<usize>),
+    /// Spelled in the source, with escapes.
+    Escaped(Range<usize>, Box<str>),
+    /// Not from the source.
+    Named(Cow<'static, str>),
+}
+
+impl Key {
+    /// A key as `source` spells it at a place, quotes included.
+    fn read(source: &[u8], place: Range<usize>) -> Result<Self, serde_json::Error> {
+        let literal = source.get(place.clone()).unwrap_or_default();
+        if memchr(b'\\', literal).is_none() {
+            return Ok(Self::Plain(place));
+        }
+        let text = serde_json::from_slice(literal)?;
+        Ok(Self::Escaped(place, text))
+    }
+
+    fn name<'a>(&'a self, source: &'a [u8]) -> &'a str {
+        match self {
+            Self::Plain(place) => str::from_utf8(inside(source, place)).unwrap_or_default(),
+            Self::Escaped(_, name) => name,
+            Self::Named(name) => name,
         }
     }
 
-    /// A member as it is written.
-    fn read(key: Raw, value: Raw) -> Result<Self, serde_json::Error> {
-        let is_escaped = memchr(b'\\', key.as_bytes()).is_some();
-        let unescaped = is_escaped.then(|| key.decode()).transpose()?;
-        Ok(Self {
-            key,
-            unescaped,
-            value,
-        })
-    }
-
-    fn name(&self) -> &str {
-        match &self.unescaped {
-            Some(name) => name,
-            None => string::between_quotes(self.key.as_str()),
+    /// As comparing [`Key::name`], without looking at what differs in length.
+    fn is(&self, source: &[u8], name: &str) -> bool {
+        match self {
+            Self::Plain(place) => inside(source, place) == name.as_bytes(),
+            Self::Escaped(_, own) => **own == *name,
+            Self::Named(own) => *own == *name,
         }
     }
 
-    /// As comparing [`Member::name`], but does not look at bytes that differ in length.
-    fn is_named(&self, name: &str) -> bool {
-        match &self.unescaped {
-            Some(own) => **own == *name,
-            None => {
-                self.key.len() == name.len() + 2
-                    && self.key.as_bytes().get(1..=name.len()) == Some(name.as_bytes())
+    fn equals(&self, source: &[u8], other: &Self) -> bool {
+        match other {
+            Self::Plain(place) => match self {
+                Self::Plain(own) => inside(source, own) == inside(source, place),
+                _ => self.is(source, other.name(source)),
+            },
+            Self::Escaped(..) | Self::Named(_) => self.is(source, other.name(source)),
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Plain(place) | Self::Escaped(place, _) => place.len(),
+            Self::Named(name) => name.len() + 2,
+        }
+    }
+
+    /// Appends it as it was spelled.
+    fn write(&self, source: &[u8], out: &mut BytesMut) {
+        match self {
+            Self::Plain(place) | Self::Escaped(place, _) => {
+                out.extend_from_slice(source.get(place.clone()).unwrap_or_default());
             }
+            Self::Named(name) => string::write(out, name),
         }
     }
+}
 
-    fn has_name_of(&self, other: &Self) -> bool {
-        match (&self.unescaped, &other.unescaped) {
-            (None, None) => self.key == other.key,
-            _ => self.is_named(other.name()),
-        }
-    }
+/// What stands between the quotes at a place of `source`.
+fn inside<'a>(source: &'a [u8], place: &Range<usize>) -> &'a [u8] {
+    source
+        .get(place.start + 1..place.end - 1)
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use memchr::memchr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 use serde_json::value::RawValue;
 
 use crate::decode::{checked_text, syntax_error};
-use crate::scan::Elements;
-use crate::{DecodeError, Limits};
+use crate::scan::{Elements, Members};
+use crate::{DecodeError, Limits, string};
 
 /// One JSON value as the bytes it arrived in: a reference-counted slice, always valid JSON in UTF-8.
 ///
@@ -71,9 +73,28 @@ impl Raw {
         serde_json::to_vec(value).map(|json| Self(json.into()))
     }
 
+    /// A string.
+    pub fn string(text: &str) -> Self {
+        let mut out = BytesMut::with_capacity(text.len() + 2);
+        string::write(&mut out, text);
+        Self(out.freeze())
+    }
+
     /// Deserialises the value, borrowing from it where `T` can.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
         serde_json::from_slice(&self.0)
+    }
+
+    /// The text that this is, if it is a string; one with half a surrogate pair has none.
+    pub fn text(&self) -> Option<Cow<'_, str>> {
+        if self.kind() != Kind::String {
+            return None;
+        }
+        if memchr(b'\\', &self.0).is_some() {
+            return self.decode().ok().map(Cow::Owned);
+        }
+        let inside = self.0.get(1..self.0.len() - 1)?;
+        str::from_utf8(inside).ok().map(Cow::Borrowed)
     }
 
     /// The value's JSON text as bytes: the form for the hot path.
@@ -164,6 +185,21 @@ impl Raw {
     pub fn elements(&self) -> Option<impl Iterator<Item = Self>> {
         let places = (self.kind() == Kind::Array).then(|| Elements::of(&self.0))?;
         Some(places.map(|place| self.at(place)))
+    }
+
+    /// Whether this object may have a member with one of these keys, none of which needs escapes; if
+    /// not, there is no need to take it apart. Copies nothing.
+    pub fn may_have(&self, keys: &[&str]) -> bool {
+        if self.kind() != Kind::Object {
+            return false;
+        }
+        Members::of(&self.0).any(|(key, _)| {
+            let literal = self.0.get(key).unwrap_or_default();
+            let spelled = literal.get(1..literal.len().saturating_sub(1));
+            let spelled = spelled.unwrap_or_default();
+            // A key with escapes may spell anything.
+            memchr(b'\\', spelled).is_some() || keys.iter().any(|key| key.as_bytes() == spelled)
+        })
     }
 
     /// The same value in bytes of its own, for whoever keeps it: as part of a message, it keeps all

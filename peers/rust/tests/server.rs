@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plexus_client::{ClientCapabilities, Definition, Era, Program, Target, Upstream};
 use plexus_mcp::Revision;
-use plexus_service::{Call, EventSender, Limits, Peer, Principal, Raw, Section, Service};
+use plexus_service::{Call, EventSender, Limits, Object, Peer, Principal, Raw, Section, Service};
 use tokio_util::sync::CancellationToken;
 
 /// Acceptance 3 of the client edge: connected, listed, called, left.
@@ -34,7 +34,12 @@ async fn the_official_rust_server_is_visited_in_either_era() {
         let (events, _queue) = EventSender::channel(Arc::new(peer), false, None);
         let params = r#"{"name":"echo","arguments":{"text":"hello"}}"#;
         let params = Raw::parse(params.into(), &Limits::default()).unwrap();
-        let call = Call::new("tools/call", Some(params), events, CancellationToken::new());
+        let call = Call::new(
+            "tools/call",
+            Object::parse(&params).unwrap(),
+            events,
+            CancellationToken::new(),
+        );
         let result = upstream.call(call).await.unwrap();
         assert!(
             result.as_str().contains(r#""text":"hello""#),

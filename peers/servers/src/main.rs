@@ -16,7 +16,7 @@ use anyhow::Context as _;
 use plexus_client::Upstream;
 use plexus_mcp::messages::CallToolParams;
 use plexus_mcp::{Revision, method};
-use plexus_service::{Call, EventSender, Outcome, Peer, Principal, Service};
+use plexus_service::{Call, EventSender, Fault, Object, Outcome, Peer, Principal, Service};
 use serde_json::json;
 use tokio::signal::ctrl_c;
 use tokio_util::sync::CancellationToken;
@@ -75,12 +75,9 @@ async fn call(upstream: &Upstream, plan: &Plan, params: &CallToolParams) -> Outc
         Principal::anonymous(),
     );
     let (events, asked) = EventSender::channel(Arc::new(peer), false, None);
-    let call = Call::new(
-        method::TOOLS_CALL,
-        Some(params.to_raw()),
-        events,
-        CancellationToken::new(),
-    );
+    let params = Object::parse(&params.to_raw());
+    let params = params.map_err(|error| Fault::InvalidParams(error.to_string()))?;
+    let call = Call::new(method::TOOLS_CALL, params, events, CancellationToken::new());
     let (outcome, ()) = tokio::join!(upstream.call(call), questions::answer_all(asked));
     outcome
 }

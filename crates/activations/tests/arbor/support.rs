@@ -11,7 +11,7 @@ use plexus_activations::arbor::{MIGRATIONS, Trees, arbor};
 use plexus_mcp::Revision;
 use plexus_mcp::messages::ClientCapabilities;
 use plexus_service::{
-    Call, EventSender, Fault, LocalService, Peer, Principal, Raw, Section, Service, Updates,
+    Call, EventSender, Fault, LocalService, Object, Peer, Principal, Raw, Section, Service, Updates,
 };
 use plexus_store::Store;
 use serde_json::{Value, json};
@@ -73,7 +73,12 @@ impl Client {
     pub(crate) async fn request(&self, method: &str, params: Value) -> Result<Value, Fault> {
         let (sender, _events) = EventSender::channel(Arc::clone(&self.peer), false, None);
         let params = Raw::encode(&params).unwrap();
-        let call = Call::new(method, Some(params), sender, CancellationToken::new());
+        let call = Call::new(
+            method,
+            Object::parse(&params).unwrap(),
+            sender,
+            CancellationToken::new(),
+        );
         let result = self.service.call(call).await?;
         Ok(result.decode().unwrap())
     }

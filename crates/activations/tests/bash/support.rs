@@ -12,7 +12,7 @@ use plexus_service::{
     Service,
 };
 use plexus_testkit::within;
-use plexus_wire::Limits;
+use plexus_wire::{Limits, Object};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -76,7 +76,12 @@ fn begin_as(arguments: &Value, progress: bool) -> Calling {
     let (sender, events) = EventSender::channel(Arc::new(peer), progress, None);
     let params = json!({ "name": "bash.execute", "arguments": arguments }).to_string();
     let params = Raw::parse(params.into(), &Limits::default()).unwrap();
-    let call = Call::new("tools/call", Some(params), sender, CancellationToken::new());
+    let call = Call::new(
+        "tools/call",
+        Object::parse(&params).unwrap(),
+        sender,
+        CancellationToken::new(),
+    );
     Calling {
         answer: service().call(call),
         events,

@@ -14,7 +14,7 @@ use plexus_service::{
     Ask, Call, Event, EventReceiver, EventSender, Fault, Outcome, Peer, Principal, Raw, Service,
 };
 use plexus_testkit::within;
-use plexus_wire::Limits;
+use plexus_wire::{Limits, Object};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -84,7 +84,12 @@ impl Server {
         let (sender, events) = EventSender::channel(Arc::new(peer), true, None);
         let params = json!({ "name": tool, "arguments": arguments });
         let params = raw(&params.to_string());
-        let call = Call::new("tools/call", Some(params), sender, CancellationToken::new());
+        let call = Call::new(
+            "tools/call",
+            Object::parse(&params).unwrap(),
+            sender,
+            CancellationToken::new(),
+        );
         Calling {
             answer: self.service.call(call),
             events,

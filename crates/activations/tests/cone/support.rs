@@ -12,8 +12,8 @@ use plexus_activations::model::Models;
 use plexus_mcp::Revision;
 use plexus_mcp::messages::ClientCapabilities;
 use plexus_service::{
-    Boxed, Call, EventReceiver, EventSender, Fault, LocalService, Outcome, Peer, Principal, Raw,
-    Section, Service, Updates,
+    Boxed, Call, EventReceiver, EventSender, Fault, LocalService, Object, Outcome, Peer, Principal,
+    Raw, Section, Service, Updates,
 };
 use plexus_store::Store;
 use plexus_testkit::model::{Dialect, ScriptedModel};
@@ -77,7 +77,12 @@ impl Client {
     pub(crate) fn begin(&self, method: &str, params: &Value) -> (Boxed<Outcome>, EventReceiver) {
         let (sender, events) = EventSender::channel(Arc::clone(&self.peer), true, None);
         let params = Raw::encode(params).unwrap();
-        let call = Call::new(method, Some(params), sender, CancellationToken::new());
+        let call = Call::new(
+            method,
+            Object::parse(&params).unwrap(),
+            sender,
+            CancellationToken::new(),
+        );
         (self.service.call(call), events)
     }
 

@@ -17,7 +17,7 @@ use plexus_service::{
     Call, EventSender, Fault, LocalService, Peer, Principal, Raw, Service, Updates,
 };
 use plexus_store::Store;
-use plexus_wire::Limits;
+use plexus_wire::{Limits, Object};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -170,7 +170,12 @@ impl Client {
         let limits = Limits::default();
         let params = Raw::parse(params.to_string().into(), &limits).unwrap();
         let (events, _receiver) = EventSender::channel(Arc::clone(&self.peer), false, None);
-        let call = Call::new(method, Some(params), events, CancellationToken::new());
+        let call = Call::new(
+            method,
+            Object::parse(&params).unwrap(),
+            events,
+            CancellationToken::new(),
+        );
         Ok(self.service.call(call).await?.decode().unwrap())
     }
 }

@@ -68,7 +68,8 @@ async fn attempt(
     // Progress keeps the clock from running out, so it is asked for wherever it helps.
     let wants_progress = call.events.wants_progress() || &*call.method == method::TOOLS_CALL;
     let token = wants_progress.then_some(number);
-    let params = stamp::handshake(&call.method, Some(&call.params), token);
+    let params = stamp::handshake(&call.method, call.params.clone(), token);
+    let params = Some(params.to_raw());
     let traits = Traits::call(caller, &call.method, is_interactive(call));
     let rpc = &session.rpc;
     let request = rpc.request_as(number, &call.method, params, HeaderMap::new(), traits);

@@ -67,7 +67,7 @@ impl Session {
         params.set("level", stamp::json(&wanted));
         let request = self.rpc.request(
             method::SET_LEVEL,
-            Some(params.into_raw()),
+            Some(params.to_raw()),
             HeaderMap::new(),
             Traits::default(),
         );

@@ -43,8 +43,7 @@ pub(super) async fn call(live: &Live, session: &Session, call: &Call) -> Result<
         };
         let object = Object::parse(&result)
             .map_err(|error| Fault::Internal(format!("the server's result: {error}")))?;
-        let kind: Option<String> = object.get("resultType").and_then(|kind| kind.decode().ok());
-        match kind.as_deref() {
+        match object.text("resultType").as_deref() {
             // BASE-13: no type means complete.
             None | Some("complete") => return Ok(stamp::of_no_hop(object)),
             Some("input_required") if method::may_ask(&call.method) => {
@@ -70,7 +69,7 @@ async fn round(
     live: &Live,
     session: &Session,
     call: &Call,
-    params: &Raw,
+    params: &Object,
     end: Instant,
 ) -> Result<Result<Raw, RpcFailure>, Fault> {
     let revision = live.facts.revision;
@@ -84,13 +83,10 @@ async fn round(
         log_level: call.events.log_level(),
     };
     let token = (call.events.wants_progress() || is_tool).then_some(number);
-    let sent = stamp::stateless(Some(params), token, own);
+    let sent = stamp::stateless(params.clone(), token, own);
     let headers = {
         let catalogue = live.catalogue.borrow();
-        let name = Object::parse(params)
-            .ok()
-            .and_then(|o| o.get("name")?.decode::<String>().ok());
-        let tool = name.filter(|_| is_tool);
+        let tool = params.text("name").filter(|_| is_tool);
         let tool = tool.and_then(|name| catalogue.list(Section::Tools).get(&name));
         stamp::mirrored(
             revision,
@@ -102,7 +98,7 @@ async fn round(
     let request = session.rpc.request_as(
         number,
         &call.method,
-        Some(sent),
+        Some(sent.to_raw()),
         headers,
         Traits::call(caller(call), &call.method, false),
     );
@@ -127,9 +123,9 @@ async fn round(
 
 /// The parameters of the next round: the answers, and the state as it was given (MRTR26-14,
 /// MRTR26-15).
-async fn retry(call: &Call, result: &Object) -> Result<Raw, Fault> {
+async fn retry(call: &Call, result: &Object) -> Result<Object, Fault> {
     let invalid = |why: String| Fault::Internal(format!("the server's questions: {why}"));
-    let mut params = Object::parse(&call.params).map_err(|error| invalid(error.to_string()))?;
+    let mut params = call.params.clone();
     if let Some(requests) = result.get("inputRequests") {
         let requests = Object::parse(requests).map_err(|error| invalid(error.to_string()))?;
         let asking = requests
@@ -138,15 +134,15 @@ async fn retry(call: &Call, result: &Object) -> Result<Raw, Fault> {
         let mut responses = Object::new();
         for answered in join_all(asking).await {
             let (key, answer) = answered?;
-            responses.set(key, answer);
+            responses.set(key.to_owned(), answer);
         }
-        params.set("inputResponses", responses.into_raw());
+        params.set("inputResponses", responses.to_raw());
     }
     match result.get("requestState") {
         Some(state) => params.set("requestState", state.clone()),
         None => params.remove("requestState"),
     };
-    Ok(params.into_raw())
+    Ok(params)
 }
 
 async fn answer<'k>(call: &Call, key: &'k str, request: &Raw) -> Result<(&'k str, Raw), Fault> {

@@ -78,7 +78,7 @@ impl Live {
     async fn about(&self, method: &'static str, uri: &str) -> Result<(), RpcFailure> {
         let mut params = Object::new();
         params.set("uri", stamp::json(uri));
-        let params: Raw = params.into_raw();
+        let params: Raw = params.to_raw();
         let rpc = &self.own.rpc;
         let request = rpc.request(method, Some(params), HeaderMap::new(), Traits::default());
         let answer = async { request.await?.answer().await };

@@ -70,7 +70,7 @@ fn pages(error: &RpcError) -> Vec<Raw> {
         let mut object = Object::parse(page).ok()?;
         object.contains("url").then_some(())?;
         object.set("mode", stamp::json("url"));
-        Some(object.into_raw())
+        Some(object.to_raw())
     };
     let elicitations = elicitations.unwrap_or_default();
     elicitations.iter().filter_map(with_mode).collect()

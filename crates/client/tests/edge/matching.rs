@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plexus_client::{Era, Matched};
 use plexus_mcp::Revision;
 use plexus_mcp::messages::ClientCapabilities;
-use plexus_service::{Call, EventSender, Peer, Principal, Section, Service};
+use plexus_service::{Call, EventSender, Object, Peer, Principal, Section, Service};
 use plexus_testkit::server::{HttpServer, Offer, Received, Reply, tool};
 use plexus_testkit::within;
 use serde_json::json;
@@ -46,7 +46,12 @@ async fn callers_meet_the_server_in_their_own_era() {
     for (revision, version) in [(LEGACY, "2025-11-25"), (STATELESS, "2026-07-28")] {
         let (events, _asked) = EventSender::channel(Arc::new(peer(revision)), false, None);
         let params = raw(&json!({"name": "any"}));
-        let call = Call::new("tools/call", Some(params), events, CancellationToken::new());
+        let call = Call::new(
+            "tools/call",
+            Object::parse(&params).unwrap(),
+            events,
+            CancellationToken::new(),
+        );
         // The server has no such tool, but it is asked.
         let refused = within("the refusal", matched.call(call)).await;
         assert!(refused.is_err(), "{refused:?}");

@@ -9,8 +9,8 @@ use plexus_client::{
 use plexus_mcp::Revision;
 use plexus_mcp::messages::{ClientCapabilities, LogLevel};
 use plexus_service::{
-    Ask, Boxed, Call, Catalogue, Credential, Event, EventReceiver, EventSender, Outcome, Peer,
-    Principal, Raw, Section, Service,
+    Ask, Boxed, Call, Catalogue, Credential, Event, EventReceiver, EventSender, Object, Outcome,
+    Peer, Principal, Raw, Section, Service,
 };
 use plexus_testkit::server::{HttpServer, StdioServer};
 use plexus_testkit::within;
@@ -157,7 +157,7 @@ impl Caller {
     ) -> (Boxed<Outcome>, EventReceiver) {
         let (events, receiver) = EventSender::channel(self.peer(), self.progress, self.log_level);
         let cancel = CancellationToken::new();
-        let call = Call::new(method, Some(raw(params)), events, cancel);
+        let call = Call::new(method, Object::parse(&raw(params)).unwrap(), events, cancel);
         (upstream.call(call), receiver)
     }
 }

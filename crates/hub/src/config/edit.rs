@@ -209,7 +209,7 @@ impl Document {
                 name: name.to_owned(),
             });
         }
-        self.servers.set(name, definition.clone());
+        self.servers.set(name.to_owned(), definition.clone());
         Ok(())
     }
 
@@ -237,8 +237,8 @@ impl Document {
     /// per level.
     pub fn text(&self) -> String {
         let mut root = self.root.clone();
-        root.set(SERVERS, self.servers.clone().into_raw());
-        json::indented(&root.into_raw())
+        root.set(SERVERS, self.servers.clone().to_raw());
+        json::indented(&root.to_raw())
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use plexus_mcp::messages::ResourceUriParams;
 use plexus_mcp::method;
 use plexus_service::{Call, Outcome, Presence};
 
@@ -35,7 +34,7 @@ impl Hub {
         if &*call.method != method::RESOURCES_READ {
             return None;
         }
-        let ResourceUriParams { uri } = call.params.decode().ok()?;
+        let uri = call.params.text("uri")?;
         self.routes().qualifier(&uri).map(str::to_owned)
     }
 

@@ -37,7 +37,7 @@ impl Hub {
                 let owner = routes.tool(name).or_else(|| routes.tool(shown)).cloned();
                 owner.or_else(|| self.tool_spelled(name)?.ok())
             }
-            Section::Prompts => Self::prompt_called(&routes, name.to_owned()).ok(),
+            Section::Prompts => Self::prompt_called(&routes, name).ok(),
             Section::Resources => routes.resource(name),
             Section::Templates => routes.template(name),
         };

@@ -1,6 +1,6 @@
 //! Whether calls of tools are made.
 
-use plexus_mcp::messages::{CallToolParams, ToolAnnotations};
+use plexus_mcp::messages::ToolAnnotations;
 use plexus_mcp::method;
 use plexus_service::{Call, Entry, Fault, Peer, Section};
 use plexus_wire::Raw;
@@ -86,9 +86,8 @@ impl Hub {
 
     /// The tool that is called, by its owner's name for it.
     fn called(&self, call: &Call, member: &Member) -> Result<CalledTool, Fault> {
-        let params = call.params.decode();
-        let CallToolParams { name, arguments } =
-            params.map_err(|error| Fault::InvalidParams(format!("params: {error}")))?;
+        let name = call.params.text("name").unwrap_or_default().into_owned();
+        let arguments = call.params.get("arguments").cloned();
         let entry = self.shown_tool(member, &name);
         let entry = entry.ok_or_else(|| Fault::UnknownTool(name.clone()))?;
         let arguments = arguments.unwrap_or_else(Raw::empty_object);

@@ -47,15 +47,16 @@ impl Hub {
     }
 
     /// The prompt that is meant by `name`, likewise.
-    pub(super) fn prompt_called(routes: &Routes, name: String) -> Result<Owner, Fault> {
-        let called = routes.prompts_called(&name);
-        let owner = match (routes.prompt(&name), called) {
+    pub(super) fn prompt_called(routes: &Routes, name: &str) -> Result<Owner, Fault> {
+        let called = routes.prompts_called(name);
+        let owner = match (routes.prompt(name), called) {
             (Some(owner), _) => Some(owner),
             (None, [shown]) => routes.prompt(shown),
             (None, []) => None,
-            (None, several) => return Err(ambiguous("prompt", &name, several.iter())),
+            (None, several) => return Err(ambiguous("prompt", name, several.iter())),
         };
-        owner.cloned().ok_or(Fault::UnknownPrompt(name))
+        let unknown = || Fault::UnknownPrompt(name.to_owned());
+        owner.cloned().ok_or_else(unknown)
     }
 
     /// The tool that a member says is meant by `name`, if there is one that knows spellings.

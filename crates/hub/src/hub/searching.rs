@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use plexus_mcp::messages::{CallToolResult, ContentBlock};
 use plexus_mcp::method;
 use plexus_service::{Call, Catalogue, Entry, Fault, Peer, Section};
-use plexus_wire::{Object, Raw};
+use plexus_wire::Raw;
 
 use super::Hub;
 use crate::routes::Owner;
@@ -26,17 +26,15 @@ impl Hub {
         if !is_tool || !self.inner.clients.searches(call.peer()) {
             return Ok(Meant::Call(call));
         }
-        let invalid = |why: String| Fault::InvalidParams(format!("params: {why}"));
-        let params = Object::parse(&call.params).map_err(|error| invalid(error.to_string()))?;
-        let name: Option<String> = params.get("name").and_then(|name| name.decode().ok());
-        match name.as_deref() {
+        let params = &call.params;
+        match params.text("name").as_deref() {
             Some(search::CALL) => call.params = search::unwrapped(params)?,
             Some(search::SEARCH) => {
-                let found = self.search(call.peer(), &search::arguments(&params)?);
+                let found = self.search(call.peer(), &search::arguments(params)?);
                 return Ok(Meant::Answer(answer(found)));
             }
             Some(search::DESCRIBE) => {
-                let described = self.describe(call.peer(), &search::arguments(&params)?);
+                let described = self.describe(call.peer(), &search::arguments(params)?);
                 return Ok(Meant::Answer(answer(described)));
             }
             _ => {}

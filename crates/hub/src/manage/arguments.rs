@@ -106,18 +106,16 @@ pub(super) struct Unsubscribed {
 /// Takes `server_name` for `server`, as some clients call it (C55).
 pub(super) fn accept_aliases(call: &mut Call) {
     let renamed = || {
-        let mut params = Object::parse(&call.params).ok()?;
-        let mut arguments = Object::parse(params.get("arguments")?).ok()?;
+        let mut arguments = Object::parse(call.params.get("arguments")?).ok()?;
         if arguments.contains("server") {
             return None;
         }
         let server = arguments.remove("server_name")?;
         arguments.set("server", server);
-        params.set("arguments", arguments.into_raw());
-        Some(params.into_raw())
+        Some(arguments.to_raw())
     };
-    if let Some(params) = renamed() {
-        call.params = params;
+    if let Some(arguments) = renamed() {
+        call.params.set("arguments", arguments);
     }
 }
 

@@ -83,12 +83,7 @@ pub(super) async fn read(
     let own = hub.own_uri(&server, &uri);
     let events = context.events().naming(&member.name);
     let cancel = context.cancellation().child_token();
-    let call = Call::new(
-        method::RESOURCES_READ,
-        Some(uri_params(&own)),
-        events,
-        cancel,
-    );
+    let call = Call::new(method::RESOURCES_READ, uri_params(&own), events, cancel);
     let read = hub.hand_over(&member, call).await;
     let failed = |why: &dyn std::fmt::Display| {
         ToolError::Failed(format!(
@@ -103,12 +98,10 @@ pub(super) async fn read(
 }
 
 /// The parameters of a request that is about a resource.
-pub(super) fn uri_params(uri: &str) -> Raw {
+pub(super) fn uri_params(uri: &str) -> Object {
     let mut params = Object::new();
-    if let Ok(uri) = Raw::encode(uri) {
-        params.set("uri", uri);
-    }
-    params.into_raw()
+    params.set("uri", Raw::string(uri));
+    params
 }
 
 impl IntoToolResult for Contents {

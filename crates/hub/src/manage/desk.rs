@@ -60,7 +60,7 @@ impl Desk {
         if let Ok(content) = Raw::encode(&content) {
             edited.set("content", content);
         }
-        edited.into_raw()
+        edited.to_raw()
     }
 
     pub(super) fn hub(&self) -> Result<Hub, ToolError> {

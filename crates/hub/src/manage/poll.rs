@@ -161,7 +161,7 @@ async fn look(
     let mut answer = Object::parse(&result).map_err(malformed)?;
     answer.remove("_meta");
     let is_error = answer.get("isError").map(Raw::as_str) == Some("true");
-    let answer = answer.into_raw();
+    let answer = answer.to_raw();
     if is_error {
         return Err(Failure::failed(text_of(&answer)));
     }
@@ -187,22 +187,17 @@ fn text_of(answer: &Raw) -> String {
 
 fn request(target: &Target, events: EventSender, cancel: CancellationToken) -> Call {
     match &target.thing {
-        Thing::Resource { uri } => Call::new(
-            method::RESOURCES_READ,
-            Some(uri_params(uri)),
-            events,
-            cancel,
-        ),
+        Thing::Resource { uri } => {
+            Call::new(method::RESOURCES_READ, uri_params(uri), events, cancel)
+        }
         Thing::Tool {
             tool_name,
             arguments,
         } => {
             let mut params = Object::new();
-            if let Ok(name) = Raw::encode(tool_name) {
-                params.set("name", name);
-            }
+            params.set("name", Raw::string(tool_name));
             params.set("arguments", arguments.clone());
-            Call::new(method::TOOLS_CALL, Some(params.into_raw()), events, cancel)
+            Call::new(method::TOOLS_CALL, params, events, cancel)
         }
     }
 }

@@ -5,7 +5,6 @@
 use std::sync::{Arc, Weak};
 
 use plexus_client::Upstream;
-use plexus_mcp::messages::CallToolParams;
 use plexus_mcp::method;
 use plexus_service::{
     Boxed, Call, Catalogue, Context, Fault, LocalService, NoArguments, Outcome, Peer, Service,
@@ -70,10 +69,7 @@ impl Service for SignIn {
     /// Whatever else is wanted of it, the server itself answers, and also has the user sign in.
     fn call(&self, call: Call) -> Boxed<Outcome> {
         let is_tool = &*call.method == method::TOOLS_CALL
-            && call
-                .params
-                .decode::<CallToolParams>()
-                .is_ok_and(|params| params.name == SIGN_IN);
+            && call.params.text("name").as_deref() == Some(SIGN_IN);
         if is_tool {
             self.tool.call(call)
         } else {

@@ -8,8 +8,8 @@ use plexus_hub::{Hub, MemberKind, MemberSpec, MemberStatus};
 use plexus_mcp::Revision;
 use plexus_mcp::messages::ClientCapabilities;
 use plexus_service::{
-    Boxed, Call, Catalogue, EventSender, Fault, Implementation, Outcome, Peer, Principal, Raw,
-    Section, Service,
+    Boxed, Call, Catalogue, EventSender, Fault, Implementation, Object, Outcome, Peer, Principal,
+    Raw, Section, Service,
 };
 use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
@@ -139,7 +139,7 @@ pub(crate) fn calling(hub: &Hub, method: &str, params: &Value) -> Boxed<Outcome>
     let params = Raw::encode(params).unwrap();
     hub.call(Call::new(
         method,
-        Some(params),
+        Object::parse(&params).unwrap(),
         events,
         CancellationToken::new(),
     ))

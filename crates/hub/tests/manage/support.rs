@@ -9,8 +9,8 @@ use plexus_mcp::Revision;
 use plexus_mcp::messages::ClientCapabilities;
 use plexus_service::{
     Builder, Call, CallToolResult, Context, Event, EventSender, Fault, Implementation, Json,
-    LocalService, NoArguments, Peer, Presence, Principal, Raw, Resource, ResourceContents, Service,
-    Tool, Updates,
+    LocalService, NoArguments, Object, Peer, Presence, Principal, Raw, Resource, ResourceContents,
+    Service, Tool, Updates,
 };
 use plexus_testkit::within;
 use serde_json::{Value, json};
@@ -196,7 +196,12 @@ impl Client {
 
     pub(crate) async fn request(&self, method: &str, params: &Value) -> Result<Value, Fault> {
         let (events, mut queue) = EventSender::channel(Arc::clone(&self.peer), false, None);
-        let call = Call::new(method, Some(raw(params)), events, CancellationToken::new());
+        let call = Call::new(
+            method,
+            Object::parse(&raw(params)).unwrap(),
+            events,
+            CancellationToken::new(),
+        );
         let answering = async {
             while let Some(event) = queue.recv().await {
                 if let Event::Ask(ask) = event {

@@ -11,7 +11,7 @@ use plexus_service::{
     Call, EventSender, Fault, Implementation, Peer, Principal, Raw, Section, Service,
 };
 use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
-use plexus_wire::Limits;
+use plexus_wire::{Limits, Object};
 use tokio_util::sync::CancellationToken;
 
 /// Far longer than anything here takes, even on a busy machine.
@@ -53,7 +53,12 @@ pub(crate) fn anybody() -> Arc<Peer> {
 pub(crate) async fn call(hub: &Hub, method: &str, params: &str) -> Result<String, Fault> {
     let (events, _queue) = EventSender::channel(anybody(), false, None);
     let params = Raw::parse(params.to_owned().into(), &Limits::default()).unwrap();
-    let call = Call::new(method, Some(params), events, CancellationToken::new());
+    let call = Call::new(
+        method,
+        Object::parse(&params).unwrap(),
+        events,
+        CancellationToken::new(),
+    );
     let outcome = hub.call(call).await;
     outcome.map(|result| result.as_str().to_owned())
 }

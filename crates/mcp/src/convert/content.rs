@@ -1,5 +1,7 @@
 //! Content blocks of tool results and prompts.
 
+use std::borrow::Cow;
+
 use plexus_wire::{Object, Raw};
 
 use super::edit::{edited, items};
@@ -19,6 +21,19 @@ pub(super) fn lowered(block: &Raw, index: usize, features: &Features) -> Raw {
         _ => None,
     };
     replaced.unwrap_or_else(|| block.clone())
+}
+
+/// Whether the revision with `features` has all that blocks have.
+pub(super) fn is_complete(features: &Features) -> bool {
+    let Features {
+        audio,
+        resource_links,
+        titles,
+        icons,
+        last_modified,
+        ..
+    } = features;
+    *audio && *resource_links && *titles && *icons && *last_modified
 }
 
 /// What kind of block it is.
@@ -71,10 +86,10 @@ fn as_resource(audio: &Raw, index: usize) -> Option<Raw> {
     resource.set("mimeType", block.remove("mimeType")?);
     resource.set("blob", block.remove("data")?);
     block.set("type", to_raw("resource"));
-    block.set("resource", resource.into_raw());
-    Some(block.into_raw())
+    block.set("resource", resource.to_raw());
+    Some(block.to_raw())
 }
 
 fn string(object: &Object, key: &str) -> Option<String> {
-    object.get(key)?.decode().ok()
+    object.text(key).map(Cow::into_owned)
 }

@@ -15,7 +15,7 @@ impl Edit {
         self.object.get(key)
     }
 
-    pub(super) fn set(&mut self, key: &str, value: Raw) {
+    pub(super) fn set(&mut self, key: &'static str, value: Raw) {
         self.object.set(key, value);
         self.is_changed = true;
     }
@@ -28,21 +28,27 @@ impl Edit {
 
     /// Replaces the member `key`, if there is one, by what `change` makes of it.
     pub(super) fn map(&mut self, key: &str, change: impl FnOnce(&Raw) -> Raw) {
-        if let Some(value) = self.object.get(key) {
-            let changed = change(value);
-            if !is_same(value, &changed) {
-                self.set(key, changed);
-            }
+        if let Some(value) = self.object.get_mut(key) {
+            self.is_changed |= replace(value, change);
         }
     }
 
     /// Replaces every member by what `change` makes of it.
     pub(super) fn map_all(&mut self, change: impl Fn(&Raw) -> Raw) {
-        let keys: Vec<String> = self.object.iter().map(|(key, _)| key.to_owned()).collect();
-        for key in keys {
-            self.map(&key, &change);
+        for value in self.object.values_mut() {
+            self.is_changed |= replace(value, &change);
         }
     }
+}
+
+/// Makes `value` what `change` makes of it; returns whether that is anything else.
+fn replace(value: &mut Raw, change: impl FnOnce(&Raw) -> Raw) -> bool {
+    let changed = change(value);
+    let differs = !is_same(value, &changed);
+    if differs {
+        *value = changed;
+    }
+    differs
 }
 
 /// `raw` after `edit`; the same bytes if `edit` changed nothing, or if `raw` is no object.
@@ -56,7 +62,7 @@ pub(super) fn edited(raw: &Raw, edit: impl FnOnce(&mut Edit)) -> Raw {
     };
     edit(&mut editing);
     if editing.is_changed {
-        editing.object.into_raw()
+        editing.object.to_raw()
     } else {
         raw.clone()
     }
@@ -65,20 +71,15 @@ pub(super) fn edited(raw: &Raw, edit: impl FnOnce(&mut Edit)) -> Raw {
 /// The elements of an array after `edit`, which is also told their indices; the same bytes if `edit`
 /// changed nothing, or if `raw` is no array.
 pub(super) fn edited_items(raw: &Raw, edit: impl Fn(usize, &Raw) -> Raw) -> Raw {
-    let Some(items) = items(raw) else {
+    let Some(mut items) = items(raw) else {
         return raw.clone();
     };
-    let edited: Vec<Raw> = items
-        .iter()
-        .enumerate()
-        .map(|(index, item)| edit(index, item))
-        .collect();
-    let is_changed = items
-        .iter()
-        .zip(&edited)
-        .any(|(before, after)| !is_same(before, after));
+    let mut is_changed = false;
+    for (index, item) in items.iter_mut().enumerate() {
+        is_changed |= replace(item, |item| edit(index, item));
+    }
     if is_changed {
-        to_raw(&edited)
+        to_raw(&items)
     } else {
         raw.clone()
     }

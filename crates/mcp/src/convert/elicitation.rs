@@ -83,7 +83,7 @@ fn plain_fields(params: &Raw) -> Result<Option<Raw>, Unrepresentable> {
     for (name, field) in changed {
         fields.set(name, field);
     }
-    Ok(Some(fields.into_raw()))
+    Ok(Some(fields.to_raw()))
 }
 
 /// What must be known of a form's field to lower it.

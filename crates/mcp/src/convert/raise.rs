@@ -73,7 +73,7 @@ fn joined(blocks: &[Raw]) -> Result<Raw, Unrepresentable> {
     let mut block = Object::new();
     block.set("type", to_raw(&"text"));
     block.set("text", to_raw(&text));
-    Ok(block.into_raw())
+    Ok(block.to_raw())
 }
 
 #[cfg(test)]

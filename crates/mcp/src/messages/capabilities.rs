@@ -65,8 +65,8 @@ impl ClientCapabilities {
                     url,
                 }
             }),
-            extensions: capability("extensions")?.map(Object::into_raw),
-            experimental: capability("experimental")?.map(Object::into_raw),
+            extensions: capability("extensions")?.map(|object| object.to_raw()),
+            experimental: capability("experimental")?.map(|object| object.to_raw()),
             raw: raw.clone(),
         })
     }
@@ -119,12 +119,12 @@ impl ClientCapabilities {
     /// same (TRANSLATION §4). Tasks are the business of each hop.
     #[must_use]
     pub fn profile(&self) -> Self {
-        let flags = |flags: &[(&str, bool)]| {
+        let flags = |flags: &[(&'static str, bool)]| {
             let mut object = Object::new();
             for (name, _) in flags.iter().filter(|(_, set)| *set) {
                 object.set(*name, Raw::empty_object());
             }
-            object.into_raw()
+            object.to_raw()
         };
         let mut declared = Object::new();
         if let Some(ElicitationCapability { form, url }) = self.elicitation {
@@ -144,7 +144,7 @@ impl ClientCapabilities {
             roots_list_changed: false,
             extensions,
             experimental: None,
-            raw: declared.into_raw(),
+            raw: declared.to_raw(),
             ..self.clone()
         }
     }
@@ -165,9 +165,9 @@ fn without_tasks(extensions: &Raw) -> Option<Raw> {
     kept.sort_unstable_by_key(|(id, _)| *id);
     let mut object = Object::new();
     for (id, settings) in &kept {
-        object.set(*id, (*settings).clone());
+        object.set((*id).to_owned(), (*settings).clone());
     }
-    (!kept.is_empty()).then(|| object.into_raw())
+    (!kept.is_empty()).then(|| object.to_raw())
 }
 
 impl Serialize for ClientCapabilities {
@@ -272,7 +272,7 @@ impl ClientCapability {
             .fold(Raw::empty_object(), |inner, name| {
                 let mut outer = Object::new();
                 outer.set(name, inner);
-                outer.into_raw()
+                outer.to_raw()
             })
     }
 }
@@ -351,7 +351,7 @@ impl ServerCapabilities {
         if let Some(tools) = &self.tools {
             declared.set("tools", codec::to_raw(tools));
         }
-        declared.into_raw()
+        declared.to_raw()
     }
 }
 

@@ -27,12 +27,12 @@ impl InputRequiredResult {
         let mut result = Object::new();
         result.set("resultType", codec::to_raw("input_required"));
         if !self.input_requests.is_empty() {
-            result.set("inputRequests", self.input_requests.clone().into_raw());
+            result.set("inputRequests", self.input_requests.clone().to_raw());
         }
         if let Some(state) = &self.request_state {
             result.set("requestState", codec::to_raw(state));
         }
-        result.into_raw()
+        result.to_raw()
     }
 }
 

@@ -47,7 +47,7 @@ impl Tool {
             name: name.into(),
             title: None,
             description: None,
-            input_schema: no_arguments.into_raw(),
+            input_schema: no_arguments.to_raw(),
             output_schema: None,
             annotations: None,
             icons: Vec::new(),

@@ -70,7 +70,7 @@ impl Official {
         }
         message.set("method", Raw::encode(method).unwrap());
         message.set("params", params.clone());
-        self.accepts(definition, &message.into_raw());
+        self.accepts(definition, &message.to_raw());
     }
 
     /// What is wrong with `message`.

@@ -13,13 +13,13 @@ pub(crate) fn stamped(result: &Raw, is_cacheable: bool) -> Raw {
         result.set("cacheScope", raw(r#""private""#));
     }
     result.set("_meta", server_info_meta());
-    result.into_raw()
+    result.to_raw()
 }
 
 pub(crate) fn server_info_meta() -> Raw {
     let mut meta = Object::new();
     meta.set(key::SERVER_INFO, implementation().to_raw());
-    meta.into_raw()
+    meta.to_raw()
 }
 
 pub(crate) fn server_capabilities() -> ServerCapabilities {

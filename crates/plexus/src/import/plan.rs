@@ -164,7 +164,7 @@ impl Planning<'_> {
             mut notes,
             ..
         } = server;
-        let definition = definition.into_raw();
+        let definition = definition.to_raw();
         let fate = match (project, self.taken.get(&name.to_lowercase())) {
             (Some(project), _) => Fate::OfProject { project },
             (None, Some(file)) => Fate::Exists { file: file.clone() },

@@ -39,7 +39,7 @@ impl<'a> Server<'a> {
             name: &entry.name,
             scope: entry.source.scope.as_str(),
             file: &entry.source.file,
-            definition: entry.shown().into_raw(),
+            definition: entry.shown().to_raw(),
         }
     }
 }

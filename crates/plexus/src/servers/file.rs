@@ -44,7 +44,7 @@ pub(super) fn enable(name: &str, enabled: bool) -> anyhow::Result<PathBuf> {
     } else {
         definition.set(DISABLED, Raw::encode(&true)?);
     }
-    write(source, name, &definition.into_raw())
+    write(source, name, &definition.to_raw())
 }
 
 /// Replaces a server in its file, and gives the file.

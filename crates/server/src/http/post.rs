@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use hyper::body::Incoming as IncomingBody;
+use plexus_mcp::Revision;
 use plexus_mcp::classify::{self, Facts, Kind, Route};
 use plexus_mcp::lifecycle::Rules;
-use plexus_mcp::{RequestMeta, Revision};
 use plexus_service::Fault;
 use plexus_wire::{self as wire, Id, Incoming, Message};
 use tokio::time::timeout;
@@ -17,6 +17,7 @@ use super::sessions::HttpSession;
 use super::{
     Endpoint, SESSION_HEADER, negotiation, reply, speaks_stateless, spoken, streams, version_header,
 };
+use crate::asked::Asked;
 use crate::batch;
 use crate::event_stream::Beginning;
 use crate::exchange::{Exchange, Output};
@@ -86,91 +87,96 @@ impl Endpoint {
         message: Message,
         caller: &Admitted,
     ) -> Response<Body> {
-        let kind = match &message {
-            Message::Request(request) => Kind::Request(&request.method),
-            Message::Notification(_) => Kind::Notification,
-            Message::Response(_) => Kind::Response,
+        let request = match message {
+            Message::Request(request) => request,
+            other => return self.one_way(headers, other, caller),
         };
-        let meta = match &message {
-            Message::Request(request) => match RequestMeta::read(request.params.as_ref()) {
-                Ok(meta) => meta,
-                Err(Fault::InvalidParams(text)) if speaks_stateless(headers) => {
-                    return reply(
-                        self.voice(headers)
-                            .error(&request.id, &Fault::MissingMeta(text)),
-                    );
-                }
-                Err(fault) => return reply(self.voice(headers).error(&request.id, &fault)),
-            },
-            _ => RequestMeta::default(),
+        let asked = match Asked::read(request) {
+            Ok(asked) => asked,
+            Err((id, Fault::InvalidParams(text))) if speaks_stateless(headers) => {
+                let fault = Fault::MissingMeta(text);
+                return reply(self.voice(headers).error(&id, &fault));
+            }
+            Err((id, fault)) => return reply(self.voice(headers).error(&id, &fault)),
         };
         let facts = Facts {
-            kind,
-            requested: meta.handshake_version.as_deref(),
-            version_in_meta: meta.protocol_version.is_some(),
+            kind: Kind::Request(&asked.method),
+            requested: asked.meta.handshake_version.as_deref(),
+            version_in_meta: asked.meta.protocol_version.is_some(),
             version_header: version_header(headers),
             in_session: headers.contains_key(SESSION_HEADER),
         };
         let route = match classify::http(&facts, self.edge.options.served) {
             Ok(route) => route,
-            Err(fault) => return reply(self.refusal(headers, &message, &fault)),
+            Err(fault) => return reply(self.refusal(headers, Some(&asked.id), &fault)),
         };
-        match (route, message) {
-            (Route::Ignore, _) => respond::empty(StatusCode::ACCEPTED),
-            (Route::Stateless, Message::Request(request)) => {
+        match route {
+            Route::Ignore => respond::empty(StatusCode::ACCEPTED),
+            Route::Stateless => {
                 let caller = stateless::Caller {
                     admitted: caller.clone(),
                     presence: None,
                 };
-                let exchange = stateless::begin(&self.edge, request, meta, Some(headers), caller);
+                let exchange = stateless::begin(&self.edge, asked, Some(headers), caller);
                 self.answer_stateless(headers, exchange).await
             }
-            (Route::Handshake, Message::Request(request)) => match self.session(headers, caller) {
+            Route::Handshake => match self.session(headers, caller) {
                 // A second handshake: the session itself refuses it.
-                Ok(session) => {
-                    let again = Message::Request(request);
-                    self.in_session(headers, &session, again, caller).await
-                }
-                Err(_) => self.open_session(request, caller),
+                Ok(session) => self.in_session(headers, &session, asked, caller).await,
+                Err(_) => self.open_session(asked, caller),
             },
-            (_, message) => match self.session(headers, caller) {
-                Ok(session) => self.in_session(headers, &session, message, caller).await,
+            Route::Session => match self.session(headers, caller) {
+                Ok(session) => self.in_session(headers, &session, asked, caller).await,
                 Err(answer) => reply(answer),
             },
         }
+    }
+
+    /// Takes note of a message that is not answered.
+    fn one_way(&self, headers: &HeaderMap, message: Message, caller: &Admitted) -> Response<Body> {
+        let kind = match &message {
+            Message::Response(_) => Kind::Response,
+            _ => Kind::Notification,
+        };
+        let facts = Facts {
+            kind,
+            requested: None,
+            version_in_meta: false,
+            version_header: version_header(headers),
+            in_session: headers.contains_key(SESSION_HEADER),
+        };
+        match classify::http(&facts, self.edge.options.served) {
+            Err(fault) => return reply(self.refusal(headers, None, &fault)),
+            Ok(Route::Ignore) => {}
+            Ok(_) => match (self.session(headers, caller), message) {
+                (Err(answer), _) => return reply(answer),
+                (Ok(session), Message::Notification(told)) => session.core.notified(&told),
+                (Ok(session), Message::Response(response)) => session.core.answered(response),
+                (Ok(_), Message::Request(_)) => {}
+            },
+        }
+        respond::empty(StatusCode::ACCEPTED)
     }
 
     async fn in_session(
         self: &Arc<Self>,
         headers: &HeaderMap,
         session: &Arc<HttpSession>,
-        message: Message,
+        asked: Asked,
         caller: &Admitted,
     ) -> Response<Body> {
-        match message {
-            Message::Notification(notification) => {
-                session.core.notified(&notification);
-                respond::empty(StatusCode::ACCEPTED)
-            }
-            Message::Response(response) => {
-                session.core.answered(response);
-                respond::empty(StatusCode::ACCEPTED)
-            }
-            Message::Request(request) => {
-                let id = request.id.clone();
-                let (exchange, ticket) = session.core.begin(request, Some(caller));
-                if let Exchange::Answered(answer) = exchange {
-                    return reply(answer);
-                }
-                self.answer_in_session(headers, session, id, exchange, ticket)
-                    .await
-            }
+        let id = asked.id.clone();
+        let (exchange, ticket) = session.core.begin(asked, Some(caller));
+        if let Exchange::Answered(answer) = exchange {
+            return reply(answer);
         }
+        self.answer_in_session(headers, session, id, exchange, ticket)
+            .await
     }
 
     /// `initialize`: a session comes to be if the answer is no error.
-    fn open_session(&self, request: wire::Request, caller: &Admitted) -> Response<Body> {
-        let id = request.id.clone();
+    fn open_session(&self, asked: Asked, caller: &Admitted) -> Response<Body> {
+        let id = asked.id.clone();
         let principal = caller.principal.clone();
         let replay = self.options.replay;
         let session = HttpSession::new(&self.edge, replay, Rules::UNORDERED, principal);
@@ -181,7 +187,7 @@ impl Endpoint {
                 return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
             }
         };
-        let (exchange, _ticket) = session.core.begin(request, Some(caller));
+        let (exchange, _ticket) = session.core.begin(asked, Some(caller));
         let Exchange::Answered(answer) = exchange else {
             return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
         };
@@ -321,15 +327,15 @@ impl Endpoint {
         }
     }
 
-    fn refusal(&self, headers: &HeaderMap, message: &Message, fault: &Fault) -> Answer {
+    fn refusal(&self, headers: &HeaderMap, id: Option<&Id>, fault: &Fault) -> Answer {
         // What is missing or unknown is missing or unknown to the stateless era.
         let revision = match fault {
             Fault::MissingMeta(_) | Fault::UnsupportedVersion { .. } => Revision::NEWEST_STATELESS,
             _ => spoken(headers),
         };
-        match message {
-            Message::Request(request) => self.edge.voice(revision).error(&request.id, fault),
-            _ => anonymous_error(revision, fault),
+        match id {
+            Some(id) => self.edge.voice(revision).error(id, fault),
+            None => anonymous_error(revision, fault),
         }
     }
 

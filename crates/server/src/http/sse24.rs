@@ -120,7 +120,11 @@ impl Endpoint {
                 stream.push(session.core.malformed(&malformed).message);
             }
             Incoming::Single(Ok(Message::Request(request))) => {
-                let (exchange, ticket) = session.core.begin(request, Some(caller));
+                let asked = match session.core.read(request) {
+                    Ok(asked) => asked,
+                    Err(answer) => return stream.push(answer.message),
+                };
+                let (exchange, ticket) = session.core.begin(asked, Some(caller));
                 let run = run(exchange, stream);
                 self.edge.tracker.spawn(async move {
                     ticket.cancel.run_until_cancelled(run).await;

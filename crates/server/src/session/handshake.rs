@@ -1,13 +1,15 @@
 //! `initialize`, and what old validators expect besides.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use plexus_mcp::messages::{ClientCapabilities, InitializeResult};
 use plexus_mcp::{Era, Revision};
 use plexus_service::{Fault, Peer};
-use plexus_wire::{Object, Raw, Request};
+use plexus_wire::{Object, Raw};
 
 use super::{Agreed, Session, shown};
+use crate::asked::Asked;
 use crate::exchange::Exchange;
 use crate::http::Admitted;
 use crate::options::Profile;
@@ -17,19 +19,19 @@ impl Session {
     /// Settles the revision and answers with what we are (LIFE-02, LIFE-07).
     pub(super) fn initialize(
         &self,
-        request: &Request,
+        asked: &Asked,
         caller: Option<&Admitted>,
     ) -> Result<Exchange, Fault> {
         let invalid = |what: &str| Fault::InvalidParams(format!("initialize: {what}"));
-        let params = request.params.as_ref();
+        let params = asked.raw.as_ref();
         // What the client says of itself is kept as long as the session.
         let params = params
             .map(Raw::detached)
             .ok_or_else(|| invalid("params are missing"))?;
         let params = Object::parse(&params).map_err(|error| invalid(&error.to_string()))?;
-        let requested: String = params
-            .get("protocolVersion")
-            .and_then(|version| version.decode().ok())
+        let requested = params
+            .text("protocolVersion")
+            .map(Cow::into_owned)
             .ok_or_else(|| invalid("protocolVersion must be a string"))?;
         let capabilities = match params.get("capabilities") {
             Some(raw) => {
@@ -58,7 +60,7 @@ impl Session {
         state.agreed = Some(Agreed { peer, voice });
         state.known = Some(catalogue);
         drop(state);
-        Ok(Exchange::Answered(complete(&request.id, &result.to_raw())))
+        Ok(Exchange::Answered(complete(&asked.id, &result.to_raw())))
     }
 
     /// The requested revision if a handshake can open it, else the newest that it can (C03).
@@ -83,7 +85,7 @@ impl Session {
             "supportedVersions",
             json(&Revision::supported(&[Era::Handshake])),
         );
-        info.into_raw()
+        info.to_raw()
     }
 
     /// C51: methods that no revision has, for a validator that needs them.

@@ -16,7 +16,7 @@ use futures_util::FutureExt;
 use plexus_mcp::messages::ClientCapabilities;
 use plexus_mcp::{Revision, method};
 use plexus_service::{Event, Fault, Peer, Presence, Principal};
-use plexus_wire::{Id, Object, Request};
+use plexus_wire::{Id, Object, Raw};
 use tokio_util::sync::CancellationToken;
 
 use self::event::Teller;
@@ -97,9 +97,8 @@ impl Session {
         streams: &Arc<Streams>,
         peer: Arc<Peer>,
         voice: Voice,
-        request: Request,
+        (id, method, params): (Id, Box<str>, Option<Raw>),
     ) -> Result<Exchange, Fault> {
-        let Request { id, method, params } = request;
         if &*method == UNSUBSCRIBE {
             let stopped = streams.stop(arguments::subscription(params.as_ref())?);
             return Ok(Exchange::Answered(complete(&id, &json(&stopped))));
@@ -115,7 +114,6 @@ impl Session {
             log_level: Some(self.state().log_level),
             trace_parent: None,
         };
-        let call = Some(call.into_raw());
         let running = self.edge.start(method::TOOLS_CALL, call, peer, wants);
         let stream = streams.open();
         Ok(Exchange::Native(Box::new(NativeCall {

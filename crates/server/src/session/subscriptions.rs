@@ -52,7 +52,7 @@ pub(super) async fn subscribe(session: Arc<Session>, peer: Arc<Peer>, uri: Strin
     let mut updates = session.edge.service.subscribe(&peer, &uri).await?;
     let mut params = Object::new();
     params.set("uri", json(&uri));
-    let message = notification(method::RESOURCE_UPDATED, Some(&params.into_raw()));
+    let message = notification(method::RESOURCE_UPDATED, Some(&params.to_raw()));
     // Holding the session itself would keep it alive for as long as it watches.
     let watching = Arc::downgrade(&session);
     let task = session.edge.tracker.spawn(async move {

@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use plexus_mcp::RequestMeta;
 use plexus_service::{
     Context, ElicitParams, LocalService, NoArguments, Principal, Scopes, Tool, ToolError,
 };
@@ -8,6 +7,7 @@ use plexus_wire::{Limits, Raw, Request};
 use serde_json::{Value, json};
 
 use super::{Caller, begin};
+use crate::asked::Asked;
 use crate::exchange::Output;
 use crate::http::Admitted;
 use crate::{Edge, Options};
@@ -46,17 +46,19 @@ async fn call(edge: &Arc<Edge>, who: &str, more: &Value) -> Value {
         params[name] = value.clone();
     }
     let params = raw(&params.to_string());
-    let meta = RequestMeta::read(Some(&params)).unwrap();
     let request = Request {
         id: 1_i64.into(),
         method: "tools/call".into(),
         params: Some(params),
     };
+    let Ok(asked) = Asked::read(request) else {
+        panic!("the parameters are malformed");
+    };
     let caller = Caller {
         admitted: Admitted::new(Principal::new(who), Scopes::default()),
         presence: None,
     };
-    let mut exchange = begin(edge, request, meta, None, caller);
+    let mut exchange = begin(edge, asked, None, caller);
     loop {
         if let Output::Answer(answer) = exchange.next().await {
             return serde_json::from_slice(&answer.message).unwrap();

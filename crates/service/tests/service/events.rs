@@ -5,8 +5,8 @@ use std::sync::Arc;
 use plexus_mcp::Revision;
 use plexus_mcp::messages::ClientCapabilities;
 use plexus_service::{
-    Builder, Call, Context, Event, EventSender, LogLevel, NoArguments, Peer, Principal, Progress,
-    Service, Tool, ToolError, ToolResult,
+    Builder, Call, Context, Event, EventSender, LogLevel, NoArguments, Object, Peer, Principal,
+    Progress, Service, Tool, ToolError, ToolResult,
 };
 use serde::{Serialize, Serializer};
 use serde_json::json;
@@ -211,7 +211,12 @@ async fn data_alone_is_shown() {
 
 fn call(events: EventSender, cancel: CancellationToken) -> Call {
     let params = crate::support::raw(&json!({ "name": "tool" }));
-    Call::new("tools/call", Some(params), events, cancel)
+    Call::new(
+        "tools/call",
+        Object::parse(&params).unwrap(),
+        events,
+        cancel,
+    )
 }
 
 fn sender() -> (EventSender, plexus_service::EventReceiver) {

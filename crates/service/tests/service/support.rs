@@ -5,8 +5,8 @@ use std::sync::Arc;
 use plexus_mcp::Revision;
 use plexus_mcp::messages::ClientCapabilities;
 use plexus_service::{
-    AskError, Builder, Call, Catalogue, Event, EventSender, Fault, LocalService, LogLevel, Peer,
-    Principal, Question, Raw, Service,
+    AskError, Builder, Call, Catalogue, Event, EventSender, Fault, LocalService, LogLevel, Object,
+    Peer, Principal, Question, Raw, Service,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -80,7 +80,7 @@ impl Caller {
     ) -> Result<Value, Fault> {
         let (sender, mut events) =
             EventSender::channel(Arc::clone(&self.peer), self.progress, self.log_level);
-        let params = Some(raw(&params));
+        let params = Object::parse(&raw(&params)).unwrap();
         let call = Call::new(method, params, sender, CancellationToken::new());
         let mut outcome = self.service.call(call);
         loop {

@@ -9,10 +9,11 @@ fn object(json: &str) -> Object {
 
 #[test]
 fn members_keep_their_order_and_their_bytes() {
-    let arrived = r#"{ "b" : 1.50 , "a":[ 1 ], "\u0063" : "\u0041" }"#;
+    let mut members = object(r#"{ "b" : 1.50 , "a":[ 1 ], "\u0063" : "\u0041" }"#);
+    members.set("d", raw("2"));
     assert_eq!(
-        object(arrived).into_raw().as_str(),
-        r#"{"b":1.50,"a":[ 1 ],"\u0063":"\u0041"}"#
+        members.to_raw().as_str(),
+        r#"{"b":1.50,"a":[ 1 ],"\u0063":"\u0041","d":2}"#
     );
 }
 
@@ -42,10 +43,7 @@ fn set_replaces_in_place_or_appends() {
     assert_eq!(members.set("a", raw("3")), Some(raw("1")));
     assert_eq!(members.set(String::from("say \"c\""), raw("4")), None);
     assert_eq!(members.get("say \"c\""), Some(&raw("4")));
-    assert_eq!(
-        members.into_raw().as_str(),
-        r#"{"a":3,"b":2,"say \"c\"":4}"#
-    );
+    assert_eq!(members.to_raw().as_str(), r#"{"a":3,"b":2,"say \"c\"":4}"#);
 }
 
 #[test]
@@ -54,14 +52,51 @@ fn remove_keeps_the_others_in_order() {
     assert_eq!(members.remove("a"), Some(raw("1")));
     assert_eq!(members.remove("a"), None);
     assert_eq!(members.len(), 2);
-    assert_eq!(members.into_raw().as_str(), r#"{"b":2,"c":3}"#);
+    assert_eq!(members.to_raw().as_str(), r#"{"b":2,"c":3}"#);
 }
 
 #[test]
 fn an_empty_object_is_written_as_such() {
     assert!(Object::new().is_empty());
-    assert_eq!(Object::new().into_raw().as_str(), "{}");
-    assert_eq!(object("{ }").into_raw().as_str(), "{}");
+    assert_eq!(Object::new().to_raw().as_str(), "{}");
+    let mut emptied = object(r#"{ "a": 1 }"#);
+    emptied.remove("a");
+    assert_eq!(emptied.to_raw().as_str(), "{}");
+}
+
+#[test]
+fn what_was_not_edited_is_the_bytes_that_arrived() {
+    let arrived = raw(r#"{ "a" : 1 , "b":[ ] }"#);
+    let mut members = Object::parse(&arrived).unwrap();
+    assert_eq!(members.remove("c"), None);
+    members.retain(|_| true);
+    assert!(members.get_mut("c").is_none());
+    let same = members.to_raw();
+    assert_eq!(same.as_bytes().as_ptr(), arrived.as_bytes().as_ptr());
+
+    let mut replaced = members.clone();
+    replaced.set("a", raw("2"));
+    assert_eq!(replaced.to_raw().as_str(), r#"{"a":2,"b":[ ]}"#);
+    let mut named = members.clone();
+    named.set("c", raw("3"));
+    assert_eq!(named.to_raw().as_str(), r#"{"a":1,"b":[ ],"c":3}"#);
+    let mut kept = members.clone();
+    kept.retain(|name| name == "b");
+    assert_eq!(kept.to_raw().as_str(), r#"{"b":[ ]}"#);
+    for value in members.values_mut() {
+        *value = raw("0");
+    }
+    assert_eq!(members.to_raw().as_str(), r#"{"a":0,"b":0}"#);
+}
+
+#[test]
+fn texts_are_strings_without_their_escapes() {
+    let members = object(r#"{"a":"plain","b":"\u0041\n","c":1,"d":"\ud800"}"#);
+    assert_eq!(members.text("a").as_deref(), Some("plain"));
+    assert_eq!(members.text("b").as_deref(), Some("A\n"));
+    for none in ["c", "d", "e"] {
+        assert_eq!(members.text(none), None, "{none}");
+    }
 }
 
 #[test]
@@ -101,20 +136,20 @@ proptest! {
     fn every_member_survives_byte_exactly(json in json_object()) {
         let arrived = raw(&json);
         let members = Object::parse(&arrived).unwrap();
-        let written = members.clone().into_raw();
+        let written = members.clone().to_raw();
         let again = Object::parse(&written).unwrap();
         prop_assert!(members.iter().eq(again.iter()));
         for (_, value) in members.iter() {
             prop_assert!(arrived.as_str().contains(value.as_str()));
         }
-        prop_assert_eq!(again.into_raw(), written);
+        prop_assert_eq!(again.to_raw(), written);
     }
 
     #[test]
     fn what_is_set_is_found(json in json_object(), key in any::<String>(), value in json()) {
         let mut members = object(&json);
-        members.set(&key, raw(&value));
-        let again = Object::parse(&members.into_raw()).unwrap();
+        members.set(key.clone(), raw(&value));
+        let again = Object::parse(&members.to_raw()).unwrap();
         prop_assert_eq!(again.get(&key), Some(&raw(&value)));
     }
 }

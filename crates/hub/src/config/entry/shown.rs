@@ -56,7 +56,7 @@ impl ServerEntry {
             set(&mut oauth, key, member.shown());
         }
         if oauth.iter().next().is_some() {
-            shown.set("oauth", oauth.into_raw());
+            shown.set("oauth", oauth.to_raw());
         }
         for (key, _) in self.other.iter() {
             set(&mut shown, key, MASK);
@@ -107,7 +107,7 @@ impl Kind {
 
 impl fmt::Debug for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.shown().into_raw().as_str())
+        f.write_str(self.shown().to_raw().as_str())
     }
 }
 
@@ -129,7 +129,7 @@ fn era_name(era: Era) -> &'static str {
     }
 }
 
-fn set_values(object: &mut Object, key: &str, values: &[(String, Value)]) {
+fn set_values(object: &mut Object, key: &'static str, values: &[(String, Value)]) {
     if values.is_empty() {
         return;
     }
@@ -137,12 +137,12 @@ fn set_values(object: &mut Object, key: &str, values: &[(String, Value)]) {
     for (name, _) in values {
         set(&mut masked, name, MASK);
     }
-    object.set(key, masked.into_raw());
+    object.set(key, masked.to_raw());
 }
 
 fn set(object: &mut Object, key: &str, value: &(impl Serialize + ?Sized)) {
     // Strings, numbers and lists of them are always JSON.
     if let Ok(raw) = Raw::encode(value) {
-        object.set(key, raw);
+        object.set(key.to_owned(), raw);
     }
 }

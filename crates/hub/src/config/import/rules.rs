@@ -50,7 +50,7 @@ impl Rules {
                 Some((_, new)) if !definition.contains(new) => new,
                 _ => key,
             };
-            renamed.set(key, value.clone());
+            renamed.set(key.to_owned(), value.clone());
         }
         (self.special)(renamed, notes)
     }
@@ -94,7 +94,7 @@ fn codex(mut definition: Object, _: &mut Vec<String>) -> Object {
         definition.remove("bearer_token_env_var");
     }
     if !headers.is_empty() {
-        definition.set("headers", headers.into_raw());
+        definition.set("headers", headers.to_raw());
     }
     match definition.get("enabled").map(Raw::as_str) {
         Some("false") => {
@@ -127,7 +127,10 @@ fn set_reference(headers: &mut Object, header: &str, prefix: &str, variable: &Ra
     if variable.kind() == Kind::String
         && let Ok(variable) = variable.decode::<String>()
     {
-        headers.set(header, literal(&format!("{prefix}${{{variable}}}")));
+        headers.set(
+            header.to_owned(),
+            literal(&format!("{prefix}${{{variable}}}")),
+        );
     }
 }
 

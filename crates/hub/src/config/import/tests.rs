@@ -24,7 +24,7 @@ fn sample(client: Client) -> Imported {
 
 fn definition(imported: &Imported, name: &str) -> String {
     let server = imported.servers.iter().find(|server| server.name == name);
-    json::compact(&server.unwrap().definition.clone().into_raw())
+    json::compact(&server.unwrap().definition.clone().to_raw())
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn questions_of_vs_code_become_variables() {
 #[test]
 fn codex_names_variables_and_seconds() {
     let imported = sample(Client::Codex);
-    let docs = Object::parse(&imported.servers[0].definition.clone().into_raw()).unwrap();
+    let docs = Object::parse(&imported.servers[0].definition.clone().to_raw()).unwrap();
     let get = |key: &str| docs.get(key).map(Raw::as_str);
     assert_eq!(get("timeout_ms"), Some("2500"));
     assert_eq!(get("disabled"), Some("true"));
@@ -220,7 +220,7 @@ fn imports_can_be_loaded() {
         let file = directory.path().join(".mcp.json");
         let mut document = Document::open(&file).unwrap();
         for server in &imported.servers {
-            let definition = server.definition.clone().into_raw();
+            let definition = server.definition.clone().to_raw();
             document.add(&server.name, &definition).unwrap();
         }
         crate::config::edit::write(&file, &document.text()).unwrap();

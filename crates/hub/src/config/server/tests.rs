@@ -319,7 +319,7 @@ fn no_secret_is_shown() {
         let shown = format!(
             "{entry:?} {:?} {}",
             entry.kind,
-            entry.shown().into_raw().as_str()
+            entry.shown().to_raw().as_str()
         );
         for secret in ["hunter", "sekret"] {
             assert!(!shown.contains(secret), "{shown}");

@@ -27,7 +27,7 @@ pub(super) fn named(tool: &Raw, params: Option<Raw>) -> Result<Raw, Fault> {
         let mut arguments = arguments.map_err(|error| invalid(format!("params: {error}")))?;
         // What MCP clients put beside the arguments of anything.
         arguments.remove("_meta");
-        return Ok(arguments.into_raw());
+        return Ok(arguments.to_raw());
     }
     let given: Vec<Raw> = params
         .decode()
@@ -42,12 +42,12 @@ pub(super) fn named(tool: &Raw, params: Option<Raw>) -> Result<Raw, Fault> {
         )));
     }
     let mut arguments = Object::new();
-    for (name, value) in names.iter().zip(given) {
+    for (name, value) in names.into_iter().zip(given) {
         if value.kind() != Kind::Null {
             arguments.set(name, value);
         }
     }
-    Ok(arguments.into_raw())
+    Ok(arguments.to_raw())
 }
 
 /// The stream that `unsubscribe` names, as `[7]` or `{"subscription":7}`.

@@ -199,20 +199,20 @@ impl Teller {
         let mut complete = Object::new();
         complete.set("type", json("complete"));
         let Some(mut structured) = structured else {
-            return complete.into_raw();
+            return complete.to_raw();
         };
         if self.told.text || self.warned {
             structured.remove("stdout");
             structured.remove("stderr");
         }
         if structured.contains("type") {
-            complete.set("result", structured.into_raw());
-            return complete.into_raw();
+            complete.set("result", structured.to_raw());
+            return complete.to_raw();
         }
         for (name, value) in structured.iter() {
-            complete.set(name, value.clone());
+            complete.set(name.to_owned(), value.clone());
         }
-        complete.into_raw()
+        complete.to_raw()
     }
 
     fn told(&self, event: &Told<'_>) -> Bytes {

@@ -1,0 +1,57 @@
+//! A request on its way to whoever answers it.
+
+use plexus_mcp::RequestMeta;
+use plexus_service::Fault;
+use plexus_wire::{Id, Object, Raw, Request};
+
+/// A request whose parameters are taken apart, once for everybody who looks into them.
+pub(crate) struct Asked {
+    pub(crate) id: Id,
+    pub(crate) method: Box<str>,
+    /// The parameters as they arrived.
+    pub(crate) raw: Option<Raw>,
+    pub(crate) params: Object,
+    pub(crate) meta: RequestMeta,
+}
+
+impl Asked {
+    /// Takes a request apart.
+    ///
+    /// # Errors
+    /// The parameters or their metadata are malformed; then the request's id is told as well.
+    pub(crate) fn read(request: Request) -> Result<Self, (Id, Fault)> {
+        let Request { id, method, params } = request;
+        match read(params.as_ref()) {
+            Ok((object, meta)) => Ok(Self {
+                id,
+                method,
+                raw: params,
+                params: object,
+                meta,
+            }),
+            Err(fault) => Err((id, fault)),
+        }
+    }
+
+    /// A request whose parameters have places instead of names.
+    pub(crate) fn positional(request: Request) -> Self {
+        let Request { id, method, params } = request;
+        Self {
+            id,
+            method,
+            raw: params,
+            params: Object::new(),
+            meta: RequestMeta::default(),
+        }
+    }
+}
+
+fn read(params: Option<&Raw>) -> Result<(Object, RequestMeta), Fault> {
+    let Some(params) = params else {
+        return Ok((Object::new(), RequestMeta::default()));
+    };
+    let params =
+        Object::parse(params).map_err(|error| Fault::InvalidParams(format!("params: {error}")))?;
+    let meta = RequestMeta::read(&params)?;
+    Ok((params, meta))
+}
