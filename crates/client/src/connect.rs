@@ -4,7 +4,6 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderMap;
 use plexus_mcp::messages::InitializeParams;
 use plexus_mcp::{Era, Revision, code, method};
 use plexus_wire::{Object, Raw, RpcError};
@@ -17,7 +16,7 @@ use crate::chain::{chain, with_last_words};
 use crate::child::{Program, StartError};
 use crate::definition::{Definition, HttpTarget, Target};
 use crate::http::{HttpClient, HttpClientError, HttpClientOptions};
-use crate::link::{HttpLink, Link, LinkError, QUEUE, SseLink, StdioLink, Style};
+use crate::link::{Headers, HttpLink, Link, LinkError, QUEUE, SseLink, StdioLink, Style};
 use crate::rpc::{Board, Rpc, RpcFailure, Traits, Update};
 use crate::server_facts::{Discovered, ServerFacts};
 use crate::stamp;
@@ -345,7 +344,7 @@ impl Connecting<'_> {
             let request = rpc.request(
                 method::INITIALIZE,
                 Some(params.to_raw()),
-                HeaderMap::new(),
+                Headers::new(),
                 traits,
             );
             request.await?.answer().await
@@ -479,7 +478,7 @@ async fn ask(rpc: &Rpc, definition: &Definition, revision: Revision) -> Result<R
     let own = stamp::StatelessMeta {
         revision,
         capabilities: &definition.capabilities,
-        client_info: &definition.client_info,
+        client_info: &definition.client_info.to_raw(),
         log_level: None,
     };
     let params = stamp::stateless(Object::new(), None, own);

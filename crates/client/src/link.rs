@@ -23,6 +23,9 @@ pub(crate) const QUEUE: usize = 256;
 /// How much is kept to show of what was no message.
 const SHOWN: usize = 200;
 
+/// Headers that mirror a message, for stateless HTTP.
+pub(crate) type Headers = Vec<(::http::HeaderName, ::http::HeaderValue)>;
+
 /// The number of one of our requests.
 pub(crate) type Number = i64;
 

@@ -13,7 +13,6 @@ mod visit;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use http::HeaderMap;
 use plexus_mcp::messages::{
     CompleteParams, CompletionArgument, CompletionContext, CompletionReference,
     LoggingMessageParams,
@@ -29,6 +28,7 @@ use tokio_util::task::TaskTracker;
 use crate::chain::brief;
 use crate::connect::{self, Connected, Quirk};
 use crate::definition::{Affinity, Definition, Target};
+use crate::link::Headers;
 use crate::listing::{Lister, Listing, Oddity, Quarantined};
 use crate::lock::lock;
 use crate::rpc::{Caller, Misdeeds, RpcFailure, Traits, Update};
@@ -57,6 +57,8 @@ const TIDY: Duration = Duration::from_mins(1);
 /// A connected server, as long as it is connected.
 pub(crate) struct Live {
     pub(crate) definition: Arc<Definition>,
+    /// What we tell the server that we are.
+    client_info: Raw,
     /// The session that belongs to no caller; lists and subscriptions are its business, and the calls
     /// of all who need no other.
     pub(crate) own: Arc<Session>,
@@ -96,6 +98,7 @@ impl Live {
         let names_calls = names_calls(&definition, &quirks);
         let live = Arc::new(Self {
             lane: definition.serialize.then(|| Semaphore::new(1)),
+            client_info: definition.client_info.to_raw(),
             definition,
             own: Arc::new(Session::new(rpc, facts.revision, names_calls)),
             others: Pool::default(),
@@ -312,7 +315,7 @@ impl Live {
         let request = rpc.request(
             method::COMPLETE,
             Some(params.to_raw()),
-            HeaderMap::new(),
+            Headers::new(),
             Traits::default(),
         );
         let answer = async { request.await?.answer().await };
@@ -538,12 +541,12 @@ impl Lister for Live {
             params.set("cursor", Raw::string(cursor));
         }
         let (params, headers) = match self.facts.revision.era() {
-            Era::Handshake => (cursor.map(|_| params.to_raw()), HeaderMap::new()),
+            Era::Handshake => (cursor.map(|_| params.to_raw()), Headers::new()),
             Era::Stateless => {
                 let own = stamp::StatelessMeta {
                     revision: self.facts.revision,
                     capabilities: &self.definition.capabilities,
-                    client_info: &self.definition.client_info,
+                    client_info: &self.client_info,
                     log_level: None,
                 };
                 let params = stamp::stateless(params, None, own);

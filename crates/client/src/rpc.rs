@@ -11,15 +11,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use http::HeaderMap;
 use plexus_mcp::messages::CancelledParams;
 use plexus_mcp::method;
-use plexus_wire::{Id, Message, Notification, Raw, Request, Response, RpcError, encode};
+use plexus_wire::{Id, Message, Notification, Object, Raw, Request, Response, RpcError, encode};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::link::{Link, LinkError, Number, Outgoing, QUEUE};
+use crate::link::{Headers, Link, LinkError, Number, Outgoing, QUEUE};
 use crate::lock::lock;
 pub(crate) use board::Board;
 use driver::Driver;
@@ -207,11 +206,13 @@ impl Rpc {
         &self,
         method: &str,
         params: Option<Raw>,
-        headers: HeaderMap,
+        headers: Headers,
         traits: Traits,
     ) -> Result<InFlight, RpcFailure> {
-        self.request_as(self.reserve(), method, params, headers, traits)
-            .await
+        let number = self.reserve();
+        let mut message = BytesMut::new();
+        encode::request(&mut message, &Id::from(number), method, params.as_ref());
+        self.send(number, message, headers, traits).await
     }
 
     /// Sends a request under a reserved number.
@@ -219,8 +220,20 @@ impl Rpc {
         &self,
         number: Number,
         method: &str,
-        params: Option<Raw>,
-        headers: HeaderMap,
+        params: &Object,
+        headers: Headers,
+        traits: Traits,
+    ) -> Result<InFlight, RpcFailure> {
+        let mut message = BytesMut::new();
+        encode::request_with(&mut message, &Id::from(number), method, params);
+        self.send(number, message, headers, traits).await
+    }
+
+    async fn send(
+        &self,
+        number: Number,
+        message: BytesMut,
+        headers: Headers,
         traits: Traits,
     ) -> Result<InFlight, RpcFailure> {
         let shared = &self.shared;
@@ -228,8 +241,6 @@ impl Rpc {
             return Err(shared.ending.reason().into());
         };
         let mut in_flight = InFlight::new(number, slot, Arc::clone(shared));
-        let mut message = BytesMut::new();
-        encode::request(&mut message, &Id::from(number), method, params.as_ref());
         if let Link::Http(link) = &shared.link {
             let exchange = link.exchange(number, message.freeze(), headers);
             in_flight.is_carried(Carriage::Own(exchange));

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use plexus_mcp::Revision;
 use plexus_service::Boxed;
 use plexus_wire::{Id, Limits, Message, Response, sse};
@@ -12,18 +12,18 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Inbox, Incoming, Junk, LinkError, Number, Outgoing, decoded};
+use super::{Headers, Inbox, Incoming, Junk, LinkError, Number, Outgoing, decoded};
 use crate::auth;
 use crate::chain::chain;
 use crate::definition::HttpTarget;
 use crate::http::{EventSource, HttpClient, HttpError, HttpResponse};
 use crate::lock::lock;
 
-const SESSION: &str = "mcp-session-id";
-const VERSION: &str = "mcp-protocol-version";
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// What servers speak of that have forgotten ours.
 const SPOKEN: &[u8] = b"session";
-const LAST_EVENT: &str = "last-event-id";
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 /// When a broken stream is taken up again, unless the server says otherwise.
 const RETRY: Duration = Duration::from_secs(1);
 /// The longest that a server may have us wait.
@@ -71,6 +71,8 @@ struct Shared {
 struct Agreed {
     session: Option<HeaderValue>,
     revision: Option<Revision>,
+    /// The headers of every message, made once.
+    post: HeaderMap,
 }
 
 impl HttpLink {
@@ -81,7 +83,8 @@ impl HttpLink {
         limits: Limits,
         inbox: Inbox,
     ) -> Self {
-        let agreed = Mutex::default();
+        let mut agreed = Agreed::default();
+        agreed.post = agreed.headers(&target, &Method::POST);
         Self {
             shared: Arc::new(Shared {
                 client,
@@ -89,7 +92,7 @@ impl HttpLink {
                 style,
                 limits,
                 inbox,
-                agreed,
+                agreed: Mutex::new(agreed),
             }),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
@@ -123,7 +126,7 @@ impl HttpLink {
 
     /// Carries a request to its answer, which goes to the inbox as whatever comes before it. Dropping
     /// the future closes the connection.
-    pub(crate) fn exchange(&self, number: Number, message: Bytes, headers: HeaderMap) -> Boxed<()> {
+    pub(crate) fn exchange(&self, number: Number, message: Bytes, headers: Headers) -> Boxed<()> {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
             if let Err(error) = shared.exchange(number, message, headers).await {
@@ -140,7 +143,9 @@ impl HttpLink {
 
     /// Remembers the agreed revision, which every later request names.
     pub(crate) fn agree(&self, revision: Revision) {
-        lock(&self.shared.agreed).revision = Some(revision);
+        let mut agreed = lock(&self.shared.agreed);
+        agreed.revision = Some(revision);
+        agreed.post = agreed.headers(&self.shared.target, &Method::POST);
     }
 
     /// Whether the server opened a session that can be closed, and lost.
@@ -163,9 +168,7 @@ impl HttpLink {
         self.closing.cancel();
         self.tasks.close();
         if self.has_session() {
-            let request = self
-                .shared
-                .request(Method::DELETE, Bytes::new(), HeaderMap::new());
+            let request = self.shared.request(Method::DELETE);
             let ending = auth::send(&self.shared.client, &self.shared.target, request);
             let ended = tokio::time::timeout(FAREWELL, ending).await;
             if !matches!(ended, Ok(Ok(_))) {
@@ -181,16 +184,14 @@ impl Shared {
         &self,
         number: Number,
         message: Bytes,
-        headers: HeaderMap,
+        headers: Headers,
     ) -> Result<(), LinkError> {
-        let request = self.request(Method::POST, message, headers);
+        let request = self.post(message, headers);
         let response = auth::send(&self.client, &self.target, request).await?;
         if let Some(session) = response.headers.get(SESSION)
             && self.style == Style::Handshake
         {
-            lock(&self.agreed)
-                .session
-                .get_or_insert_with(|| session.clone());
+            self.opened(session);
         }
         if response.status == StatusCode::OK && response.is_event_stream() {
             return self.follow(number, response).await;
@@ -261,11 +262,7 @@ impl Shared {
     }
 
     async fn try_resume(&self, last_event: &str) -> Result<EventSource, LinkError> {
-        let mut headers = HeaderMap::new();
-        if let Ok(last_event) = HeaderValue::from_str(last_event) {
-            headers.insert(LAST_EVENT, last_event);
-        }
-        let request = self.request(Method::GET, Bytes::new(), headers);
+        let request = self.get(Some(last_event));
         let response = auth::send(&self.client, &self.target, request).await?;
         if response.status == StatusCode::OK && response.is_event_stream() {
             return Ok(response.events());
@@ -313,11 +310,7 @@ impl Shared {
         let mut place = Place::default();
         let mut opened = Some(opened);
         loop {
-            let mut headers = HeaderMap::new();
-            if let Some(Ok(last)) = place.last_event.as_deref().map(HeaderValue::from_str) {
-                headers.insert(LAST_EVENT, last);
-            }
-            let request = self.request(Method::GET, Bytes::new(), headers);
+            let request = self.get(place.last_event.as_deref());
             let response = auth::send(&self.client, &self.target, request).await;
             drop(opened.take());
             match response {
@@ -334,7 +327,7 @@ impl Shared {
     }
 
     async fn post_plain(&self, message: Bytes) -> Result<(), LinkError> {
-        let request = self.request(Method::POST, message, HeaderMap::new());
+        let request = self.post(message, Headers::new());
         let response = auth::send(&self.client, &self.target, request).await?;
         if response.status.is_success() {
             return Ok(());
@@ -399,38 +392,61 @@ impl Shared {
         lock(&self.agreed).session.is_some()
     }
 
-    fn request(&self, method: Method, body: Bytes, more: HeaderMap) -> Request<Bytes> {
-        let is_post = method == Method::POST;
-        let accept = if is_post {
-            "application/json, text/event-stream"
-        } else {
-            "text/event-stream"
-        };
-        let mut request = Request::new(body);
-        *request.method_mut() = method;
-        *request.uri_mut() = self.target.url.clone();
-        let headers = request.headers_mut();
-        headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
-        if is_post {
-            headers.insert(
-                header::CONTENT_TYPE,
-                HeaderValue::from_static("application/json"),
-            );
+    /// The server opened a session, unless it has long done so.
+    fn opened(&self, session: &HeaderValue) {
+        let mut agreed = lock(&self.agreed);
+        if agreed.session.is_none() {
+            agreed.session = Some(session.clone());
+            agreed.post = agreed.headers(&self.target, &Method::POST);
         }
-        let agreed = lock(&self.agreed);
-        if let Some(session) = &agreed.session {
+    }
+
+    fn post(&self, message: Bytes, headers: Headers) -> Request<Bytes> {
+        let mut request = Request::new(message);
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.target.url.clone();
+        request.headers_mut().clone_from(&lock(&self.agreed).post);
+        request.headers_mut().extend(headers);
+        request
+    }
+
+    fn get(&self, last_event: Option<&str>) -> Request<Bytes> {
+        let mut request = self.request(Method::GET);
+        if let Some(Ok(last_event)) = last_event.map(HeaderValue::from_str) {
+            request.headers_mut().insert(LAST_EVENT, last_event);
+        }
+        request
+    }
+
+    fn request(&self, method: Method) -> Request<Bytes> {
+        let mut request = Request::new(Bytes::new());
+        *request.uri_mut() = self.target.url.clone();
+        *request.headers_mut() = lock(&self.agreed).headers(&self.target, &method);
+        *request.method_mut() = method;
+        request
+    }
+}
+
+impl Agreed {
+    /// What every request says.
+    fn headers(&self, target: &HttpTarget, method: &Method) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let mut insert = |name, value| headers.insert(name, HeaderValue::from_static(value));
+        if *method == Method::POST {
+            insert(header::ACCEPT, "application/json, text/event-stream");
+            insert(header::CONTENT_TYPE, "application/json");
+        } else {
+            insert(header::ACCEPT, "text/event-stream");
+        }
+        if let Some(session) = &self.session {
             headers.insert(SESSION, session.clone());
         }
-        if let Some(revision) = agreed
-            .revision
-            .filter(|revision| revision.features().version_header)
-        {
+        let revision = self.revision;
+        if let Some(revision) = revision.filter(|revision| revision.features().version_header) {
             headers.insert(VERSION, HeaderValue::from_static(revision.as_str()));
         }
-        drop(agreed);
-        headers.extend(self.target.headers.clone());
-        headers.extend(more);
-        request
+        headers.extend(target.headers.clone());
+        headers
     }
 }
 

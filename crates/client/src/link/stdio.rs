@@ -18,7 +18,9 @@ use crate::child::{Child, ChildOutput, ExitReport, Grace, Program, StartError};
 use crate::lock::lock;
 use crate::status::ProcessInfo;
 
+/// How much room there is to read into, and when there is too little of it.
 const READ: usize = 64 * 1024;
+const LITTLE: usize = 4 * 1024;
 /// How long a process may take to say with which code it ended after its output did.
 const EXIT: Duration = Duration::from_millis(500);
 
@@ -131,7 +133,10 @@ async fn read(
                 Line::TooLong { .. } => inbox.take(Incoming::Junk(Junk::TooLong)),
             }
         }
-        buffer.reserve(READ);
+        // What was read is others' until they are done with it; the rest of the buffer is ours.
+        if buffer.capacity() - buffer.len() < LITTLE {
+            buffer.reserve(READ);
+        }
     };
     let reason = match end {
         Some(error) => format!("reading from the server's process failed: {error}"),

@@ -79,7 +79,7 @@ async fn round(
     let own = StatelessMeta {
         revision,
         capabilities: &peer.capabilities,
-        client_info: &live.definition.client_info,
+        client_info: &live.client_info,
         log_level: call.events.log_level(),
     };
     let token = (call.events.wants_progress() || is_tool).then_some(number);
@@ -98,7 +98,7 @@ async fn round(
     let request = session.rpc.request_as(
         number,
         &call.method,
-        Some(sent.to_raw()),
+        &sent,
         headers,
         Traits::call(caller(call), &call.method, false),
     );
