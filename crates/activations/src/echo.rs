@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(text(&result), "hello\nhello\nhello");
 
         let mut streamed = Vec::new();
-        while let Ok(Event::Content(piece)) = caller.events.try_recv() {
+        while let Some(Event::Content(piece)) = caller.events.try_recv() {
             streamed.push(piece);
         }
         assert_eq!(streamed, ["hello", "\nhello", "\nhello"]);

@@ -76,7 +76,7 @@ impl Conversation {
             }
         };
         // What was said before the end is shown before it.
-        while let Ok(event) = said.try_recv() {
+        while let Some(event) = said.try_recv() {
             self.heed(event);
         }
         outcome

@@ -115,7 +115,7 @@ impl Edge {
         let (sender, events) = EventSender::channel(peer, wants.progress, wants.log_level);
         let mut call = Call::new(method, params, sender, CancellationToken::new());
         call.trace_parent = wants.trace_parent;
-        Running::start(Arc::clone(&self.service), call, events)
+        Running::start(&*self.service, call, events)
     }
 
     /// Answers what needs no call: the lists and discovery.

@@ -1,5 +1,9 @@
 //! What a request leads to: messages, the last of which is the answer.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
@@ -49,10 +53,19 @@ impl Exchange {
 
     /// The next message, unless `cancel` fires first.
     pub(crate) async fn next_unless(&mut self, cancel: &CancellationToken) -> Option<Output> {
-        tokio::select! {
-            biased;
-            () = cancel.cancelled() => None,
-            output = self.next() => Some(output),
-        }
+        let mut next = pin!(self.next());
+        let mut cancelled = pin!(cancel.cancelled());
+        poll_fn(|cx| {
+            // What is cancelled says nothing more. To wait for that is needed only for what is not
+            // ready.
+            if cancel.is_cancelled() {
+                return Poll::Ready(None);
+            }
+            match next.as_mut().poll(cx) {
+                Poll::Ready(output) => Poll::Ready(Some(output)),
+                Poll::Pending => cancelled.as_mut().poll(cx).map(|()| None),
+            }
+        })
+        .await
     }
 }

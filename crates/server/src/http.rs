@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use plexus_mcp::{Era, Revision};
 use plexus_service::Fault;
@@ -29,12 +29,13 @@ use crate::edge::Edge;
 use crate::net::{self, BindError, Body, Guard, Listener, respond};
 use crate::render::{Answer, anonymous_error};
 use crate::stateless::VERSION_HEADER;
+use negotiation::Accepted;
 use sessions::{HttpSession, Sessions};
 
 /// How often idle sessions and finished streams are looked for.
 const SWEEP: Duration = Duration::from_secs(30);
-const SESSION_HEADER: &str = "mcp-session-id";
-const LAST_EVENT_HEADER: &str = "last-event-id";
+const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
+const LAST_EVENT_HEADER: HeaderName = HeaderName::from_static("last-event-id");
 
 /// An MCP server on one or more addresses, bound and ready to run.
 #[derive(Debug)]
@@ -220,7 +221,7 @@ impl Endpoint {
             Ok(session) => session,
             Err(answer) => return reply(answer),
         };
-        if !negotiation::accepts_events(headers) {
+        if !Accepted::by(headers).events {
             return respond::text(
                 StatusCode::NOT_ACCEPTABLE,
                 "GET answers with text/event-stream; send an Accept header that allows it\n",

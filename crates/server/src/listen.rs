@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::edge::Edge;
 use crate::exchange::Output;
-use crate::render::{Voice, complete, json, notification};
+use crate::render::{Voice, json, notification};
 
 /// The most resources that one subscription may watch.
 pub(crate) const MAX_SUBSCRIPTIONS: usize = 1000;
@@ -173,8 +173,7 @@ impl Listen {
     fn end(&self) -> Output {
         let mut result = Object::new();
         result.set("_meta", self.subscription());
-        let result = self.voice.stamped(result.to_raw());
-        Output::Answer(complete(&self.id, &result))
+        Output::Answer(self.voice.complete(&self.id, &result.to_raw()))
     }
 
     /// SUB26-05: everything names the subscription it belongs to.

@@ -26,6 +26,8 @@ pub(crate) struct Voice {
     pub(crate) revision: Revision,
     /// Who we are, for results that carry it.
     pub(crate) server_info: Raw,
+    /// The members that the revision wants every result to have.
+    stamp: Bytes,
     max_answer: usize,
 }
 
@@ -34,6 +36,7 @@ impl Voice {
         let server_info = convert::implementation(&identity.to_raw(), revision.features());
         Self {
             revision,
+            stamp: stamp(revision, &server_info),
             server_info,
             max_answer,
         }
@@ -42,8 +45,21 @@ impl Voice {
     /// The answer to request `id`.
     pub(crate) fn answer(&self, id: &Id, method: &str, outcome: Outcome) -> Answer {
         match self.result(method, outcome) {
-            Ok(result) => complete(id, &result),
+            Ok(result) => self.complete(id, &result),
             Err(fault) => self.error(id, &fault),
+        }
+    }
+
+    /// The answer to request `id`, whose result has yet to be given what the revision wants.
+    pub(crate) fn complete(&self, id: &Id, result: &Raw) -> Answer {
+        if self.stamp.is_empty() || result.may_have(&STAMPED) {
+            return complete(id, &self.stamped(result.clone()));
+        }
+        let mut message = BytesMut::new();
+        encode::response_with(&mut message, id, result, &self.stamp);
+        Answer {
+            status: 200,
+            message: message.freeze(),
         }
     }
 
@@ -104,14 +120,30 @@ impl Voice {
             }
             _ => result,
         };
-        let result = self.stamped(result);
-        if result.len() > self.max_answer {
+        if result.len() + self.stamp.len() > self.max_answer {
             return Err(Fault::AnswerTooLarge {
                 limit: self.max_answer,
             });
         }
         Ok(result)
     }
+}
+
+/// What [`Voice::stamped`] adds or changes.
+const STAMPED: [&str; 2] = ["resultType", "_meta"];
+
+/// The same, for a result that has nothing of it: the members, without braces around them.
+fn stamp(revision: Revision, server_info: &Raw) -> Bytes {
+    if !revision.features().typed_results {
+        return Bytes::new();
+    }
+    let mut meta = Object::new();
+    meta.set(key::SERVER_INFO, server_info.clone());
+    let mut stamp = Object::new();
+    stamp.set("resultType", string("complete"));
+    stamp.set("_meta", meta.to_raw());
+    let stamp = stamp.to_raw().into_bytes();
+    stamp.slice(1..stamp.len() - 1)
 }
 
 /// Says what happens during one call.

@@ -1,9 +1,9 @@
 //! A call on its way through a service.
 
-use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::future::{poll_fn, ready};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::{Context, Poll};
 
-use futures_util::FutureExt;
 use plexus_service::{Boxed, Call, Event, EventReceiver, Fault, Outcome, Service};
 use tokio_util::sync::DropGuard;
 
@@ -27,21 +27,12 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn start(service: Arc<dyn Service>, call: Call, events: EventReceiver) -> Self {
+    pub(crate) fn start(service: &dyn Service, call: Call, events: EventReceiver) -> Self {
         let cancel = call.cancel.clone().drop_guard();
-        let method = call.method.clone();
-        let work = AssertUnwindSafe(async move { service.call(call).await }).catch_unwind();
-        // One bad handler costs one call.
-        let future = async move {
-            work.await.unwrap_or_else(|_| {
-                tracing::error!(%method, "a handler panicked");
-                Err(Fault::Internal(
-                    "the handler failed unexpectedly".to_owned(),
-                ))
-            })
-        };
+        let future = catch_unwind(AssertUnwindSafe(|| service.call(call)));
+        let future = future.unwrap_or_else(|_panic| Box::pin(ready(Err(panicked()))));
         Self {
-            future: Box::pin(future),
+            future,
             events,
             held: None,
             outcome: None,
@@ -51,21 +42,31 @@ impl Running {
 
     /// The next step. Dropping the future loses nothing.
     pub(crate) async fn next(&mut self) -> Step {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
         if let Some(event) = self.held.take() {
-            return Step::Event(self.merged(event));
+            return Poll::Ready(Step::Event(self.merged(event)));
         }
         if self.outcome.is_none() {
-            tokio::select! {
-                biased;
-                Some(event) = self.events.recv() => return Step::Event(self.merged(event)),
-                outcome = &mut self.future => self.outcome = Some(outcome),
+            // One bad handler costs one call.
+            let polled = catch_unwind(AssertUnwindSafe(|| self.future.as_mut().poll(cx)));
+            match polled.unwrap_or_else(|_panic| Poll::Ready(Err(panicked()))) {
+                Poll::Ready(outcome) => self.outcome = Some(outcome),
+                Poll::Pending => {
+                    return match self.events.poll_recv(cx) {
+                        Poll::Ready(Some(event)) => Poll::Ready(Step::Event(self.merged(event))),
+                        Poll::Ready(None) | Poll::Pending => Poll::Pending,
+                    };
+                }
             }
         }
         // What was said before the end comes before the end.
-        if let Ok(event) = self.events.try_recv() {
-            return Step::Event(self.merged(event));
-        }
-        Step::Done(self.outcome.take().unwrap_or(Err(Fault::Cancelled)))
+        Poll::Ready(match self.events.try_recv() {
+            Some(event) => Step::Event(self.merged(event)),
+            None => Step::Done(self.outcome.take().unwrap_or(Err(Fault::Cancelled))),
+        })
     }
 
     /// Joins what waits behind `event` with it, as long as that loses nothing: a newer progress
@@ -77,7 +78,7 @@ impl Running {
             {
                 return event;
             }
-            let Ok(next) = self.events.try_recv() else {
+            let Some(next) = self.events.try_recv() else {
                 return event;
             };
             match (&mut event, next) {
@@ -95,4 +96,10 @@ impl Running {
             }
         }
     }
+}
+
+/// What is told of a handler that panicked; the panic itself is in the log.
+fn panicked() -> Fault {
+    tracing::error!("a handler panicked");
+    Fault::Internal("the handler failed unexpectedly".to_owned())
 }

@@ -300,7 +300,7 @@ impl StatelessCall {
             .parking
             .park(&self.edge.tracker, call, binding, self.place.take())?;
         result.request_state = Some(state);
-        Ok(complete(&self.id, &self.voice.stamped(result.to_raw())))
+        Ok(self.voice.complete(&self.id, &result.to_raw()))
     }
 }
 

@@ -3,7 +3,8 @@
 mod asides;
 mod asking;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use plexus_mcp::messages::{ClientCapability, LogLevel};
 use plexus_wire::{Object, Raw};
@@ -31,11 +32,27 @@ pub struct Context {
 #[derive(Debug)]
 struct Inner {
     events: EventSender,
+    /// Fires when the caller no longer wants the answer.
     cancel: CancellationToken,
+    is_over: AtomicBool,
+    /// Fires when the call is over; made for the first who asks for it.
+    over: OnceLock<CancellationToken>,
     params: Object,
     service: LocalService,
     collected: Mutex<Excerpt>,
     asides: Mutex<Asides>,
+}
+
+struct Ending(Arc<Inner>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        // This comes first, so that whoever asks in between is told as well.
+        self.0.is_over.store(true, Ordering::SeqCst);
+        if let Some(over) = self.0.over.get() {
+            over.cancel();
+        }
+    }
 }
 
 impl Context {
@@ -51,6 +68,8 @@ impl Context {
             inner: Arc::new(Inner {
                 events,
                 cancel,
+                is_over: AtomicBool::new(false),
+                over: OnceLock::new(),
                 params,
                 service,
                 collected,
@@ -174,23 +193,37 @@ impl Context {
     /// been given: for work that a handler started elsewhere. The handler itself is dropped when it
     /// is cancelled.
     pub async fn cancelled(&self) {
-        self.inner.cancel.cancelled().await;
+        self.cancellation().cancelled().await;
     }
 
     /// Whether the call is over.
     pub fn is_cancelled(&self) -> bool {
-        self.inner.cancel.is_cancelled()
+        self.inner.is_over.load(Ordering::SeqCst) || self.inner.cancel.is_cancelled()
     }
 
     /// A token that fires with [`Context::cancelled`], for work that runs elsewhere.
     pub fn cancellation(&self) -> &CancellationToken {
-        &self.inner.cancel
+        let inner = &self.inner;
+        let over = inner.over.get_or_init(|| inner.cancel.child_token());
+        if inner.is_over.load(Ordering::SeqCst) {
+            over.cancel();
+        }
+        over
     }
 
-    /// What [`Context::stream`] handed out.
-    pub(crate) fn take_collected(&self) -> String {
+    /// Ends what the handler started elsewhere when the call ends, however it does.
+    pub(crate) fn ending(&self) -> impl Drop + use<> {
+        Ending(Arc::clone(&self.inner))
+    }
+
+    /// What [`Context::stream`] handed out, if anything.
+    pub(crate) fn take_collected(&self) -> Option<String> {
+        let mut collected = self.lock_collected();
+        if collected.is_empty() {
+            return None;
+        }
         let taken = Excerpt::new(MAX_COLLECTED);
-        std::mem::replace(&mut *self.lock_collected(), taken).into_string()
+        Some(std::mem::replace(&mut *collected, taken).into_string())
     }
 
     /// What is to be said in the result beside what was streamed, in blocks.

@@ -1,16 +1,17 @@
 //! What a call yields before it is done.
 
+mod queue;
+
 use std::sync::Arc;
 
 use plexus_mcp::messages::{ClientCapability, LogLevel};
 use plexus_mcp::{Fault, method};
 use plexus_wire::{Raw, RpcError};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
+
+pub use queue::EventReceiver;
 
 use crate::peer::Peer;
-
-/// How many events may wait for an edge before a call is made to wait with them.
-const QUEUE: usize = 64;
 
 /// Something a call says on its way. The end of a call is no event but its return value, so that
 /// there is exactly one, and it is the last.
@@ -190,16 +191,13 @@ impl From<AskError> for Fault {
 /// Where a call puts its events. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct EventSender {
-    queue: mpsc::Sender<Event>,
+    queue: queue::Sender,
     peer: Arc<Peer>,
     progress: bool,
     log_level: Option<LogLevel>,
     /// Who speaks, where many do.
     source: Option<Arc<str>>,
 }
-
-/// Where an edge takes them from.
-pub type EventReceiver = mpsc::Receiver<Event>;
 
 impl EventSender {
     /// A channel for one call of `peer`, which wants progress or not, and log messages from
@@ -209,7 +207,7 @@ impl EventSender {
         progress: bool,
         log_level: Option<LogLevel>,
     ) -> (Self, EventReceiver) {
-        let (queue, events) = mpsc::channel(QUEUE);
+        let (queue, events) = queue::channel();
         (
             Self {
                 queue,
@@ -224,15 +222,12 @@ impl EventSender {
 
     /// The same channel for one of many who share it: its log messages begin with its name.
     #[must_use]
-    pub fn naming(&self, source: &Arc<str>) -> Self {
-        let source = match &self.source {
+    pub fn naming(mut self, source: &Arc<str>) -> Self {
+        self.source = Some(match self.source {
             Some(outer) => format!("{outer}/{source}").into(),
             None => Arc::clone(source),
-        };
-        Self {
-            source: Some(source),
-            ..self.clone()
-        }
+        });
+        self
     }
 
     /// Who is calling.
@@ -310,6 +305,6 @@ impl EventSender {
 
     /// An edge that is gone takes no events; the call finds out by its cancellation.
     async fn send(&self, event: Event) {
-        drop(self.queue.send(event).await);
+        self.queue.send(event).await;
     }
 }

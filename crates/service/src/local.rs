@@ -131,10 +131,7 @@ impl LocalService {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn answer(self, mut call: Call) -> Outcome {
-        // However the call ends, so does what its handler started elsewhere.
-        call.cancel = call.cancel.child_token();
-        let _ending = call.cancel.clone().drop_guard();
+    async fn answer(self, call: Call) -> Outcome {
         match &*call.method {
             method::TOOLS_CALL => self.call_tool(call).await,
             method::RESOURCES_READ => self.read_resource(call).await,
@@ -163,6 +160,7 @@ impl LocalService {
             return Err(Fault::InvalidArguments(violations.to_string()));
         }
         let context = Context::new(call, self);
+        let _ending = context.ending();
         let result = (tool.handler)(arguments, context.clone()).await;
         let result = match result {
             Ok(result) => result,
@@ -178,12 +176,11 @@ impl LocalService {
 
     async fn read_resource(self, call: Call) -> Outcome {
         let uri = text(&call, "uri")?.into_owned();
-        let reading = self
-            .registry()
-            .reader(&uri)
-            .ok_or_else(|| Fault::ResourceNotFound(uri.clone()))?
-            .read(uri, Context::new(call, self));
-        encode(&reading.await?)
+        let reader = self.registry().reader(&uri);
+        let reader = reader.ok_or_else(|| Fault::ResourceNotFound(uri.clone()))?;
+        let context = Context::new(call, self);
+        let _ending = context.ending();
+        encode(&reader.read(uri, context).await?)
     }
 
     async fn get_prompt(self, call: Call) -> Outcome {
@@ -202,7 +199,9 @@ impl LocalService {
                 "missing prompt argument {missing:?}"
             )));
         }
-        encode(&(prompt.handler)(arguments, Context::new(call, self)).await?)
+        let context = Context::new(call, self);
+        let _ending = context.ending();
+        encode(&(prompt.handler)(arguments, context).await?)
     }
 
     async fn complete(self, call: Call) -> Outcome {
@@ -311,8 +310,11 @@ fn encode<T: serde::Serialize>(result: &T) -> Outcome {
 
 /// C16: what was streamed is the first block, all of it in one; then come lines about tools and
 /// errors, then what the handler returned. A result with nothing but data shows that.
-fn aggregated(mut result: CallToolResult, streamed: String, asides: Vec<String>) -> CallToolResult {
-    let streamed = (!streamed.is_empty()).then_some(streamed);
+fn aggregated(
+    mut result: CallToolResult,
+    streamed: Option<String>,
+    asides: Vec<String>,
+) -> CallToolResult {
     let before = streamed.into_iter().chain(asides).map(ContentBlock::text);
     result.content.splice(0..0, before);
     if let (true, Some(data)) = (result.content.is_empty(), &result.structured_content) {

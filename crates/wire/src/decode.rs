@@ -87,6 +87,13 @@ pub enum DecodeError {
     reason = "the message keeps slices of the bytes, so they are given up to it"
 )]
 pub fn decode(bytes: Bytes, limits: &Limits) -> Result<Incoming, DecodeError> {
+    // Nearly everything that comes is one message and nothing is wrong with it.
+    if bytes.len() <= limits.max_bytes
+        && let Ok(text) = str::from_utf8(&bytes)
+        && let Some(envelope) = Envelope::read(text, limits.max_depth)
+    {
+        return Ok(Incoming::Single(envelope.into_message(&bytes)));
+    }
     let text = checked_text(&bytes, limits)?;
     if text.trim_ascii_start().starts_with('[') {
         return decode_batch(&bytes, text, limits).map(Incoming::Batch);

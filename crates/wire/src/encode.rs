@@ -62,6 +62,23 @@ pub fn response(out: &mut BytesMut, id: &Id, result: &Raw) {
     success(out, ErrorId::Known(id), result);
 }
 
+/// Appends a response that succeeded, whose result, an object, gets more `members`: some that it does
+/// not have, written without braces around them.
+pub fn response_with(out: &mut BytesMut, id: &Id, result: &Raw, members: &[u8]) {
+    let Some(open_object) = result.as_bytes().strip_suffix(b"}") else {
+        return response(out, id, result);
+    };
+    open(out, result.len() + members.len());
+    write_id(out, ErrorId::Known(id));
+    out.extend_from_slice(br#","result":"#);
+    write_line(out, open_object);
+    if !open_object.trim_ascii_end().ends_with(b"{") {
+        out.put_u8(b',');
+    }
+    out.extend_from_slice(members);
+    out.extend_from_slice(b"}}");
+}
+
 /// Appends a response that failed.
 pub fn error(out: &mut BytesMut, id: ErrorId<'_>, error: &RpcError) {
     open(
@@ -142,7 +159,11 @@ fn call(out: &mut BytesMut, method: &str, params: Option<&Raw>) {
 }
 
 fn raw(out: &mut BytesMut, value: &Raw) {
-    let mut rest = value.as_bytes();
+    write_line(out, value.as_bytes());
+}
+
+/// Appends JSON, or a part of it, as one line.
+fn write_line(out: &mut BytesMut, mut rest: &[u8]) {
     while let Some(at) = memchr2(b'\r', b'\n', rest) {
         let (before, after) = rest.split_at(at);
         out.extend_from_slice(before);

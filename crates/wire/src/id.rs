@@ -59,8 +59,7 @@ impl Id {
     }
 
     /// Reads the JSON text of one value.
-    pub(crate) fn read(json: &RawValue) -> Option<Self> {
-        let json = json.get();
+    pub(crate) fn read(json: &str) -> Option<Self> {
         if json.starts_with('"') {
             return string::read(json).ok().map(|text| text.as_ref().into());
         }
@@ -138,7 +137,8 @@ impl Serialize for Id {
 impl<'de> Deserialize<'de> for Id {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Box::<RawValue>::deserialize(deserializer)?;
-        Self::read(&json).ok_or_else(|| de::Error::custom("an id must be a string or an integer"))
+        Self::read(json.get())
+            .ok_or_else(|| de::Error::custom("an id must be a string or an integer"))
     }
 }
 

@@ -30,6 +30,7 @@
 //! # Ok::<(), plexus_wire::DecodeError>(())
 //! ```
 
+mod check;
 mod decode;
 pub mod encode;
 mod id;

@@ -40,8 +40,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub(crate) fn of(value: &RawValue) -> Self {
-        Self::of_json(value.get().as_bytes())
+    pub(crate) fn of(json: &str) -> Self {
+        Self::of_json(json.as_bytes())
     }
 
     fn of_json(json: &[u8]) -> Self {
@@ -65,7 +65,7 @@ impl Raw {
     pub fn parse(bytes: Bytes, limits: &Limits) -> Result<Self, DecodeError> {
         let text = checked_text(&bytes, limits)?;
         let value: &RawValue = serde_json::from_str(text).map_err(|error| syntax_error(&error))?;
-        Ok(Self::slice(&bytes, value))
+        Ok(Self::slice(&bytes, value.get()))
     }
 
     /// Serialises a value.
@@ -149,7 +149,7 @@ impl Raw {
     /// Shares the bytes if `part` was borrowed from `self`, and copies it otherwise.
     #[must_use]
     pub fn part(&self, part: &RawValue) -> Self {
-        Self::slice(&self.0, part)
+        Self::slice(&self.0, part.get())
     }
 
     /// This object with `new` instead of `old` as the value of its first member, if that is `key`,
@@ -171,8 +171,8 @@ impl Raw {
     }
 
     /// As [`Raw::part`], out of bytes that are not themselves one JSON value.
-    pub(crate) fn slice(source: &Bytes, part: &RawValue) -> Self {
-        let part = part.get().as_bytes();
+    pub(crate) fn slice(source: &Bytes, part: &str) -> Self {
+        let part = part.as_bytes();
         let (outer, inner) = (source.as_ptr_range(), part.as_ptr_range());
         if outer.start <= inner.start && inner.end <= outer.end {
             Self(source.slice_ref(part))

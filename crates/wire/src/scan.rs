@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use memchr::memchr2;
+use crate::check::plain;
 
 /// The members of an object, in their order, as the places of their keys and values.
 #[derive(Debug, Clone)]
@@ -27,7 +27,8 @@ impl Iterator for Members<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         // Before a key stands the opening brace or a comma, and whitespace.
-        let key = memchr::memchr(b'"', self.text.get(self.at..)?)? + self.at;
+        let mut rest = self.text.get(self.at..)?.iter();
+        let key = rest.position(|byte| *byte == b'"')? + self.at;
         let key_end = string_end(self.text, key);
         let value = value_start(self.text, key_end);
         let value_end = value_end(self.text, value);
@@ -74,15 +75,20 @@ impl Iterator for Elements<'_> {
 
 /// What follows the string whose opening quote was just read.
 pub(crate) fn after_string(mut text: &[u8]) -> &[u8] {
-    while let Some(at) = memchr2(b'"', b'\\', text) {
-        let is_escape = text.get(at) == Some(&b'\\');
-        let skipped = if is_escape { at + 2 } else { at + 1 };
-        text = text.get(skipped..).unwrap_or_default();
-        if !is_escape {
+    loop {
+        let special = text.get(plain(text)..).unwrap_or_default();
+        let (skipped, is_end) = match special.first() {
+            None => return &[],
+            Some(b'"') => (1, true),
+            Some(b'\\') => (2, false),
+            // No string has a bare control character, but text that is no JSON may.
+            Some(_) => (1, false),
+        };
+        text = special.get(skipped..).unwrap_or_default();
+        if is_end {
             return text;
         }
     }
-    &[]
 }
 
 /// Where the string ends that starts at `start`.

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use bytes::{BufMut, BytesMut};
 use memchr::memchr;
 
+use crate::check::plain;
+
 /// The text of a literal that is known to be a valid JSON string.
 ///
 /// Fails on half a surrogate pair, which JSON can spell but text cannot hold.
@@ -25,20 +27,17 @@ pub(crate) fn between_quotes(literal: &str) -> &str {
 pub(crate) fn write(out: &mut BytesMut, text: &str) {
     out.reserve(text.len() + 2);
     out.put_u8(b'"');
-    for chunk in text.as_bytes().split_inclusive(|byte| must_escape(*byte)) {
-        match chunk.split_last() {
-            Some((last, plain)) if must_escape(*last) => {
-                out.extend_from_slice(plain);
-                write_escape(out, *last);
-            }
-            _ => out.extend_from_slice(chunk),
-        }
+    let mut rest = text.as_bytes();
+    loop {
+        let (plain, special) = rest.split_at(plain(rest).min(rest.len()));
+        out.extend_from_slice(plain);
+        let Some((byte, tail)) = special.split_first() else {
+            break;
+        };
+        write_escape(out, *byte);
+        rest = tail;
     }
     out.put_u8(b'"');
-}
-
-fn must_escape(byte: u8) -> bool {
-    byte < b' ' || byte == b'"' || byte == b'\\'
 }
 
 fn write_escape(out: &mut BytesMut, byte: u8) {

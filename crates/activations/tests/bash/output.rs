@@ -96,7 +96,7 @@ async fn output_is_streamed_while_the_command_runs() {
     let result: Value = calling.answer.await.unwrap().decode().unwrap();
     assert_eq!(texts(&result), ["one\nthree\n", "two\n"]);
     let (mut said, mut warned) = (String::new(), String::new());
-    while let Ok(event) = calling.events.try_recv() {
+    while let Some(event) = calling.events.try_recv() {
         match event {
             Event::Content(piece) => said.push_str(&piece),
             Event::Stderr(piece) => warned.push_str(&piece),

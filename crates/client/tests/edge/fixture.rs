@@ -191,7 +191,7 @@ async fn progress(upstream: &Upstream) {
     let (calling, mut events) = caller.call(upstream, "tools/call", &params);
     within("the result", calling).await.unwrap();
     let mut seen = Vec::new();
-    while let Ok(Event::Progress(progress)) = events.try_recv() {
+    while let Some(Event::Progress(progress)) = events.try_recv() {
         seen.push(progress.progress);
     }
     assert_eq!(seen.len(), 3, "{seen:?}");

@@ -81,7 +81,7 @@ pub(super) async fn read(
     let hub = desk.hub()?;
     let member = hub.server(&server)?;
     let own = hub.own_uri(&server, &uri);
-    let events = context.events().naming(&member.name);
+    let events = context.events().clone().naming(&member.name);
     let cancel = context.cancellation().child_token();
     let call = Call::new(method::RESOURCES_READ, uri_params(&own), events, cancel);
     let read = hub.hand_over(&member, call).await;

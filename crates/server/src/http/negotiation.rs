@@ -2,17 +2,44 @@
 
 use http::{HeaderMap, header};
 
-/// Whether the client takes `text/event-stream`.
-pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
-    accepts(headers, "text/event-stream")
+/// What a client says it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Accepted {
+    json: bool,
+    /// Whether it takes `text/event-stream`.
+    pub(super) events: bool,
 }
 
-/// Whether the client takes anything we can answer with. A client that does not say takes JSON
-/// (C53).
-pub(super) fn accepts_something(headers: &HeaderMap) -> bool {
-    !headers.contains_key(header::ACCEPT)
-        || accepts(headers, "application/json")
-        || accepts_events(headers)
+impl Accepted {
+    /// Reads it from a request. A client that does not say takes JSON (C53).
+    pub(super) fn by(headers: &HeaderMap) -> Self {
+        let mut accepted = Self {
+            json: !headers.contains_key(header::ACCEPT),
+            events: false,
+        };
+        let values = headers.get_all(header::ACCEPT).iter();
+        for range in values.flat_map(|value| value.as_bytes().split(|byte| *byte == b',')) {
+            accepted.add(range.trim_ascii());
+        }
+        accepted
+    }
+
+    /// Whether that is anything we can answer with.
+    pub(super) fn is_anything(self) -> bool {
+        self.json || self.events
+    }
+
+    fn add(&mut self, range: &[u8]) {
+        let mut parts = range.split(|byte| *byte == b';');
+        let media_type = parts.next().unwrap_or_default().trim_ascii_end();
+        if parts.any(|parameter| parameter.trim_ascii() == b"q=0") {
+            return;
+        }
+        let is = |name: &[u8]| media_type.eq_ignore_ascii_case(name);
+        let is_any = is(b"*/*");
+        self.json |= is_any || is(b"application/json") || is(b"application/*");
+        self.events |= is_any || is(b"text/event-stream") || is(b"text/*");
+    }
 }
 
 /// Whether the body is said to be JSON.
@@ -21,28 +48,6 @@ pub(super) fn is_json(headers: &HeaderMap) -> bool {
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok());
     media_type.is_some_and(|value| essence(value).eq_ignore_ascii_case("application/json"))
-}
-
-fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
-    let (family, _) = wanted.split_once('/').unwrap_or_default();
-    let is_refused = |range: &str| {
-        let mut parameters = range.split(';').skip(1);
-        parameters.any(|parameter| parameter.trim() == "q=0")
-    };
-    headers
-        .get_all(header::ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter(|range| !is_refused(range))
-        .map(essence)
-        .any(|range| {
-            range == "*/*"
-                || range.eq_ignore_ascii_case(wanted)
-                || range
-                    .strip_suffix("/*")
-                    .is_some_and(|of| of.eq_ignore_ascii_case(family))
-        })
 }
 
 /// A media type without its parameters.
@@ -68,14 +73,14 @@ mod tests {
             "*/*",
             "TEXT/*",
         ] {
-            assert!(accepts_events(&accept(events)), "{events}");
+            assert!(Accepted::by(&accept(events)).events, "{events}");
         }
         for none in ["application/json", "text/html", "text/event-stream;q=0", ""] {
-            assert!(!accepts_events(&accept(none)), "{none}");
+            assert!(!Accepted::by(&accept(none)).events, "{none}");
         }
-        assert!(accepts_something(&HeaderMap::new()));
-        assert!(accepts_something(&accept("application/json;charset=utf-8")));
-        assert!(!accepts_something(&accept("text/html")));
+        assert!(Accepted::by(&HeaderMap::new()).is_anything());
+        assert!(Accepted::by(&accept("application/json;charset=utf-8")).is_anything());
+        assert!(!Accepted::by(&accept("text/html")).is_anything());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use hyper::body::Incoming as IncomingBody;
 use plexus_mcp::Revision;
@@ -13,10 +14,9 @@ use tokio::time::timeout;
 
 use super::access::Admitted;
 use super::attended::Attended;
+use super::negotiation::{self, Accepted};
 use super::sessions::HttpSession;
-use super::{
-    Endpoint, SESSION_HEADER, negotiation, reply, speaks_stateless, spoken, streams, version_header,
-};
+use super::{Endpoint, SESSION_HEADER, reply, speaks_stateless, spoken, streams, version_header};
 use crate::asked::Asked;
 use crate::batch;
 use crate::event_stream::Beginning;
@@ -27,6 +27,13 @@ use crate::render::{Answer, Voice, anonymous_error};
 use crate::session::Ticket;
 use crate::stateless;
 use crate::stdio::decode_fault;
+
+/// What is known of a POST beside its body.
+struct Head<'a> {
+    headers: &'a HeaderMap,
+    accepted: Accepted,
+    caller: &'a Admitted,
+}
 
 impl Endpoint {
     pub(super) async fn post(
@@ -39,13 +46,19 @@ impl Endpoint {
             let text = "a message is sent as application/json\n";
             return respond::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
         }
-        if !negotiation::accepts_something(headers) {
+        let accepted = Accepted::by(headers);
+        if !accepted.is_anything() {
             let text = "answers are application/json or text/event-stream; send an Accept header that allows both\n";
             return respond::text(StatusCode::NOT_ACCEPTABLE, text);
         }
+        let head = Head {
+            headers,
+            accepted,
+            caller,
+        };
         match self.decode(headers, body).await {
-            Ok(Incoming::Batch(messages)) => self.batch(headers, messages, caller).await,
-            Ok(Incoming::Single(Ok(message))) => self.message(headers, message, caller).await,
+            Ok(Incoming::Batch(messages)) => self.batch(&head, messages).await,
+            Ok(Incoming::Single(Ok(message))) => self.message(&head, message).await,
             Ok(Incoming::Single(Err(malformed))) => {
                 let fault = Fault::InvalidRequest(malformed.reason.to_string());
                 reply(match &malformed.id {
@@ -81,12 +94,10 @@ impl Endpoint {
             .map_err(|error| reply(anonymous_error(spoken(headers), &decode_fault(error))))
     }
 
-    async fn message(
-        self: &Arc<Self>,
-        headers: &HeaderMap,
-        message: Message,
-        caller: &Admitted,
-    ) -> Response<Body> {
+    async fn message(self: &Arc<Self>, head: &Head<'_>, message: Message) -> Response<Body> {
+        let Head {
+            headers, caller, ..
+        } = *head;
         let request = match message {
             Message::Request(request) => request,
             other => return self.one_way(headers, other, caller),
@@ -118,15 +129,15 @@ impl Endpoint {
                     presence: None,
                 };
                 let exchange = stateless::begin(&self.edge, asked, Some(headers), caller);
-                self.answer_stateless(headers, exchange).await
+                self.answer_stateless(head, exchange).await
             }
             Route::Handshake => match self.session(headers, caller) {
                 // A second handshake: the session itself refuses it.
-                Ok(session) => self.in_session(headers, &session, asked, caller).await,
+                Ok(session) => self.in_session(head, &session, asked).await,
                 Err(_) => self.open_session(asked, caller),
             },
             Route::Session => match self.session(headers, caller) {
-                Ok(session) => self.in_session(headers, &session, asked, caller).await,
+                Ok(session) => self.in_session(head, &session, asked).await,
                 Err(answer) => reply(answer),
             },
         }
@@ -160,17 +171,16 @@ impl Endpoint {
 
     async fn in_session(
         self: &Arc<Self>,
-        headers: &HeaderMap,
+        head: &Head<'_>,
         session: &Arc<HttpSession>,
         asked: Asked,
-        caller: &Admitted,
     ) -> Response<Body> {
         let id = asked.id.clone();
-        let (exchange, ticket) = session.core.begin(asked, Some(caller));
+        let (exchange, ticket) = session.core.begin(asked, Some(head.caller));
         if let Exchange::Answered(answer) = exchange {
             return reply(answer);
         }
-        self.answer_in_session(headers, session, id, exchange, ticket)
+        self.answer_in_session(head, session, id, exchange, ticket)
             .await
     }
 
@@ -213,22 +223,25 @@ impl Endpoint {
     /// Answers with JSON if the answer comes first, else with a stream (HTTPL-05).
     async fn answer_in_session(
         self: &Arc<Self>,
-        headers: &HeaderMap,
+        head: &Head<'_>,
         session: &Arc<HttpSession>,
         id: Id,
         exchange: Exchange,
         ticket: Ticket,
     ) -> Response<Body> {
-        let streaming = negotiation::accepts_events(headers);
+        let streaming = head.accepted.events;
         let mut request = Attended::new(self, session, streaming, exchange, ticket);
-        let patience = match streams::release_after(self, session) {
-            Some(release) => release.min(self.options.stream_after),
-            None => self.options.stream_after,
-        };
-        let first = if streaming {
-            timeout(patience, request.first()).await
-        } else {
-            Ok(request.first().await)
+        // Most requests are answered at once, and no clock is needed for them.
+        let first = match request.at_once() {
+            Some(first) => Ok(first),
+            None if streaming => {
+                let patience = match streams::release_after(self, session) {
+                    Some(release) => release.min(self.options.stream_after),
+                    None => self.options.stream_after,
+                };
+                timeout(patience, request.first()).await
+            }
+            None => Ok(request.first().await),
         };
         let stream = match first {
             Ok(Some(Output::Answer(answer))) => return reply(answer),
@@ -245,13 +258,9 @@ impl Endpoint {
 
     /// Answers with JSON if the answer comes first, else with a stream. A lost connection drops
     /// the exchange and so cancels the request (HTTP26-15).
-    async fn answer_stateless(
-        &self,
-        headers: &HeaderMap,
-        mut exchange: Exchange,
-    ) -> Response<Body> {
+    async fn answer_stateless(&self, head: &Head<'_>, mut exchange: Exchange) -> Response<Body> {
         let keep_alive = self.options.keep_alive;
-        if !negotiation::accepts_events(headers) {
+        if !head.accepted.events {
             if matches!(exchange, Exchange::Listen(_)) {
                 let text = "a subscription is answered with text/event-stream only\n";
                 return respond::text(StatusCode::NOT_ACCEPTABLE, text);
@@ -262,7 +271,12 @@ impl Endpoint {
                 }
             }
         }
-        match timeout(self.options.stream_after, exchange.next()).await {
+        // Most requests are answered at once, and no clock is needed for them.
+        let first = match exchange.next().now_or_never() {
+            Some(first) => Ok(first),
+            None => timeout(self.options.stream_after, exchange.next()).await,
+        };
+        match first {
             Ok(Output::Answer(answer)) => reply(answer),
             Ok(Output::Notification(first) | Output::Question(first)) => {
                 streams::stateless(Some(first), exchange, keep_alive)
@@ -273,10 +287,14 @@ impl Endpoint {
 
     async fn batch(
         self: &Arc<Self>,
-        headers: &HeaderMap,
+        head: &Head<'_>,
         messages: Vec<Result<Message, wire::Malformed>>,
-        caller: &Admitted,
     ) -> Response<Body> {
+        let Head {
+            headers,
+            accepted,
+            caller,
+        } = *head;
         let facts = Facts {
             kind: Kind::Batch,
             requested: None,
@@ -298,7 +316,7 @@ impl Endpoint {
         };
         let (number, stream) = session.open_stream(self.options.replay);
         let task = Arc::clone(&stream);
-        let streaming = negotiation::accepts_events(headers);
+        let streaming = accepted.events;
         let messages = Arc::clone(if streaming {
             &stream
         } else {
@@ -312,7 +330,7 @@ impl Endpoint {
             }));
         });
         let beginning = stream.beginning();
-        let beginning = if negotiation::accepts_events(headers) {
+        let beginning = if streaming {
             timeout(self.options.stream_after, beginning).await
         } else {
             Ok(beginning.await)

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt;
 use http::{Response, StatusCode};
 use http_body_util::BodyExt;
 use thiserror::Error;
@@ -83,14 +84,25 @@ where
     if !fits(body.size_hint().lower()) {
         return Err(ReadError::TooLarge { limit });
     }
-    let deadline = Instant::now() + limits.total;
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(limit);
+    // Most bodies are there already, and no clock is needed for them.
+    let mut deadline = None;
     let mut body = pin!(body);
     let mut first = Bytes::new();
     let mut joined = BytesMut::new();
     loop {
-        let patience = deadline.min(Instant::now() + limits.idle);
-        let Ok(frame) = timeout_at(patience, body.frame()).await else {
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(ReadError::TimedOut);
+        }
+        let frame = match body.frame().now_or_never() {
+            Some(frame) => frame,
+            None => {
+                let now = Instant::now();
+                let deadline = *deadline.get_or_insert(now + limits.total);
+                let patience = deadline.min(now + limits.idle);
+                let waited = timeout_at(patience, body.frame()).await;
+                waited.map_err(|_elapsed| ReadError::TimedOut)?
+            }
         };
         let Some(frame) = frame else {
             break;
@@ -107,6 +119,10 @@ where
         if received == 0 {
             first = data;
         } else {
+            if joined.is_empty() {
+                deadline.get_or_insert_with(|| Instant::now() + limits.total);
+                joined.reserve(announced.max(received + data.len()));
+            }
             joined.extend_from_slice(&std::mem::take(&mut first));
             joined.extend_from_slice(&data);
         }

@@ -1,23 +1,23 @@
 //! Headers that mirror the body (HDR26): a proxy may act on them, so they must tell the truth.
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use plexus_mcp::header::decode_value;
 use plexus_mcp::method;
 use plexus_service::{Catalogue, Fault, Section};
 use plexus_wire::Object;
 
-pub(crate) const VERSION: &str = "mcp-protocol-version";
-const METHOD: &str = "mcp-method";
-const NAME: &str = "mcp-name";
+pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// HDR26-01, HDR26-02, HTTP26-23.
 pub(super) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), Fault> {
-    check(headers, VERSION, version)
+    check(headers, &VERSION, version)
 }
 
 /// HDR26-03, HDR26-07.
 pub(super) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), Fault> {
-    check(headers, METHOD, method)
+    check(headers, &METHOD, method)
 }
 
 /// HDR26-03: the tool, prompt or resource that the request names.
@@ -26,10 +26,9 @@ pub(super) fn check_name(headers: &HeaderMap, method: &str, params: &Object) -> 
         return Ok(());
     };
     let name = params
-        .get(member)
-        .and_then(|name| name.decode::<String>().ok())
+        .text(member)
         .ok_or_else(|| Fault::InvalidParams(format!("params.{member} must be a string")))?;
-    check(headers, NAME, &name)
+    check(headers, &NAME, &name)
 }
 
 /// HDR26-13: arguments that the tool's schema wants to see in headers.
@@ -42,9 +41,7 @@ pub(super) fn check_params(
     if method != method::TOOLS_CALL {
         return Ok(());
     }
-    let name = params
-        .get("name")
-        .and_then(|name| name.decode::<String>().ok());
+    let name = params.text("name");
     let Some(tool) = name.and_then(|name| catalogue.list(Section::Tools).get(&name)) else {
         return Ok(());
     };
@@ -69,7 +66,7 @@ fn doubled(headers: &HeaderMap) -> Option<&str> {
     doubled.next().map(http::HeaderName::as_str)
 }
 
-fn check(headers: &HeaderMap, name: &str, expected: &str) -> Result<(), Fault> {
+fn check(headers: &HeaderMap, name: &HeaderName, expected: &str) -> Result<(), Fault> {
     let mut values = headers.get_all(name).iter();
     let given = match (values.next(), values.next()) {
         (Some(value), None) => value,

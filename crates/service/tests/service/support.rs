@@ -88,7 +88,7 @@ impl Caller {
                 biased;
                 Some(event) = events.recv() => hears(event),
                 outcome = &mut outcome => {
-                    while let Ok(event) = events.try_recv() {
+                    while let Some(event) = events.try_recv() {
                         hears(event);
                     }
                     return outcome.map(|result| value(&result));

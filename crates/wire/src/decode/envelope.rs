@@ -8,18 +8,18 @@ use serde_json::value::RawValue;
 
 use crate::{
     Flaw, Id, Kind, Malformed, Message, Notification, Object, Raw, Request, Response, RpcError,
-    string,
+    check, string,
 };
 
 /// The members that JSON-RPC defines, as they are written.
 #[derive(Default)]
 pub(super) struct Envelope<'a> {
-    jsonrpc: Option<&'a RawValue>,
-    id: Option<&'a RawValue>,
-    method: Option<&'a RawValue>,
-    params: Option<&'a RawValue>,
-    result: Option<&'a RawValue>,
-    error: Option<&'a RawValue>,
+    jsonrpc: Option<&'a str>,
+    id: Option<&'a str>,
+    method: Option<&'a str>,
+    params: Option<&'a str>,
+    result: Option<&'a str>,
+    error: Option<&'a str>,
     has_repeated_member: bool,
     has_repeated_id: bool,
 }
@@ -41,7 +41,37 @@ enum IdMember {
     Known(Id),
 }
 
-impl Envelope<'_> {
+impl<'a> Envelope<'a> {
+    /// Finds the members in `text`, if that is an object that nests no deeper than `max_depth`; else
+    /// somebody else must say what is wrong with it.
+    pub(super) fn read(text: &'a str, max_depth: usize) -> Option<Self> {
+        let mut envelope = Self::default();
+        let is_object = check::object(text.as_bytes(), max_depth, |key, value| {
+            if let (Some(key), Some(value)) = (text.get(key), text.get(value)) {
+                envelope.take(key, value);
+            }
+        });
+        is_object.then_some(envelope)
+    }
+
+    /// Takes a member that JSON-RPC defines.
+    fn take(&mut self, key: &str, value: &'a str) {
+        let key = string::read(key).ok();
+        let slot = match key.as_deref() {
+            Some("jsonrpc") => &mut self.jsonrpc,
+            Some("id") => &mut self.id,
+            Some("method") => &mut self.method,
+            Some("params") => &mut self.params,
+            Some("result") => &mut self.result,
+            Some("error") => &mut self.error,
+            _ => return,
+        };
+        if slot.replace(value).is_some() {
+            self.has_repeated_member = true;
+            self.has_repeated_id |= key.as_deref() == Some("id");
+        }
+    }
+
     /// Judges the members; what the message carries shares `source`, where they were read from.
     pub(super) fn into_message(self, source: &Bytes) -> Result<Message, Malformed> {
         let malformed = |id, reason| Err(Malformed { id, reason });
@@ -113,13 +143,13 @@ impl Envelope<'_> {
     }
 }
 
-fn is_null(value: &RawValue) -> bool {
+fn is_null(value: &str) -> bool {
     Kind::of(value) == Kind::Null
 }
 
-fn text_of(value: &RawValue) -> Option<Cow<'_, str>> {
+fn text_of(value: &str) -> Option<Cow<'_, str>> {
     match Kind::of(value) {
-        Kind::String => string::read(value.get()).ok(),
+        Kind::String => string::read(value).ok(),
         _ => None,
     }
 }
@@ -151,20 +181,7 @@ impl<'de> Visitor<'de> for EnvelopeVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut envelope = Envelope::default();
         while let Some((key, value)) = map.next_entry::<&RawValue, &RawValue>()? {
-            let key = string::read(key.get()).ok();
-            let slot = match key.as_deref() {
-                Some("jsonrpc") => &mut envelope.jsonrpc,
-                Some("id") => &mut envelope.id,
-                Some("method") => &mut envelope.method,
-                Some("params") => &mut envelope.params,
-                Some("result") => &mut envelope.result,
-                Some("error") => &mut envelope.error,
-                _ => continue,
-            };
-            if slot.replace(value).is_some() {
-                envelope.has_repeated_member = true;
-                envelope.has_repeated_id |= key.as_deref() == Some("id");
-            }
+            envelope.take(key.get(), value.get());
         }
         Ok(envelope)
     }

@@ -1,7 +1,10 @@
 use bytes::BytesMut;
 use proptest::prelude::*;
 
-use super::{ErrorId, error, message, notification, request, request_with, response, single_line};
+use super::{
+    ErrorId, error, message, notification, request, request_with, response, response_with,
+    single_line,
+};
 use crate::testing::{self, json, raw};
 use crate::{Id, Incoming, Limits, Message, Object, Raw, RpcError, decode};
 
@@ -61,6 +64,20 @@ fn responses() {
         written(|out| error(out, ErrorId::Known(&Id::from(7_i64)), &reason)),
         r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"no\nsuch tool","data":{"limit": 1}}}"#
     );
+}
+
+#[test]
+fn members_are_added_to_results() {
+    let with = |result: &str| {
+        let members = br#""b":2,"c":{}"#;
+        written(|out| response_with(out, &Id::from(1_i64), &raw(result), members))
+    };
+    let expected = |result: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+    assert_eq!(with(r#"{"a":{}}"#), expected(r#"{"a":{},"b":2,"c":{}}"#));
+    assert_eq!(with("{\n}"), expected(r#"{ "b":2,"c":{}}"#));
+    assert_eq!(with(r#"{"a":"{"}"#), expected(r#"{"a":"{","b":2,"c":{}}"#));
+    // What is no object stays as it is.
+    assert_eq!(with("[1]"), expected("[1]"));
 }
 
 /// C33: an unknown id is null for the earlier revisions and absent for the later ones.

@@ -1,0 +1,332 @@
+//! Whether text is JSON, told in one pass.
+//!
+//! This decides nothing against a text: what is not found to be JSON here is given to `serde_json`,
+//! which says what is wrong with it. What is found to be JSON is.
+
+use std::ops::Range;
+
+/// Calls `member` with the places of the key and the value of each member of the object that `text`
+/// is, if it is one, and nothing in it nests deeper than `max_depth`; says whether it is.
+pub(crate) fn object(
+    text: &[u8],
+    max_depth: usize,
+    mut member: impl FnMut(Range<usize>, Range<usize>),
+) -> bool {
+    let mut reader = Reader {
+        text,
+        at: 0,
+        depth: max_depth,
+    };
+    reader.skip_spaces();
+    let is_object = reader.object(&mut member);
+    reader.skip_spaces();
+    is_object.is_some() && reader.at == text.len()
+}
+
+struct Reader<'a> {
+    text: &'a [u8],
+    at: usize,
+    /// How much deeper it may go.
+    depth: usize,
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn expect(&mut self, byte: u8) -> Option<()> {
+        (self.peek()? == byte).then(|| self.at += 1)
+    }
+
+    fn skip_spaces(&mut self) {
+        while let Some(b' ' | b'\n' | b'\t' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn value(&mut self) -> Option<()> {
+        match self.peek()? {
+            b'"' => self.string(),
+            b'{' => self.object(&mut |_, _| {}),
+            b'[' => self.array(),
+            b't' => self.literal(b"true"),
+            b'f' => self.literal(b"false"),
+            b'n' => self.literal(b"null"),
+            _ => self.number(),
+        }
+    }
+
+    fn object(&mut self, member: &mut dyn FnMut(Range<usize>, Range<usize>)) -> Option<()> {
+        self.expect(b'{')?;
+        self.depth = self.depth.checked_sub(1)?;
+        self.skip_spaces();
+        if self.peek()? != b'}' {
+            loop {
+                let key = self.at;
+                self.string()?;
+                let key = key..self.at;
+                self.skip_spaces();
+                self.expect(b':')?;
+                self.skip_spaces();
+                let value = self.at;
+                self.value()?;
+                member(key, value..self.at);
+                self.skip_spaces();
+                if self.peek()? != b',' {
+                    break;
+                }
+                self.at += 1;
+                self.skip_spaces();
+            }
+        }
+        self.depth += 1;
+        self.expect(b'}')
+    }
+
+    fn array(&mut self) -> Option<()> {
+        self.expect(b'[')?;
+        self.depth = self.depth.checked_sub(1)?;
+        self.skip_spaces();
+        if self.peek()? != b']' {
+            loop {
+                self.value()?;
+                self.skip_spaces();
+                if self.peek()? != b',' {
+                    break;
+                }
+                self.at += 1;
+                self.skip_spaces();
+            }
+        }
+        self.depth += 1;
+        self.expect(b']')
+    }
+
+    fn literal(&mut self, literal: &[u8]) -> Option<()> {
+        let end = self.at + literal.len();
+        (self.text.get(self.at..end)? == literal).then(|| self.at = end)
+    }
+
+    fn number(&mut self) -> Option<()> {
+        if self.peek()? == b'-' {
+            self.at += 1;
+        }
+        if self.peek()? == b'0' {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Some(())
+    }
+
+    /// At least one digit.
+    fn digits(&mut self) -> Option<()> {
+        let start = self.at;
+        while let Some(b'0'..=b'9') = self.peek() {
+            self.at += 1;
+        }
+        (self.at > start).then_some(())
+    }
+
+    fn string(&mut self) -> Option<()> {
+        self.expect(b'"')?;
+        loop {
+            self.at += plain(self.text.get(self.at..)?);
+            match self.peek()? {
+                b'"' => {
+                    self.at += 1;
+                    return Some(());
+                }
+                b'\\' => {
+                    self.at += 1;
+                    self.escape()?;
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Option<()> {
+        let escaped = self.peek()?;
+        self.at += 1;
+        match escaped {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(()),
+            b'u' => {
+                let digits = self.text.get(self.at..self.at + 4)?;
+                self.at += 4;
+                digits.iter().all(u8::is_ascii_hexdigit).then_some(())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// How many bytes at the beginning of `text` stand for themselves in a string.
+pub(crate) fn plain(text: &[u8]) -> usize {
+    /// Enough for most strings; what is longer is looked at in larger pieces.
+    const WORDS: usize = 4;
+    const PIECE: usize = 64;
+    let mut at = 0;
+    for word in text.as_chunks::<8>().0.iter().take(WORDS) {
+        let special = special(u64::from_le_bytes(*word));
+        if special != 0 {
+            return at + (special.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    let rest = text.get(at..).unwrap_or_default();
+    for piece in rest.as_chunks::<PIECE>().0 {
+        // Looking at all of a piece, whatever its first bytes are, is done for many bytes at once.
+        if piece
+            .iter()
+            .fold(false, |any, byte| any | is_special(*byte))
+        {
+            break;
+        }
+        at += PIECE;
+    }
+    let rest = text.get(at..).unwrap_or_default();
+    at + rest.iter().take_while(|byte| !is_special(**byte)).count()
+}
+
+fn is_special(byte: u8) -> bool {
+    byte < b' ' || byte == b'"' || byte == b'\\'
+}
+
+/// A word whose lowest bit that is set tells the first special byte among eight.
+fn special(word: u64) -> u64 {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const HIGH: u64 = ONES << 7;
+    let is_below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word & HIGH;
+    let is_zero = |word: u64| is_below(word, 1);
+    is_below(word, u64::from(b' '))
+        | is_zero(word ^ (ONES * u64::from(b'"')))
+        | is_zero(word ^ (ONES * u64::from(b'\\')))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::value::RawValue;
+
+    use super::{is_special, object, plain};
+    use crate::testing::json_object;
+
+    fn is_object(text: &str) -> bool {
+        object(text.as_bytes(), 8, |_, _| {})
+    }
+
+    fn parses(text: &str) -> bool {
+        serde_json::from_str::<&RawValue>(text).is_ok()
+    }
+
+    #[test]
+    fn objects_of_every_kind_are_found_to_be_json() {
+        for text in [
+            "{}",
+            " { \t\r\n } ",
+            r#"{"a":1,"b":[],"c":{},"d":"","e":true,"f":false,"g":null}"#,
+            r#"{ "a" : [ 1 , -0 , 0.5 , 1e9 , 2E-3 , -12.50e+7 ] , "b" : [ [ ] , { } ] }"#,
+            r#"{"\"\\\/\b\f\n\r\t\u00e9\ud800":"é😀"}"#,
+        ] {
+            assert!(is_object(text), "{text}");
+            assert!(parses(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_object_or_no_json_is_not() {
+        for text in [
+            "",
+            "1",
+            "[]",
+            "{",
+            "}",
+            "{}}",
+            "{} 1",
+            "{,}",
+            r#"{"a"}"#,
+            r#"{"a":}"#,
+            r#"{"a":1,}"#,
+            r#"{"a" 1}"#,
+            r#"{a:1}"#,
+            r#"{"a":01}"#,
+            r#"{"a":1.}"#,
+            r#"{"a":.5}"#,
+            r#"{"a":-}"#,
+            r#"{"a":1e}"#,
+            r#"{"a":+1}"#,
+            r#"{"a":tru}"#,
+            r#"{"a":nul}"#,
+            r#"{"a":[1,]}"#,
+            r#"{"a":[1 2]}"#,
+            r#"{"a":"b}"#,
+            r#"{"a":"\x"}"#,
+            r#"{"a":"\u12g4"}"#,
+            r#"{"a":"\u12"}"#,
+            "{\"a\":\"\n\"}",
+            "{\"a\":\"\u{1f}\"}",
+            "\u{feff}{}",
+            "{\"a\":\u{a0}1}",
+        ] {
+            assert!(!is_object(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let nested = |depth| format!("{}{}", r#"{"a":"#.repeat(depth), "1") + &"}".repeat(depth);
+        assert!(is_object(&nested(8)));
+        assert!(!is_object(&nested(9)));
+        assert!(is_object(r#"{"a":[[[[[[[]]]]]]]}"#));
+        assert!(!is_object(r#"{"a":[[[[[[[[]]]]]]]]}"#));
+    }
+
+    proptest! {
+        /// Nothing passes that `serde_json` would refuse, however it is spoiled.
+        #[test]
+        fn no_spoiled_text_passes(text in json_object(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+            let passes = |text: &[u8]| object(text, 128, |_, _| {});
+            prop_assert!(passes(text.as_bytes()));
+            let mut spoiled = text.into_bytes();
+            let at = at.index(spoiled.len());
+            spoiled[at] = byte;
+            if passes(&spoiled) && let Ok(spoiled) = str::from_utf8(&spoiled) {
+                prop_assert!(parses(spoiled), "{}", spoiled);
+            }
+        }
+
+        #[test]
+        fn members_are_where_a_parser_finds_them(text in json_object()) {
+            let mut found = Vec::new();
+            object(text.as_bytes(), 128, |key, value| found.push((text[key].to_owned(), text[value].to_owned())));
+            let members = crate::scan::Members::of(text.as_bytes());
+            let expected: Vec<_> = members.map(|(key, value)| (text[key].to_owned(), text[value].to_owned())).collect();
+            prop_assert_eq!(found, expected);
+        }
+
+        #[test]
+        fn plain_bytes_are_counted(text in prop::collection::vec(any::<u8>(), 0..300)) {
+            let expected = text.iter().take_while(|byte| !is_special(**byte)).count();
+            prop_assert_eq!(plain(&text), expected);
+        }
+
+        #[test]
+        fn long_plain_bytes_are_counted(before in 0..300_usize, special in prop::sample::select(vec![b'"', b'\\', 0, 31]), after in 0..40_usize) {
+            let text = [vec![b'x'; before], vec![special], vec![0xe9; after]].concat();
+            prop_assert_eq!(plain(&text), before);
+        }
+    }
+}
