@@ -72,7 +72,8 @@ impl HttpClient {
                 .entry(PROXY_AUTHORIZATION)
                 .or_insert(authorization);
         }
-        let answer = self.exchange(&origin, request.map(Full::new));
+        // Boxed, since it is part of every future that leads to the network.
+        let answer = Box::pin(self.exchange(&origin, request.map(Full::new)));
         let answer = match self.options.headers_timeout {
             None => answer.await,
             Some(after) => match tokio::time::timeout(after, answer).await {
@@ -102,7 +103,8 @@ impl HttpClient {
             let is_new = kept.is_none();
             let mut connection = match kept {
                 Some(connection) => connection,
-                None => self.connect(origin, &url).await?,
+                // Boxed, as it is large and seldom needed.
+                None => Box::pin(self.connect(origin, &url)).await?,
             };
             *request.uri_mut() = if connection.is_proxied {
                 url.clone()

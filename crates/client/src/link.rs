@@ -136,6 +136,11 @@ impl Link {
         }
     }
 
+    /// Whether requests have headers beside them, which mirror them.
+    pub(crate) fn has_headers(&self) -> bool {
+        matches!(self, Self::Http(_))
+    }
+
     /// Whether the server must be told in a message that a request is given up.
     pub(crate) fn is_told_of_cancellation(&self) -> bool {
         match self {

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use plexus_mcp::messages::{
-    CompleteParams, CompletionArgument, CompletionContext, CompletionReference,
+    ClientCapabilities, CompleteParams, CompletionArgument, CompletionContext, CompletionReference,
     LoggingMessageParams,
 };
 use plexus_mcp::{Era, Fault, code, method};
@@ -59,6 +59,8 @@ pub(crate) struct Live {
     pub(crate) definition: Arc<Definition>,
     /// What we tell the server that we are.
     client_info: Raw,
+    /// What it was told in its own session that we can do.
+    profile: ClientCapabilities,
     /// The session that belongs to no caller; lists and subscriptions are its business, and the calls
     /// of all who need no other.
     pub(crate) own: Arc<Session>,
@@ -99,6 +101,7 @@ impl Live {
         let live = Arc::new(Self {
             lane: definition.serialize.then(|| Semaphore::new(1)),
             client_info: definition.client_info.to_raw(),
+            profile: definition.capabilities.profile(),
             definition,
             own: Arc::new(Session::new(rpc, facts.revision, names_calls)),
             others: Pool::default(),
@@ -175,7 +178,7 @@ impl Live {
             return Ok(Arc::clone(&self.own));
         }
         let (sharers, profile) = Sharers::of(peer, identity.as_ref());
-        let is_own = profile == self.definition.capabilities.profile();
+        let is_own = profile == self.profile;
         if is_own && identity.is_none() && peer.principal == Principal::anonymous() {
             return Ok(Arc::clone(&self.own));
         }

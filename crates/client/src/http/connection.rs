@@ -20,7 +20,7 @@ use super::connect::Link;
 use crate::lock::lock;
 
 /// How much is read at once. A longer body is put together in a buffer of its own size.
-const READ: usize = 64 * 1024;
+const READ: usize = 32 * 1024;
 
 /// What a request is sent as.
 pub(super) type Outgoing = Request<Full<Bytes>>;

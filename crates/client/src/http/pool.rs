@@ -50,12 +50,11 @@ impl Pool {
     /// Keeps a connection for whoever needs one next.
     pub(super) fn put(self: &Arc<Self>, origin: &Origin, connection: Connection) {
         let mut kept = lock(&self.kept);
-        match &kept.caretaker {
-            Some(caretaker) => connection.watch(caretaker),
-            None => {
-                kept.caretaker = Some(Waker::noop().clone());
-                self.tasks.spawn(take_care(Arc::downgrade(self)));
-            }
+        if let Some(caretaker) = &kept.caretaker {
+            connection.watch(caretaker);
+        } else {
+            kept.caretaker = Some(Waker::noop().clone());
+            self.tasks.spawn(take_care(Arc::downgrade(self)));
         }
         let since = Instant::now();
         let idle = Idle { connection, since };

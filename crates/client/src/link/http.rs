@@ -194,7 +194,8 @@ impl Shared {
             self.opened(session);
         }
         if response.status == StatusCode::OK && response.is_event_stream() {
-            return self.follow(number, response).await;
+            // Boxed, lest those who are answered at once carry it along.
+            return Box::pin(self.follow(number, response)).await;
         }
         let status = response.status;
         let challenge = response.headers.get(header::WWW_AUTHENTICATE).cloned();

@@ -9,6 +9,7 @@ use plexus_wire::{Object, Raw};
 use tokio::time::Instant;
 
 use super::{CallFailure, Live, Session, ask, caller, late};
+use crate::link::Headers;
 use crate::rpc::{Next, RpcFailure, Traits, Update};
 use crate::stamp::{self, StatelessMeta};
 
@@ -84,7 +85,7 @@ async fn round(
     };
     let token = (call.events.wants_progress() || is_tool).then_some(number);
     let sent = stamp::stateless(params.clone(), token, own);
-    let headers = {
+    let headers = if session.rpc.link().has_headers() {
         let catalogue = live.catalogue.borrow();
         let tool = params.text("name").filter(|_| is_tool);
         let tool = tool.and_then(|name| catalogue.list(Section::Tools).get(&name));
@@ -94,6 +95,8 @@ async fn round(
             &sent,
             tool.map(|tool| &tool.headers),
         )
+    } else {
+        Headers::new()
     };
     let request = session.rpc.request_as(
         number,
