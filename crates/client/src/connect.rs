@@ -4,7 +4,6 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderMap;
 use plexus_mcp::messages::InitializeParams;
 use plexus_mcp::{Era, Revision, code, method};
 use plexus_wire::{Object, Raw, RpcError};
@@ -17,8 +16,8 @@ use crate::chain::{chain, with_last_words};
 use crate::child::{Program, StartError};
 use crate::definition::{Definition, HttpTarget, Target};
 use crate::http::{HttpClient, HttpClientError, HttpClientOptions};
-use crate::link::{HttpLink, Incoming, Link, LinkError, QUEUE, SseLink, StdioLink, Style};
-use crate::rpc::{Rpc, RpcFailure, Traits, Update};
+use crate::link::{Headers, HttpLink, Link, LinkError, QUEUE, SseLink, StdioLink, Style};
+use crate::rpc::{Board, Rpc, RpcFailure, Traits, Update};
 use crate::server_facts::{Discovered, ServerFacts};
 use crate::stamp;
 
@@ -283,44 +282,51 @@ impl Connecting<'_> {
         client: &HttpClient,
         target: &HttpTarget,
     ) -> Result<Connected, ConnectError> {
-        let (inbox, incoming) = mpsc::channel(QUEUE);
+        let (inbox, stray) = self.board();
         let link = SseLink::open(
             client.clone(),
             target.clone(),
             self.definition.limits,
-            inbox,
+            Arc::clone(&inbox),
             self.definition.timeouts.connect,
         )
         .await?;
-        let session = self.attach(Link::Sse(link), incoming);
+        let session = self.attach(Link::Sse(link), inbox, stray);
         let facts = self.initialize(&session.rpc).await;
         session.finish(facts, Vec::new()).await
     }
 
     fn start(&self, program: &Program) -> Result<Session, ConnectError> {
-        let (inbox, incoming) = mpsc::channel(QUEUE);
-        let link = StdioLink::start(program, self.definition.limits, inbox)
+        let (inbox, stray) = self.board();
+        let link = StdioLink::start(program, self.definition.limits, Arc::clone(&inbox))
             .map_err(|error| ConnectError::Start(Arc::new(error)))?;
-        Ok(self.attach(Link::Stdio(link), incoming))
+        Ok(self.attach(Link::Stdio(link), inbox, stray))
     }
 
     fn open(&self, client: &HttpClient, target: &HttpTarget, style: Style) -> Session {
-        let (inbox, incoming) = mpsc::channel(QUEUE);
-        let limits = self.definition.limits;
-        let link = HttpLink::new(client.clone(), target.clone(), style, limits, inbox);
-        self.attach(Link::Http(link), incoming)
+        let (inbox, stray) = self.board();
+        let link = HttpLink::new(
+            client.clone(),
+            target.clone(),
+            style,
+            self.definition.limits,
+            Arc::clone(&inbox),
+        );
+        self.attach(Link::Http(link), inbox, stray)
     }
 
-    fn attach(&self, link: Link, incoming: mpsc::Receiver<Incoming>) -> Session {
+    /// Where a way to the server puts what comes, and where what belongs to no request comes out.
+    fn board(&self) -> (Arc<Board>, mpsc::Receiver<Update>) {
         let (stray, strays) = mpsc::channel(QUEUE);
-        let rpc = Rpc::start(
-            self.tasks,
-            link,
-            incoming,
-            stray,
-            self.definition.asks.clone(),
-        );
-        Session { rpc, stray: strays }
+        (
+            Arc::new(Board::new(stray, self.definition.asks.clone())),
+            strays,
+        )
+    }
+
+    fn attach(&self, link: Link, board: Arc<Board>, stray: mpsc::Receiver<Update>) -> Session {
+        let rpc = Rpc::start(self.tasks, link, board);
+        Session { rpc, stray }
     }
 
     /// The handshake (LIFE-01, LIFE-03, LIFE-06).
@@ -338,7 +344,7 @@ impl Connecting<'_> {
             let request = rpc.request(
                 method::INITIALIZE,
                 Some(params.to_raw()),
-                HeaderMap::new(),
+                Headers::new(),
                 traits,
             );
             request.await?.answer().await
@@ -357,21 +363,15 @@ impl Connecting<'_> {
         };
         let facts = ServerFacts::from_initialize(&result)?;
         let revision = facts.revision;
-        rpc.with_link(move |link| {
-            if let Link::Http(link) = link {
-                link.agree(revision);
-            }
-        })
-        .await;
+        if let Link::Http(link) = rpc.link() {
+            link.agree(revision);
+        }
         // Posts overtake one another: what follows must find the server ready, and listened to.
         rpc.notify_and_wait(method::INITIALIZED).await;
         let (listening, listened) = oneshot::channel();
-        rpc.with_link(|link| {
-            if let Link::Http(link) = link {
-                link.listen(listening);
-            }
-        })
-        .await;
+        if let Link::Http(link) = rpc.link() {
+            link.listen(listening);
+        }
         drop(timeout(LISTEN, listened).await);
         Ok(facts)
     }
@@ -431,7 +431,7 @@ impl Session {
             Err(error) => error,
         };
         if let ConnectError::Timeout { last_words, .. } = &mut error {
-            *last_words = self.rpc.last_words().await;
+            *last_words = self.rpc.link().last_words();
         }
         self.rpc.close().await;
         Err(error)
@@ -478,7 +478,7 @@ async fn ask(rpc: &Rpc, definition: &Definition, revision: Revision) -> Result<R
     let own = stamp::StatelessMeta {
         revision,
         capabilities: &definition.capabilities,
-        client_info: &definition.client_info,
+        client_info: &definition.client_info.to_raw(),
         log_level: None,
     };
     let params = stamp::stateless(Object::new(), None, own);

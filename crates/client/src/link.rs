@@ -4,21 +4,27 @@ mod http;
 mod sse;
 mod stdio;
 
-use bytes::Bytes;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
 use plexus_wire::{DecodeError, Limits, Message};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 pub(crate) use http::{HttpLink, Style, failed};
 pub(crate) use sse::SseLink;
 pub(crate) use stdio::StdioLink;
 
+use crate::rpc::Board;
 use crate::status::ProcessInfo;
 
-/// How many events may wait for the connection's task, which never waits itself.
+/// How many messages may wait for whoever is to take them.
 pub(crate) const QUEUE: usize = 256;
 
 /// How much is kept to show of what was no message.
 const SHOWN: usize = 200;
+
+/// Headers that mirror a message, for stateless HTTP.
+pub(crate) type Headers = Vec<(::http::HeaderName, ::http::HeaderValue)>;
 
 /// The number of one of our requests.
 pub(crate) type Number = i64;
@@ -26,25 +32,11 @@ pub(crate) type Number = i64;
 /// A message on its way to the server.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
-    pub(crate) message: Bytes,
+    pub(crate) message: BytesMut,
     /// Set for requests.
     pub(crate) request: Option<Number>,
-    /// Headers that mirror the message, for stateless HTTP.
-    pub(crate) headers: ::http::HeaderMap,
     /// Dropped when the server has taken the message, or cannot.
     pub(crate) taken: Option<oneshot::Sender<()>>,
-}
-
-impl Outgoing {
-    /// A notification or an answer.
-    pub(crate) fn plain(message: Bytes) -> Self {
-        Self {
-            message,
-            request: None,
-            headers: ::http::HeaderMap::new(),
-            taken: None,
-        }
-    }
 }
 
 /// What comes from the server.
@@ -123,13 +115,13 @@ pub(crate) enum Link {
 }
 
 impl Link {
-    /// Sends, if there is room; else gives the message back.
-    pub(crate) fn try_send(&self, outgoing: Box<Outgoing>) -> Result<(), Box<Outgoing>> {
+    /// Sends, if there is room; else gives the message back. Requests by HTTP go a way of their own.
+    pub(crate) fn try_send(&self, outgoing: Outgoing) -> Result<(), Outgoing> {
         match self {
             Self::Stdio(link) => link.try_send(outgoing),
             Self::Http(link) => link.try_send(outgoing),
             Self::Sse(link) => {
-                link.send(*outgoing);
+                link.send(outgoing);
                 Ok(())
             }
         }
@@ -144,16 +136,21 @@ impl Link {
         }
     }
 
-    /// Gives up a request. Whether the server must also be told in a message is the answer.
-    pub(crate) fn give_up(&self, request: Number) -> bool {
+    /// Whether requests have headers beside them, which mirror them.
+    pub(crate) fn has_headers(&self) -> bool {
+        matches!(self, Self::Http(_))
+    }
+
+    /// Whether the server must be told in a message that a request is given up.
+    pub(crate) fn is_told_of_cancellation(&self) -> bool {
         match self {
             Self::Stdio(_) | Self::Sse(_) => true,
-            Self::Http(link) => link.give_up(request),
+            Self::Http(link) => link.is_told_of_cancellation(),
         }
     }
 
     /// Ends the connection properly.
-    pub(crate) async fn close(self) {
+    pub(crate) async fn close(&self) {
         match self {
             Self::Stdio(link) => link.close().await,
             Self::Http(link) => link.close().await,
@@ -162,9 +159,9 @@ impl Link {
     }
 
     /// The server's process, if it is one of ours.
-    pub(crate) fn process(&self) -> Option<ProcessInfo> {
+    pub(crate) async fn process(&self) -> Option<ProcessInfo> {
         match self {
-            Self::Stdio(link) => link.process(),
+            Self::Stdio(link) => link.process().await,
             Self::Http(_) | Self::Sse(_) => None,
         }
     }
@@ -178,26 +175,31 @@ impl Link {
     }
 }
 
-/// What `bytes` hold: a message or several, or something that is none. `of` is the request on whose
-/// stream they came.
-pub(crate) fn decoded(bytes: &Bytes, limits: &Limits, of: Option<Number>) -> Vec<Incoming> {
+/// Hands `take` what `bytes` hold: a message or several, or something that is none. `of` is the
+/// request on whose stream they came.
+pub(crate) fn decoded(
+    bytes: &Bytes,
+    limits: &Limits,
+    of: Option<Number>,
+    mut take: impl FnMut(Incoming),
+) {
     let shown = || {
         String::from_utf8_lossy(bytes)
             .chars()
             .take(SHOWN)
             .collect::<String>()
     };
-    let one = |message: Result<Message, plexus_wire::Malformed>| match message {
-        Ok(message) => Incoming::Message { message, of },
-        Err(_) => Incoming::Junk(Junk::NotAMessage(shown())),
+    let mut one = |message: Result<Message, plexus_wire::Malformed>| match message {
+        Ok(message) => take(Incoming::Message { message, of }),
+        Err(_) => take(Incoming::Junk(Junk::NotAMessage(shown()))),
     };
     match plexus_wire::decode(bytes.clone(), limits) {
-        Ok(plexus_wire::Incoming::Single(message)) => vec![one(message)],
-        Ok(plexus_wire::Incoming::Batch(messages)) => messages.into_iter().map(one).collect(),
-        Err(DecodeError::TooLarge { .. }) => vec![Incoming::Junk(Junk::TooLong)],
-        Err(_) => vec![Incoming::Junk(Junk::NotJson(shown()))],
+        Ok(plexus_wire::Incoming::Single(message)) => one(message),
+        Ok(plexus_wire::Incoming::Batch(messages)) => messages.into_iter().for_each(one),
+        Err(DecodeError::TooLarge { .. }) => take(Incoming::Junk(Junk::TooLong)),
+        Err(_) => take(Incoming::Junk(Junk::NotJson(shown()))),
     }
 }
 
 /// Where a link puts what comes in.
-pub(crate) type Inbox = mpsc::Sender<Incoming>;
+pub(crate) type Inbox = Arc<Board>;

@@ -13,9 +13,8 @@ mod visit;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use http::HeaderMap;
 use plexus_mcp::messages::{
-    CompleteParams, CompletionArgument, CompletionContext, CompletionReference,
+    ClientCapabilities, CompleteParams, CompletionArgument, CompletionContext, CompletionReference,
     LoggingMessageParams,
 };
 use plexus_mcp::{Era, Fault, code, method};
@@ -29,6 +28,7 @@ use tokio_util::task::TaskTracker;
 use crate::chain::brief;
 use crate::connect::{self, Connected, Quirk};
 use crate::definition::{Affinity, Definition, Target};
+use crate::link::Headers;
 use crate::listing::{Lister, Listing, Oddity, Quarantined};
 use crate::lock::lock;
 use crate::rpc::{Caller, Misdeeds, RpcFailure, Traits, Update};
@@ -57,6 +57,10 @@ const TIDY: Duration = Duration::from_mins(1);
 /// A connected server, as long as it is connected.
 pub(crate) struct Live {
     pub(crate) definition: Arc<Definition>,
+    /// What we tell the server that we are.
+    client_info: Raw,
+    /// What it was told in its own session that we can do.
+    profile: ClientCapabilities,
     /// The session that belongs to no caller; lists and subscriptions are its business, and the calls
     /// of all who need no other.
     pub(crate) own: Arc<Session>,
@@ -96,6 +100,8 @@ impl Live {
         let names_calls = names_calls(&definition, &quirks);
         let live = Arc::new(Self {
             lane: definition.serialize.then(|| Semaphore::new(1)),
+            client_info: definition.client_info.to_raw(),
+            profile: definition.capabilities.profile(),
             definition,
             own: Arc::new(Session::new(rpc, facts.revision, names_calls)),
             others: Pool::default(),
@@ -172,7 +178,7 @@ impl Live {
             return Ok(Arc::clone(&self.own));
         }
         let (sharers, profile) = Sharers::of(peer, identity.as_ref());
-        let is_own = profile == self.definition.capabilities.profile();
+        let is_own = profile == self.profile;
         if is_own && identity.is_none() && peer.principal == Principal::anonymous() {
             return Ok(Arc::clone(&self.own));
         }
@@ -312,7 +318,7 @@ impl Live {
         let request = rpc.request(
             method::COMPLETE,
             Some(params.to_raw()),
-            HeaderMap::new(),
+            Headers::new(),
             Traits::default(),
         );
         let answer = async { request.await?.answer().await };
@@ -538,12 +544,12 @@ impl Lister for Live {
             params.set("cursor", Raw::string(cursor));
         }
         let (params, headers) = match self.facts.revision.era() {
-            Era::Handshake => (cursor.map(|_| params.to_raw()), HeaderMap::new()),
+            Era::Handshake => (cursor.map(|_| params.to_raw()), Headers::new()),
             Era::Stateless => {
                 let own = stamp::StatelessMeta {
                     revision: self.facts.revision,
                     capabilities: &self.definition.capabilities,
-                    client_info: &self.definition.client_info,
+                    client_info: &self.client_info,
                     log_level: None,
                 };
                 let params = stamp::stateless(params, None, own);

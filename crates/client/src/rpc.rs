@@ -1,25 +1,29 @@
 //! Requests and their answers: our ids, who waits for what, who is told what.
 
+mod board;
 mod driver;
+mod in_flight;
 mod turns;
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use http::HeaderMap;
+use bytes::BytesMut;
+use plexus_mcp::messages::CancelledParams;
 use plexus_mcp::method;
-use plexus_wire::{Id, Message, Notification, Raw, Request, Response, RpcError};
-use tokio::sync::{Notify, mpsc, oneshot};
+use plexus_wire::{Id, Message, Notification, Object, Raw, Request, Response, RpcError, encode};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::asks::Asks;
-use crate::link::{Incoming, Link, LinkError, Number, QUEUE};
+use crate::link::{Headers, Link, LinkError, Number, Outgoing, QUEUE};
 use crate::lock::lock;
-use crate::status::ProcessInfo;
+pub(crate) use board::Board;
 use driver::Driver;
+use in_flight::Carriage;
+pub(crate) use in_flight::{InFlight, Next};
 pub(crate) use turns::{Caller, Turn, Turns};
 
 /// How long a server may take to take a notification that we wait for.
@@ -104,14 +108,11 @@ pub struct Misdeeds {
 /// The connection to one server. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Rpc {
-    commands: mpsc::Sender<Command>,
+    shared: Arc<Shared>,
+    /// The connection ends with the last of these.
+    orders: mpsc::Sender<Order>,
     last: Arc<AtomicI64>,
-    abandoned: Arc<Abandoned>,
-    misdeeds: Arc<Mutex<Misdeeds>>,
-    stateless: Arc<AtomicBool>,
     pub(crate) turns: Arc<Turns>,
-    stop: CancellationToken,
-    ending: Ending,
 }
 
 /// Tells when and why a connection ended, without keeping it.
@@ -134,112 +135,65 @@ impl Ending {
     }
 }
 
-enum Command {
-    Request {
-        number: Number,
-        method: Box<str>,
-        params: Option<Raw>,
-        headers: HeaderMap,
-        traits: Traits,
-        started: oneshot::Sender<InFlight>,
-    },
-    Send(Message, Option<oneshot::Sender<()>>),
-    With(Box<dyn FnOnce(&Link) + Send>),
+/// Something that a caller wants the server to be told.
+struct Order {
+    message: Message,
+    /// Dropped when the server has taken the message, or cannot.
+    taken: Option<oneshot::Sender<()>>,
 }
 
-/// Requests that nobody waits for any more, to be taken up by the connection's task. Bounded by the
-/// requests in flight.
-#[derive(Default)]
-struct Abandoned {
-    numbers: Mutex<Vec<Number>>,
-    changed: Notify,
+/// What all who use a connection share.
+struct Shared {
+    link: Link,
+    board: Arc<Board>,
+    stop: CancellationToken,
+    ending: Ending,
+    tasks: TaskTracker,
 }
 
-/// A request that was sent. Dropping it before its answer cancels it.
-pub(crate) struct InFlight {
-    number: Number,
-    updates: mpsc::Receiver<Update>,
-    answer: oneshot::Receiver<Result<Raw, RpcFailure>>,
-    answered: bool,
-    abandoned: Arc<Abandoned>,
-}
-
-/// What a request in flight brings next.
-pub(crate) enum Next {
-    Update(Update),
-    Answer(Result<Raw, RpcFailure>),
-}
-
-impl InFlight {
-    /// The next thing; nothing after the answer. Dropping the future loses nothing.
-    pub(crate) async fn next(&mut self) -> Next {
-        tokio::select! {
-            biased;
-            Some(update) = self.updates.recv() => Next::Update(update),
-            answer = &mut self.answer => {
-                self.answered = true;
-                let gone = || Err(LinkError::Closed("the connection has ended".to_owned()).into());
-                Next::Answer(answer.unwrap_or_else(|_| gone()))
-            }
-        }
-    }
-
-    /// The answer; what comes before it is of no interest.
-    pub(crate) async fn answer(mut self) -> Result<Raw, RpcFailure> {
-        loop {
-            if let Next::Answer(answer) = self.next().await {
-                return answer;
-            }
-        }
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        if !self.answered {
-            lock(&self.abandoned.numbers).push(self.number);
-            self.abandoned.changed.notify_one();
+impl Shared {
+    /// Nobody waits for a request any more.
+    fn give_up(&self, number: Number, is_sent: bool) {
+        let Some(traits) = self.board.give_up(number) else {
+            return;
+        };
+        if is_sent && self.link.is_told_of_cancellation() && !traits.uncancellable {
+            let params = CancelledParams {
+                request_id: number.into(),
+                reason: None,
+            };
+            let params = Some(params.to_raw());
+            let method = method::CANCELLED.into();
+            let notification = Notification { method, params };
+            self.board.notice(Message::Notification(notification));
         }
     }
 }
 
 impl Rpc {
-    /// Takes charge of `link`. What belongs to no request goes to `stray`.
-    pub(crate) fn start(
-        tasks: &TaskTracker,
-        link: Link,
-        incoming: mpsc::Receiver<Incoming>,
-        stray: mpsc::Sender<Update>,
-        asks: Asks,
-    ) -> Self {
-        let (commands, orders) = mpsc::channel(QUEUE);
-        let rpc = Self {
-            commands,
-            last: Arc::default(),
-            abandoned: Arc::default(),
-            misdeeds: Arc::default(),
-            stateless: Arc::default(),
-            turns: Arc::new(Turns::new(asks)),
+    /// Takes charge of `link`, which puts what comes on `board`.
+    pub(crate) fn start(tasks: &TaskTracker, link: Link, board: Arc<Board>) -> Self {
+        let (orders, ordered) = mpsc::channel(QUEUE);
+        let turns = Arc::clone(&board.turns);
+        let shared = Arc::new(Shared {
+            link,
+            board,
             stop: CancellationToken::new(),
             ending: Ending::default(),
-        };
+            tasks: tasks.clone(),
+        });
         let driver = Driver {
-            link,
-            stray,
-            pending: HashMap::new(),
+            shared: Arc::clone(&shared),
             outbox: VecDeque::new(),
-            given_up: VecDeque::new(),
-            asked: HashMap::new(),
-            abandoned: Arc::clone(&rpc.abandoned),
-            misdeeds: Arc::clone(&rpc.misdeeds),
-            stateless: Arc::clone(&rpc.stateless),
-            turns: Arc::clone(&rpc.turns),
-            stop: rpc.stop.clone(),
-            ending: rpc.ending.clone(),
         };
-        let ended = rpc.ending.ended.clone().drop_guard();
-        tasks.spawn(driver.run(orders, incoming, ended));
-        rpc
+        let ended = shared.ending.ended.clone().drop_guard();
+        tasks.spawn(driver.run(ordered, ended));
+        Self {
+            shared,
+            orders,
+            last: Arc::default(),
+            turns,
+        }
     }
 
     /// A number for a request: never used twice (BASE-03), and good as its progress token.
@@ -252,11 +206,13 @@ impl Rpc {
         &self,
         method: &str,
         params: Option<Raw>,
-        headers: HeaderMap,
+        headers: Headers,
         traits: Traits,
     ) -> Result<InFlight, RpcFailure> {
-        self.request_as(self.reserve(), method, params, headers, traits)
-            .await
+        let number = self.reserve();
+        let mut message = BytesMut::new();
+        encode::request(&mut message, &Id::from(number), method, params.as_ref());
+        self.send(number, message, headers, traits).await
     }
 
     /// Sends a request under a reserved number.
@@ -264,25 +220,43 @@ impl Rpc {
         &self,
         number: Number,
         method: &str,
-        params: Option<Raw>,
-        headers: HeaderMap,
+        params: &Object,
+        headers: Headers,
         traits: Traits,
     ) -> Result<InFlight, RpcFailure> {
-        let (started, in_flight) = oneshot::channel();
-        let command = Command::Request {
-            number,
-            method: method.into(),
-            params,
-            headers,
-            traits,
-            started,
+        let mut message = BytesMut::new();
+        encode::request_with(&mut message, &Id::from(number), method, params);
+        self.send(number, message, headers, traits).await
+    }
+
+    async fn send(
+        &self,
+        number: Number,
+        message: BytesMut,
+        headers: Headers,
+        traits: Traits,
+    ) -> Result<InFlight, RpcFailure> {
+        let shared = &self.shared;
+        let Some(slot) = shared.board.expect(number, traits) else {
+            return Err(shared.ending.reason().into());
         };
-        let closed = || RpcFailure::Link(self.ending.reason());
-        self.commands
-            .send(command)
-            .await
-            .map_err(|_gone| closed())?;
-        in_flight.await.map_err(|_gone| closed())
+        let mut in_flight = InFlight::new(number, slot, Arc::clone(shared));
+        if let Link::Http(link) = &shared.link {
+            let exchange = link.exchange(number, message.freeze(), headers);
+            in_flight.is_carried(Carriage::Own(exchange));
+            return Ok(in_flight);
+        }
+        let mut outgoing = Outgoing {
+            message,
+            request: Some(number),
+            taken: None,
+        };
+        while let Err(returned) = shared.link.try_send(outgoing) {
+            shared.link.room().await;
+            outgoing = returned;
+        }
+        in_flight.is_carried(Carriage::Shared);
+        Ok(in_flight)
     }
 
     /// Sends a notification, and waits until the server has it.
@@ -292,77 +266,57 @@ impl Rpc {
             params: None,
         });
         let (taken, waiting) = oneshot::channel();
-        if self
-            .commands
-            .send(Command::Send(message, Some(taken)))
-            .await
-            .is_ok()
-        {
-            drop(tokio::time::timeout(TAKEN, waiting).await);
-        }
+        self.order(message, Some(taken)).await;
+        drop(tokio::time::timeout(TAKEN, waiting).await);
     }
 
     /// Answers a question of the server.
     pub(crate) async fn respond(&self, id: Id, outcome: Result<Raw, RpcError>) {
-        self.send(Message::Response(Response {
+        let response = Response {
             id: Some(id),
             outcome,
-        }))
-        .await;
+        };
+        self.order(Message::Response(response), None).await;
     }
 
     /// From now on the server is a stateless one, which is never sent a response (BASE-17).
     pub(crate) fn set_stateless(&self) {
-        self.stateless.store(true, Ordering::Relaxed);
+        self.shared.board.stateless.store(true, Ordering::Relaxed);
     }
 
-    /// Does something with the link.
-    pub(crate) async fn with_link(&self, action: impl FnOnce(&Link) + Send + 'static) {
-        drop(self.commands.send(Command::With(Box::new(action))).await);
-    }
-
-    /// What the server's process last said on its standard error.
-    pub(crate) async fn last_words(&self) -> Vec<String> {
-        let (tell, told) = oneshot::channel();
-        self.with_link(|link| drop(tell.send(link.last_words())))
-            .await;
-        told.await.unwrap_or_default()
-    }
-
-    /// The server's process, if it is one of ours.
-    pub(crate) async fn process(&self) -> Option<ProcessInfo> {
-        let (tell, told) = oneshot::channel();
-        self.with_link(|link| drop(tell.send(link.process()))).await;
-        told.await.ok().flatten()
+    /// The way to the server.
+    pub(crate) fn link(&self) -> &Link {
+        &self.shared.link
     }
 
     /// Ends the connection properly.
     pub(crate) async fn close(&self) {
         self.stop();
-        self.ending.ended.cancelled().await;
+        self.shared.ending.ended.cancelled().await;
     }
 
     /// Ends the connection without waiting for it.
     pub(crate) fn stop(&self) {
-        self.stop.cancel();
+        self.shared.stop.cancel();
     }
 
     /// Whether the connection has ended, or is ending.
     pub(crate) fn is_over(&self) -> bool {
-        self.stop.is_cancelled() || self.ending.ended.is_cancelled() || self.commands.is_closed()
+        let shared = &self.shared;
+        shared.stop.is_cancelled() || shared.ending.ended.is_cancelled() || self.orders.is_closed()
     }
 
     /// Tells when the connection ends.
     pub(crate) fn ending(&self) -> Ending {
-        self.ending.clone()
+        self.shared.ending.clone()
     }
 
     pub(crate) fn misdeeds(&self) -> Misdeeds {
-        lock(&self.misdeeds).clone()
+        lock(&self.shared.board.misdeeds).clone()
     }
 
-    async fn send(&self, message: Message) {
+    async fn order(&self, message: Message, taken: Option<oneshot::Sender<()>>) {
         // A closed connection is noticed by whoever waits for an answer.
-        drop(self.commands.send(Command::Send(message, None)).await);
+        drop(self.orders.send(Order { message, taken }).await);
     }
 }

@@ -1,19 +1,23 @@
 //! What every request to a server carries, and what it must not.
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue};
 use plexus_mcp::header::{HeaderParams, encode_value};
-use plexus_mcp::messages::{ClientCapabilities, Implementation, LogLevel};
+use plexus_mcp::messages::{ClientCapabilities, LogLevel};
 use plexus_mcp::{Revision, key, method};
 use plexus_wire::{Object, Raw};
 
-use crate::link::Number;
+use crate::link::{Headers, Number};
+
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// The metadata of a stateless request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StatelessMeta<'a> {
     pub(crate) revision: Revision,
     pub(crate) capabilities: &'a ClientCapabilities,
-    pub(crate) client_info: &'a Implementation,
+    pub(crate) client_info: &'a Raw,
     pub(crate) log_level: Option<LogLevel>,
 }
 
@@ -48,9 +52,9 @@ pub(crate) fn stateless(
     if let Some(token) = token {
         meta.set(key::PROGRESS_TOKEN, json(&token));
     }
-    meta.set(key::PROTOCOL_VERSION, json(own.revision.as_str()));
+    meta.set(key::PROTOCOL_VERSION, Raw::string(own.revision.as_str()));
     meta.set(key::CLIENT_CAPABILITIES, own.capabilities.raw().clone());
-    meta.set(key::CLIENT_INFO, own.client_info.to_raw());
+    meta.set(key::CLIENT_INFO, own.client_info.clone());
     if let Some(level) = own.log_level {
         meta.set(key::LOG_LEVEL, json(&level));
     }
@@ -92,30 +96,28 @@ pub(crate) fn mirrored(
     method: &str,
     params: &Object,
     tool_headers: Option<&HeaderParams>,
-) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    headers.insert(
-        "mcp-protocol-version",
-        HeaderValue::from_static(revision.as_str()),
-    );
-    put(&mut headers, "mcp-method", method);
+) -> Headers {
+    let version = HeaderValue::from_static(revision.as_str());
+    let mut headers = vec![(VERSION, version)];
+    put(&mut headers, METHOD, method);
     if let Some(member) = method::name_member(method)
         && let Some(name) = params.text(member)
     {
-        put(&mut headers, "mcp-name", &encode_value(&name));
+        put(&mut headers, NAME, &encode_value(&name));
     }
     if let Some(tool_headers) = tool_headers {
         for (name, value) in tool_headers.values(params.get("arguments")) {
-            put(&mut headers, &name, &value);
+            if let Ok(name) = HeaderName::try_from(name) {
+                put(&mut headers, name, &value);
+            }
         }
     }
     headers
 }
 
-fn put(headers: &mut HeaderMap, name: &str, value: &str) {
-    let name = HeaderName::try_from(name);
-    if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) {
-        headers.insert(name, value);
+fn put(headers: &mut Headers, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.push((name, value));
     }
 }
 
@@ -176,7 +178,7 @@ mod tests {
         let own = StatelessMeta {
             revision: Revision::V2026_07_28,
             capabilities: &ClientCapabilities::none(),
-            client_info: &Implementation::new("us", "1"),
+            client_info: &raw(r#"{"name":"us","version":"1"}"#),
             log_level: Some(LogLevel::Info),
         };
         let sent = stateless(object(r#"{"uri":"a://b","_meta":{"k":1}}"#), None, own);
@@ -195,6 +197,7 @@ mod tests {
         let of_tool = HeaderParams::from_input_schema(&schema).unwrap();
         let params = object(r#"{"name":"grüße","arguments":{"region":"eu","n":null}}"#);
         let headers = mirrored(Revision::V2026_07_28, "tools/call", &params, Some(&of_tool));
+        let headers: http::HeaderMap = headers.into_iter().collect();
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap());
         assert_eq!(text("mcp-protocol-version"), Some("2026-07-28"));
         assert_eq!(text("mcp-method"), Some("tools/call"));

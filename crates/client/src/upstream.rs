@@ -229,7 +229,7 @@ impl Upstream {
 
     /// The server's process, if it is one of ours and runs.
     pub async fn process(&self) -> Option<ProcessInfo> {
-        self.inner.live()?.own.rpc.process().await
+        self.inner.live()?.own.rpc.link().process().await
     }
 
     /// Greets the server in the way that worked last; if that does not work, finds out anew.

@@ -9,7 +9,7 @@ use bytes::{BufMut, BytesMut};
 use memchr::memchr2;
 
 use crate::id::write_integer;
-use crate::{Id, Message, Raw, RpcError, string};
+use crate::{Id, Message, Object, Raw, RpcError, string};
 
 /// What an error response says of the request it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,24 @@ pub fn request(out: &mut BytesMut, id: &Id, method: &str, params: Option<&Raw>) 
     open(out, method.len() + params.map_or(0, Raw::len));
     write_id(out, ErrorId::Known(id));
     call(out, method, params);
+}
+
+/// Appends a request with these parameters.
+pub fn request_with(out: &mut BytesMut, id: &Id, method: &str, params: &Object) {
+    open(out, method.len() + params.size());
+    write_id(out, ErrorId::Known(id));
+    out.extend_from_slice(br#","method":"#);
+    string::write(out, method);
+    out.extend_from_slice(br#","params":"#);
+    let before = out.len();
+    params.write(out);
+    let mut written = out.get_mut(before..).unwrap_or_default();
+    while let Some(at) = memchr2(b'\r', b'\n', written) {
+        let (line, rest) = written.split_at_mut(at + 1);
+        line.last_mut().into_iter().for_each(|end| *end = b' ');
+        written = rest;
+    }
+    out.put_u8(b'}');
 }
 
 /// Appends a notification.

@@ -170,14 +170,14 @@ impl Object {
     }
 
     /// About how many bytes it takes to write it.
-    fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         let members = self.members.iter();
         let sizes = members.map(|member| member.key.size() + member.value.len() + 4);
         sizes.sum::<usize>() + 2
     }
 
     /// Appends the object, without white space between its members.
-    fn write(&self, out: &mut BytesMut) {
+    pub(crate) fn write(&self, out: &mut BytesMut) {
         let mut separator = b'{';
         for Member { key, value } in &self.members {
             out.put_u8(separator);

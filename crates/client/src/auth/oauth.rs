@@ -1,6 +1,7 @@
 //! Tokens by the rules of MCP authorization.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -12,6 +13,7 @@ use plexus_oauth::{
 };
 use plexus_service::{Boxed, EventSender, Principal};
 use tokio::sync::Mutex as AsyncMutex;
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::carry::{Carrier, System, reach_of};
@@ -23,6 +25,9 @@ use crate::lock::lock;
 /// What harms nobody, and is answered only to those who may ask.
 const PING: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const NONCE: &str = "dpop-nonce";
+/// How soon after nothing was found to be kept it is looked for again, unless the server asks for it.
+/// Most servers want no token, and a look takes longer than they do.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How often a token is renewed for one request. Twice, since it may end again meanwhile.
 const MAX_RENEWALS: u32 = 2;
 /// How often one request may have somebody sign in (AUTH26-18).
@@ -41,6 +46,8 @@ struct Inner {
     /// One gets or renews a token at a time.
     turn: AsyncMutex<()>,
     current: Mutex<Option<Session>>,
+    /// When nothing was found to be kept.
+    found_nothing: Mutex<Option<Instant>>,
     /// What the server last wanted to see in a proof.
     nonce: Mutex<Option<String>>,
     /// The sign-in that callers are shown the page of, if there is one.
@@ -56,6 +63,7 @@ impl OAuth {
             carrier: Carrier::default(),
             turn: AsyncMutex::default(),
             current: Mutex::default(),
+            found_nothing: Mutex::default(),
             nonce: Mutex::default(),
             invitation: Mutex::default(),
             tasks: TaskTracker::new(),
@@ -151,6 +159,13 @@ impl OAuth {
         self.to_the_end(async move { inner.newest().await }).await
     }
 
+    /// Whether nothing is kept, as far as was seen lately.
+    fn has_nothing(&self) -> bool {
+        let found_nothing = *lock(&self.inner.found_nothing);
+        found_nothing.is_some_and(|since| since.elapsed() < LOOK_AGAIN)
+            && lock(&self.inner.current).is_none()
+    }
+
     /// Gives the session back, and forgets it, and what we were registered as.
     ///
     /// # Errors
@@ -218,6 +233,7 @@ impl Inner {
             let kept = self.options.vault.read(&self.options.drawer()).await?;
             known = kept.session;
             lock(&self.current).clone_from(&known);
+            *lock(&self.found_nothing) = known.is_none().then(Instant::now);
         }
         if !known.as_ref().is_some_and(is_to_be_renewed) {
             return Ok(known);
@@ -381,6 +397,9 @@ impl Inner {
 
 impl Authorizer for OAuth {
     fn headers(&self, method: &Method, url: &Uri) -> Boxed<Result<HeaderMap, AuthError>> {
+        if self.has_nothing() {
+            return Box::pin(std::future::ready(Ok(HeaderMap::new())));
+        }
         let (oauth, method, url) = (self.clone(), method.clone(), url.to_string());
         Box::pin(async move {
             let Some(session) = oauth.newest().await? else {

@@ -3,8 +3,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper_util::client::legacy;
-
 use super::connect::ConnectFailure;
 use super::origin::Origin;
 
@@ -130,37 +128,29 @@ impl HttpError {
         matches!(self, Self::Timeout { .. })
     }
 
-    /// What the pool told of a request without an answer.
-    pub(super) fn from_client(
-        origin: Origin,
-        error: legacy::Error,
-        connect_timeout: Duration,
-    ) -> Self {
-        let failure = error
-            .source()
-            .and_then(|source| source.downcast_ref::<ConnectFailure>())
-            .cloned();
+    /// There is no connection to send a request on.
+    pub(super) fn unconnected(origin: Origin, failure: ConnectFailure, timeout: Duration) -> Self {
         match failure {
-            Some(ConnectFailure::Dial(source)) => Self::Connect { origin, source },
-            Some(ConnectFailure::Proxy { proxy, source }) => Self::Proxy {
+            ConnectFailure::Dial(source) => Self::Connect { origin, source },
+            ConnectFailure::Proxy { proxy, source } => Self::Proxy {
                 origin,
                 proxy,
                 source,
             },
-            Some(ConnectFailure::Tls(source)) => Self::Tls { origin, source },
-            Some(ConnectFailure::Timeout) => Self::Timeout {
+            ConnectFailure::Tls(source) => Self::Tls { origin, source },
+            ConnectFailure::Timeout => Self::Timeout {
                 origin,
                 stage: Stage::Connect,
-                after: connect_timeout,
+                after: timeout,
             },
-            None if error.is_connect() => Self::Connect {
-                origin,
-                source: Arc::new(error),
-            },
-            None => Self::Broken {
-                origin,
-                source: Arc::new(error),
-            },
+        }
+    }
+
+    /// The connection broke, as `error` says.
+    pub(super) fn broken(origin: Origin, error: hyper::Error) -> Self {
+        Self::Broken {
+            origin,
+            source: Arc::new(error),
         }
     }
 }

@@ -1,5 +1,6 @@
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http::Uri;
 use http::uri::Scheme;
@@ -11,7 +12,7 @@ use super::error::HttpError;
 pub struct Origin {
     is_secure: bool,
     /// In lower case; an IPv6 address stands in brackets.
-    host: Box<str>,
+    host: Arc<str>,
     port: u16,
 }
 
@@ -29,7 +30,7 @@ impl Origin {
         }
         let origin = Self {
             is_secure,
-            host: authority.host().to_ascii_lowercase().into(),
+            host: in_lower_case(authority.host()),
             port: authority
                 .port_u16()
                 .unwrap_or(if is_secure { 443 } else { 80 }),
@@ -56,6 +57,14 @@ impl Origin {
             Ok(address) => address.to_canonical().is_loopback(),
             Err(_not_an_address) => bare == "localhost" || bare.ends_with(".localhost"),
         }
+    }
+}
+
+fn in_lower_case(host: &str) -> Arc<str> {
+    if host.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        host.to_ascii_lowercase().into()
+    } else {
+        host.into()
     }
 }
 

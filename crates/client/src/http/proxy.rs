@@ -10,7 +10,7 @@ use super::origin::Origin;
 ///
 /// Passwords of proxies do not show in the `Debug` text.
 #[derive(Debug, Clone)]
-pub struct ProxyRules(Arc<Matcher>);
+pub struct ProxyRules(Option<Arc<Matcher>>);
 
 impl ProxyRules {
     /// No request goes through a proxy.
@@ -39,22 +39,27 @@ impl ProxyRules {
             }
             proxy
         };
+        let [http, https, all] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].map(proxy);
+        if [&http, &https, &all].iter().all(|proxy| proxy.is_empty()) {
+            return Self(None);
+        }
         let matcher = Matcher::builder()
-            .http(proxy("HTTP_PROXY"))
-            .https(proxy("HTTPS_PROXY"))
-            .all(proxy("ALL_PROXY"))
+            .http(http)
+            .https(https)
+            .all(all)
             .no(value("NO_PROXY"))
             .build();
-        Self(Arc::new(matcher))
+        Self(Some(Arc::new(matcher)))
     }
 
     /// The proxy for a request to `target`, if there is one.
     pub(super) fn proxy(&self, target: &Uri) -> Option<Intercept> {
+        let rules = self.0.as_ref()?;
         let is_local = Origin::of(target).is_ok_and(|origin| origin.is_loopback());
         if is_local {
             return None;
         }
-        self.0.intercept(target)
+        rules.intercept(target)
     }
 
     /// What a request to `target` must show the proxy. A tunnel shows it for the requests in it.

@@ -1,13 +1,9 @@
-use std::sync::Arc;
-
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Response, StatusCode};
-use http_body::Body;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::Incoming;
 use plexus_wire::sse::{Decoder, Event};
 
+use super::body::ResponseBody;
 use super::error::HttpError;
 use super::options::HttpClientOptions;
 use super::origin::Origin;
@@ -20,7 +16,7 @@ pub struct HttpResponse {
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
-    body: Incoming,
+    body: ResponseBody,
     origin: Origin,
     max_body: usize,
     max_event: usize,
@@ -31,13 +27,13 @@ pub struct HttpResponse {
 pub struct EventSource {
     decoder: Decoder,
     /// None after the end.
-    body: Option<Incoming>,
+    body: Option<ResponseBody>,
     origin: Origin,
 }
 
 impl HttpResponse {
     pub(super) fn new(
-        response: Response<Incoming>,
+        response: Response<ResponseBody>,
         origin: Origin,
         options: &HttpClientOptions,
     ) -> Self {
@@ -63,23 +59,32 @@ impl HttpResponse {
     }
 
     /// The whole body. Dropping the future closes the connection.
-    pub async fn bytes(self) -> Result<Bytes, HttpError> {
-        let origin = self.origin;
+    pub async fn bytes(mut self) -> Result<Bytes, HttpError> {
         let limit = self.max_body;
-        let announced = usize::try_from(self.body.size_hint().lower()).unwrap_or(usize::MAX);
+        let announced = usize::try_from(self.body.at_least()).unwrap_or(usize::MAX);
         if announced > limit {
+            let origin = self.origin;
             return Err(HttpError::TooLarge { origin, limit });
         }
-        match Limited::new(self.body, limit).collect().await {
-            Ok(body) => Ok(body.to_bytes()),
-            Err(error) if error.is::<LengthLimitError>() => {
-                Err(HttpError::TooLarge { origin, limit })
-            }
-            Err(error) => Err(HttpError::Broken {
-                origin,
-                source: Arc::from(error),
-            }),
+        // Most bodies come whole.
+        let Some(first) = self.body.next(&self.origin).await? else {
+            return Ok(Bytes::new());
+        };
+        if first.len() <= limit && self.body.is_at_its_end() {
+            return Ok(first);
         }
+        let mut whole = BytesMut::with_capacity(announced.max(first.len()));
+        let mut next = Some(first);
+        while let Some(part) = next {
+            if whole.len() + part.len() > limit {
+                let origin = self.origin;
+                return Err(HttpError::TooLarge { origin, limit });
+            }
+            whole.extend_from_slice(&part);
+            drop(part);
+            next = self.body.next(&self.origin).await?;
+        }
+        Ok(whole.freeze())
     }
 
     /// The body as an event stream, whatever its type says.
@@ -112,20 +117,13 @@ impl EventSource {
                     limit: too_long.limit,
                 }));
             }
-            match self.body.as_mut()?.frame().await {
-                Some(Ok(frame)) => {
-                    if let Some(data) = frame.data_ref() {
-                        self.decoder.feed(data);
-                    }
-                }
-                Some(Err(error)) => {
+            match self.body.as_mut()?.next(&self.origin).await {
+                Ok(Some(data)) => self.decoder.feed(&data),
+                Ok(None) => self.body = None,
+                Err(error) => {
                     self.body = None;
-                    return Some(Err(HttpError::Broken {
-                        origin: self.origin.clone(),
-                        source: Arc::new(error),
-                    }));
+                    return Some(Err(error));
                 }
-                None => self.body = None,
             }
         }
     }

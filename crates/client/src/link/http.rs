@@ -1,29 +1,29 @@
 //! Streamable HTTP, of both eras.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use plexus_mcp::Revision;
-use plexus_wire::{Limits, Message, Response, sse};
+use plexus_service::Boxed;
+use plexus_wire::{Id, Limits, Message, Response, sse};
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+use tokio_util::task::TaskTracker;
 
-use super::{Inbox, Incoming, Junk, LinkError, Number, Outgoing, decoded};
+use super::{Headers, Inbox, Incoming, Junk, LinkError, Number, Outgoing, decoded};
 use crate::auth;
 use crate::chain::chain;
 use crate::definition::HttpTarget;
 use crate::http::{EventSource, HttpClient, HttpError, HttpResponse};
 use crate::lock::lock;
 
-const SESSION: &str = "mcp-session-id";
-const VERSION: &str = "mcp-protocol-version";
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// What servers speak of that have forgotten ours.
 const SPOKEN: &[u8] = b"session";
-const LAST_EVENT: &str = "last-event-id";
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 /// When a broken stream is taken up again, unless the server says otherwise.
 const RETRY: Duration = Duration::from_secs(1);
 /// The longest that a server may have us wait.
@@ -52,8 +52,6 @@ pub(crate) enum Style {
 pub(crate) struct HttpLink {
     shared: Arc<Shared>,
     tasks: TaskTracker,
-    /// Exchanges under way.
-    exchanges: Arc<Mutex<HashMap<Number, AbortOnDropHandle<()>>>>,
     closing: CancellationToken,
     /// Notifications and answers that are being sent.
     posts: Arc<Semaphore>,
@@ -73,6 +71,8 @@ struct Shared {
 struct Agreed {
     session: Option<HeaderValue>,
     revision: Option<Revision>,
+    /// The headers of every message, made once.
+    post: HeaderMap,
 }
 
 impl HttpLink {
@@ -83,7 +83,8 @@ impl HttpLink {
         limits: Limits,
         inbox: Inbox,
     ) -> Self {
-        let agreed = Mutex::default();
+        let mut agreed = Agreed::default();
+        agreed.post = agreed.headers(&target, &Method::POST);
         Self {
             shared: Arc::new(Shared {
                 client,
@@ -91,21 +92,16 @@ impl HttpLink {
                 style,
                 limits,
                 inbox,
-                agreed,
+                agreed: Mutex::new(agreed),
             }),
             tasks: TaskTracker::new(),
-            exchanges: Arc::default(),
             closing: CancellationToken::new(),
             posts: Arc::new(Semaphore::new(MAX_POSTS)),
         }
     }
 
-    /// Sends a message, unless the server is busy taking others; what comes of it goes to the inbox.
-    pub(crate) fn try_send(&self, outgoing: Box<Outgoing>) -> Result<(), Box<Outgoing>> {
-        if outgoing.request.is_some() {
-            self.send(*outgoing);
-            return Ok(());
-        }
+    /// Sends a notification or an answer, unless the server is busy taking others.
+    pub(crate) fn try_send(&self, outgoing: Outgoing) -> Result<(), Outgoing> {
         let Ok(slot) = Arc::clone(&self.posts).try_acquire_owned() else {
             return Err(outgoing);
         };
@@ -113,13 +109,8 @@ impl HttpLink {
         let closing = self.closing.clone();
         self.tasks
             .spawn(closing.run_until_cancelled_owned(async move {
-                let Outgoing {
-                    message,
-                    headers,
-                    taken,
-                    ..
-                } = *outgoing;
-                let post = tokio::time::timeout(POST, shared.post_plain(message, headers)).await;
+                let Outgoing { message, taken, .. } = outgoing;
+                let post = tokio::time::timeout(POST, shared.post_plain(message.freeze())).await;
                 if !matches!(post, Ok(Ok(()))) {
                     tracing::debug!("the server did not take a message");
                 }
@@ -133,42 +124,28 @@ impl HttpLink {
         drop(self.posts.acquire().await);
     }
 
-    /// Sends a request.
-    fn send(&self, outgoing: Outgoing) {
+    /// Carries a request to its answer, which goes to the inbox as whatever comes before it. Dropping
+    /// the future closes the connection.
+    pub(crate) fn exchange(&self, number: Number, message: Bytes, headers: Headers) -> Boxed<()> {
         let shared = Arc::clone(&self.shared);
-        let Outgoing {
-            message,
-            request,
-            headers,
-            ..
-        } = outgoing;
-        let Some(number) = request else { return };
-        let exchanges = Arc::clone(&self.exchanges);
-        // Held until the entry is in the table, lest the exchange end before it begins.
-        let mut table = lock(&self.exchanges);
-        let task = self.tasks.spawn(async move {
+        Box::pin(async move {
             if let Err(error) = shared.exchange(number, message, headers).await {
-                shared
-                    .deliver(Incoming::Failed {
-                        request: number,
-                        error,
-                    })
-                    .await;
+                let request = number;
+                shared.inbox.take(Incoming::Failed { request, error });
             }
-            lock(&exchanges).remove(&number);
-        });
-        table.insert(number, AbortOnDropHandle::new(task));
+        })
     }
 
-    /// Stops waiting for an answer. A stateless server sees the stream close, and needs no message.
-    pub(crate) fn give_up(&self, request: Number) -> bool {
-        lock(&self.exchanges).remove(&request);
+    /// A stateless server sees the stream of a request close, and needs no message.
+    pub(crate) fn is_told_of_cancellation(&self) -> bool {
         self.shared.style == Style::Handshake
     }
 
     /// Remembers the agreed revision, which every later request names.
     pub(crate) fn agree(&self, revision: Revision) {
-        lock(&self.shared.agreed).revision = Some(revision);
+        let mut agreed = lock(&self.shared.agreed);
+        agreed.revision = Some(revision);
+        agreed.post = agreed.headers(&self.shared.target, &Method::POST);
     }
 
     /// Whether the server opened a session that can be closed, and lost.
@@ -187,14 +164,11 @@ impl HttpLink {
     }
 
     /// Ends the session, if there is one.
-    pub(crate) async fn close(self) {
+    pub(crate) async fn close(&self) {
         self.closing.cancel();
-        lock(&self.exchanges).clear();
         self.tasks.close();
         if self.has_session() {
-            let request = self
-                .shared
-                .request(Method::DELETE, Bytes::new(), HeaderMap::new());
+            let request = self.shared.request(Method::DELETE);
             let ending = auth::send(&self.shared.client, &self.shared.target, request);
             let ended = tokio::time::timeout(FAREWELL, ending).await;
             if !matches!(ended, Ok(Ok(_))) {
@@ -210,19 +184,18 @@ impl Shared {
         &self,
         number: Number,
         message: Bytes,
-        headers: HeaderMap,
+        headers: Headers,
     ) -> Result<(), LinkError> {
-        let request = self.request(Method::POST, message, headers);
+        let request = self.post(message, headers);
         let response = auth::send(&self.client, &self.target, request).await?;
         if let Some(session) = response.headers.get(SESSION)
             && self.style == Style::Handshake
         {
-            lock(&self.agreed)
-                .session
-                .get_or_insert_with(|| session.clone());
+            self.opened(session);
         }
         if response.status == StatusCode::OK && response.is_event_stream() {
-            return self.follow(number, response).await;
+            // Boxed, lest those who are answered at once carry it along.
+            return Box::pin(self.follow(number, response)).await;
         }
         let status = response.status;
         let challenge = response.headers.get(header::WWW_AUTHENTICATE).cloned();
@@ -236,11 +209,10 @@ impl Shared {
             && !decided
             && let Some(answer) = self.answer(number, body.clone())
         {
-            self.deliver(Incoming::Message {
+            self.inbox.take(Incoming::Message {
                 message: answer,
                 of: Some(number),
-            })
-            .await;
+            });
             return Ok(());
         }
         Err(self.refusal(status, challenge, &body))
@@ -291,11 +263,7 @@ impl Shared {
     }
 
     async fn try_resume(&self, last_event: &str) -> Result<EventSource, LinkError> {
-        let mut headers = HeaderMap::new();
-        if let Ok(last_event) = HeaderValue::from_str(last_event) {
-            headers.insert(LAST_EVENT, last_event);
-        }
-        let request = self.request(Method::GET, Bytes::new(), headers);
+        let request = self.get(Some(last_event));
         let response = auth::send(&self.client, &self.target, request).await?;
         if response.status == StatusCode::OK && response.is_event_stream() {
             return Ok(response.events());
@@ -317,7 +285,7 @@ impl Shared {
             let event = match event {
                 Ok(event) => event,
                 Err(HttpError::EventTooLong { .. }) => {
-                    self.deliver(Incoming::Junk(Junk::TooLong)).await;
+                    self.inbox.take(Incoming::Junk(Junk::TooLong));
                     continue;
                 }
                 Err(error) => return Drained::Ended(error.to_string()),
@@ -326,21 +294,13 @@ impl Shared {
             if event.data.is_empty() {
                 continue;
             }
-            for incoming in decoded(&event.data, &self.limits, of) {
-                let answers = matches!(
-                    (&incoming, of),
-                    (
-                        Incoming::Message {
-                            message: Message::Response(Response { id: Some(id), .. }),
-                            ..
-                        },
-                        Some(number),
-                    ) if id.as_i64() == Some(number)
-                );
-                self.deliver(incoming).await;
-                if answers {
-                    return Drained::Answered;
-                }
+            let mut is_answered = false;
+            decoded(&event.data, &self.limits, of, |incoming| {
+                is_answered |= answers(&incoming, of);
+                self.inbox.take(incoming);
+            });
+            if is_answered {
+                return Drained::Answered;
             }
         }
         Drained::Ended("the server closed the stream before it answered".to_owned())
@@ -351,11 +311,7 @@ impl Shared {
         let mut place = Place::default();
         let mut opened = Some(opened);
         loop {
-            let mut headers = HeaderMap::new();
-            if let Some(Ok(last)) = place.last_event.as_deref().map(HeaderValue::from_str) {
-                headers.insert(LAST_EVENT, last);
-            }
-            let request = self.request(Method::GET, Bytes::new(), headers);
+            let request = self.get(place.last_event.as_deref());
             let response = auth::send(&self.client, &self.target, request).await;
             drop(opened.take());
             match response {
@@ -371,8 +327,8 @@ impl Shared {
         }
     }
 
-    async fn post_plain(&self, message: Bytes, headers: HeaderMap) -> Result<(), LinkError> {
-        let request = self.request(Method::POST, message, headers);
+    async fn post_plain(&self, message: Bytes) -> Result<(), LinkError> {
+        let request = self.post(message, Headers::new());
         let response = auth::send(&self.client, &self.target, request).await?;
         if response.status.is_success() {
             return Ok(());
@@ -437,44 +393,75 @@ impl Shared {
         lock(&self.agreed).session.is_some()
     }
 
-    fn request(&self, method: Method, body: Bytes, more: HeaderMap) -> Request<Bytes> {
-        let is_post = method == Method::POST;
-        let accept = if is_post {
-            "application/json, text/event-stream"
-        } else {
-            "text/event-stream"
-        };
-        let mut request = Request::new(body);
-        *request.method_mut() = method;
+    /// The server opened a session, unless it has long done so.
+    fn opened(&self, session: &HeaderValue) {
+        let mut agreed = lock(&self.agreed);
+        if agreed.session.is_none() {
+            agreed.session = Some(session.clone());
+            agreed.post = agreed.headers(&self.target, &Method::POST);
+        }
+    }
+
+    fn post(&self, message: Bytes, headers: Headers) -> Request<Bytes> {
+        let mut request = Request::new(message);
+        *request.method_mut() = Method::POST;
         *request.uri_mut() = self.target.url.clone();
-        let headers = request.headers_mut();
-        headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
-        if is_post {
-            headers.insert(
-                header::CONTENT_TYPE,
-                HeaderValue::from_static("application/json"),
-            );
-        }
-        let agreed = lock(&self.agreed);
-        if let Some(session) = &agreed.session {
-            headers.insert(SESSION, session.clone());
-        }
-        if let Some(revision) = agreed
-            .revision
-            .filter(|revision| revision.features().version_header)
-        {
-            headers.insert(VERSION, HeaderValue::from_static(revision.as_str()));
-        }
-        drop(agreed);
-        headers.extend(self.target.headers.clone());
-        headers.extend(more);
+        request.headers_mut().clone_from(&lock(&self.agreed).post);
+        request.headers_mut().extend(headers);
         request
     }
 
-    async fn deliver(&self, incoming: Incoming) {
-        // The connection's task may be gone already.
-        drop(self.inbox.send(incoming).await);
+    fn get(&self, last_event: Option<&str>) -> Request<Bytes> {
+        let mut request = self.request(Method::GET);
+        if let Some(Ok(last_event)) = last_event.map(HeaderValue::from_str) {
+            request.headers_mut().insert(LAST_EVENT, last_event);
+        }
+        request
     }
+
+    fn request(&self, method: Method) -> Request<Bytes> {
+        let mut request = Request::new(Bytes::new());
+        *request.uri_mut() = self.target.url.clone();
+        *request.headers_mut() = lock(&self.agreed).headers(&self.target, &method);
+        *request.method_mut() = method;
+        request
+    }
+}
+
+impl Agreed {
+    /// What every request says.
+    fn headers(&self, target: &HttpTarget, method: &Method) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let mut insert = |name, value| headers.insert(name, HeaderValue::from_static(value));
+        if *method == Method::POST {
+            insert(header::ACCEPT, "application/json, text/event-stream");
+            insert(header::CONTENT_TYPE, "application/json");
+        } else {
+            insert(header::ACCEPT, "text/event-stream");
+        }
+        if let Some(session) = &self.session {
+            headers.insert(SESSION, session.clone());
+        }
+        let revision = self.revision;
+        if let Some(revision) = revision.filter(|revision| revision.features().version_header) {
+            headers.insert(VERSION, HeaderValue::from_static(revision.as_str()));
+        }
+        headers.extend(target.headers.clone());
+        headers
+    }
+}
+
+/// Whether this is the answer to `of`.
+fn answers(incoming: &Incoming, of: Option<Number>) -> bool {
+    let Incoming::Message {
+        message: Message::Response(response),
+        ..
+    } = incoming
+    else {
+        return false;
+    };
+    let id = response.id.as_ref();
+    of.is_some() && id.and_then(Id::as_i64) == of
 }
 
 /// Whether an error that answers no request is about the session: what 404 is for, many servers say

@@ -18,7 +18,7 @@ use crate::http::{EventSource, HttpClient, HttpResponse};
 pub(crate) struct SseLink {
     shared: Arc<Shared>,
     tasks: TaskTracker,
-    _reader: AbortOnDropHandle<()>,
+    reader: AbortOnDropHandle<()>,
 }
 
 struct Shared {
@@ -73,7 +73,7 @@ impl SseLink {
         Ok(Self {
             shared,
             tasks,
-            _reader: AbortOnDropHandle::new(reader),
+            reader: AbortOnDropHandle::new(reader),
         })
     }
 
@@ -82,15 +82,16 @@ impl SseLink {
         self.tasks.spawn(async move {
             // Dropped when the server has answered the post.
             let _taken = outgoing.taken;
-            if let Err(error) = shared.post(outgoing.message).await
+            if let Err(error) = shared.post(outgoing.message.freeze()).await
                 && let Some(request) = outgoing.request
             {
-                drop(shared.inbox.send(Incoming::Failed { request, error }).await);
+                shared.inbox.take(Incoming::Failed { request, error });
             }
         });
     }
 
-    pub(crate) fn close(self) {
+    pub(crate) fn close(&self) {
+        self.reader.abort();
         self.tasks.close();
     }
 }
@@ -124,17 +125,12 @@ impl Shared {
             {
                 continue;
             }
-            for incoming in decoded(&event.data, &limits, None) {
-                if self.inbox.send(incoming).await.is_err() {
-                    return;
-                }
-            }
+            decoded(&event.data, &limits, None, |incoming| {
+                self.inbox.take(incoming);
+            });
         };
-        drop(
-            self.inbox
-                .send(Incoming::Closed(LinkError::Closed(reason)))
-                .await,
-        );
+        let closed = LinkError::Closed(reason);
+        self.inbox.take(Incoming::Closed(closed));
     }
 }
 

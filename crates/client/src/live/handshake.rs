@@ -4,7 +4,6 @@ use std::collections::{HashMap, VecDeque};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use http::HeaderMap;
 use plexus_mcp::messages::{CancelledParams, ClientCapability};
 use plexus_mcp::{Era, Fault, code, method};
 use plexus_service::{AskError, Boxed, Call};
@@ -13,6 +12,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::{CallFailure, Live, Session, ask, caller, is_interactive, late, visit};
+use crate::link::Headers;
 use crate::rpc::{InFlight, Next, RpcFailure, Traits, Turn, Update};
 use crate::stamp;
 
@@ -69,10 +69,9 @@ async fn attempt(
     let wants_progress = call.events.wants_progress() || &*call.method == method::TOOLS_CALL;
     let token = wants_progress.then_some(number);
     let params = stamp::handshake(&call.method, call.params.clone(), token);
-    let params = Some(params.to_raw());
     let traits = Traits::call(caller, &call.method, is_interactive(call));
     let rpc = &session.rpc;
-    let request = rpc.request_as(number, &call.method, params, HeaderMap::new(), traits);
+    let request = rpc.request_as(number, &call.method, &params, Headers::new(), traits);
     let in_flight = live.in_time(&call.method, request).await??;
     Following {
         live,

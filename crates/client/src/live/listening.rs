@@ -143,7 +143,7 @@ impl Live {
         let own = StatelessMeta {
             revision,
             capabilities: &self.definition.capabilities,
-            client_info: &self.definition.client_info,
+            client_info: &self.client_info,
             log_level: None,
         };
         let mut params = Object::new();

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use http::HeaderMap;
 use plexus_mcp::messages::LogLevel;
 use plexus_mcp::{Era, Revision, method};
 use plexus_service::{Call, Question};
@@ -12,6 +11,7 @@ use plexus_wire::{Object, Raw};
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 use tokio::time::timeout;
 
+use crate::link::Headers;
 use crate::lock::lock;
 use crate::rpc::{Rpc, Traits};
 use crate::stamp;
@@ -68,7 +68,7 @@ impl Session {
         let request = self.rpc.request(
             method::SET_LEVEL,
             Some(params.to_raw()),
-            HeaderMap::new(),
+            Headers::new(),
             Traits::default(),
         );
         // A server that cannot do so, or does not say so, logs as it likes.

@@ -9,6 +9,7 @@ use plexus_wire::{Object, Raw};
 use tokio::time::Instant;
 
 use super::{CallFailure, Live, Session, ask, caller, late};
+use crate::link::Headers;
 use crate::rpc::{Next, RpcFailure, Traits, Update};
 use crate::stamp::{self, StatelessMeta};
 
@@ -79,12 +80,12 @@ async fn round(
     let own = StatelessMeta {
         revision,
         capabilities: &peer.capabilities,
-        client_info: &live.definition.client_info,
+        client_info: &live.client_info,
         log_level: call.events.log_level(),
     };
     let token = (call.events.wants_progress() || is_tool).then_some(number);
     let sent = stamp::stateless(params.clone(), token, own);
-    let headers = {
+    let headers = if session.rpc.link().has_headers() {
         let catalogue = live.catalogue.borrow();
         let tool = params.text("name").filter(|_| is_tool);
         let tool = tool.and_then(|name| catalogue.list(Section::Tools).get(&name));
@@ -94,11 +95,13 @@ async fn round(
             &sent,
             tool.map(|tool| &tool.headers),
         )
+    } else {
+        Headers::new()
     };
     let request = session.rpc.request_as(
         number,
         &call.method,
-        Some(sent.to_raw()),
+        &sent,
         headers,
         Traits::call(caller(call), &call.method, false),
     );

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use http::HeaderMap;
 use plexus_mcp::{Fault, method};
 use plexus_service::Boxed;
 use plexus_wire::{Object, Raw};
 use tokio::time::{sleep_until, timeout};
 
 use super::Live;
+use crate::link::Headers;
 use crate::rpc::{RpcFailure, Traits};
 use crate::stamp;
 
@@ -80,7 +80,7 @@ impl Live {
         params.set("uri", stamp::json(uri));
         let params: Raw = params.to_raw();
         let rpc = &self.own.rpc;
-        let request = rpc.request(method, Some(params), HeaderMap::new(), Traits::default());
+        let request = rpc.request(method, Some(params), Headers::new(), Traits::default());
         let answer = async { request.await?.answer().await };
         let patience = self.definition.timeouts.request;
         match timeout(patience, answer).await {

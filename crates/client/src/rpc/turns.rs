@@ -102,25 +102,33 @@ impl Turns {
 
     /// Waits until no other caller has calls that may ask.
     pub(crate) async fn take(self: &Arc<Self>, caller: Caller, principal: &Principal) -> Turn {
+        if let Some(turn) = self.try_take(caller, principal) {
+            return turn;
+        }
         loop {
             let ended = self.ended.notified();
             tokio::pin!(ended);
             ended.as_mut().enable();
-            {
-                let mut state = lock(&self.state);
-                if !self.asks.is_known() || state.stays_clear(caller, principal) {
-                    *state.running.entry(caller).or_default() += 1;
-                    return Turn {
-                        turns: Arc::clone(self),
-                        caller,
-                        principal: principal.clone(),
-                        waits: false,
-                    };
-                }
+            if let Some(turn) = self.try_take(caller, principal) {
+                return turn;
             }
             // Those who may ask more end that without a word.
             drop(tokio::time::timeout(COLLECT, ended).await);
         }
+    }
+
+    fn try_take(self: &Arc<Self>, caller: Caller, principal: &Principal) -> Option<Turn> {
+        let mut state = lock(&self.state);
+        if self.asks.is_known() && !state.stays_clear(caller, principal) {
+            return None;
+        }
+        *state.running.entry(caller).or_default() += 1;
+        Some(Turn {
+            turns: Arc::clone(self),
+            caller,
+            principal: principal.clone(),
+            waits: false,
+        })
     }
 
     /// A question came: who it may be for. From now on it will be clear.

@@ -1,9 +1,12 @@
 use bytes::BytesMut;
 use proptest::prelude::*;
 
-use super::{ErrorId, error, message, notification, request, response, response_with, single_line};
+use super::{
+    ErrorId, error, message, notification, request, request_with, response, response_with,
+    single_line,
+};
 use crate::testing::{self, json, raw};
-use crate::{Id, Incoming, Limits, Message, Raw, RpcError, decode};
+use crate::{Id, Incoming, Limits, Message, Object, Raw, RpcError, decode};
 
 fn written(write: impl FnOnce(&mut BytesMut)) -> String {
     let mut out = BytesMut::from("before ");
@@ -27,6 +30,21 @@ fn requests_and_notifications() {
     assert_eq!(
         written(|out| notification(out, "done", Some(&raw("[]")))),
         r#"{"jsonrpc":"2.0","method":"done","params":[]}"#
+    );
+}
+
+/// S004-18: the members go on as they are, in one line.
+#[test]
+fn requests_with_an_object() {
+    let mut params = Object::parse(&raw("{\"n\": [1.50,\r\n2], \"m\":\n{}}")).unwrap();
+    params.set("x", raw("[\n]"));
+    assert_eq!(
+        written(|out| request_with(out, &Id::from(1_i64), "a", &params)),
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"n":[1.50,  2],"m":{},"x":[ ]}}"#
+    );
+    assert_eq!(
+        written(|out| request_with(out, &Id::from(1_i64), "a", &Object::new())),
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{}}"#
     );
 }
 

@@ -1,0 +1,159 @@
+//! The way into a child: whoever sends writes, as long as nobody has to wait for the child.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::{Buf, Bytes};
+use tokio::io::AsyncWrite;
+use tokio::sync::Notify;
+
+use super::super::{Outgoing, QUEUE};
+use crate::child::ChildInput;
+use crate::lock::lock;
+
+/// How many messages are written at once.
+const AT_ONCE: usize = 32;
+
+pub(super) struct Input {
+    state: Mutex<State>,
+    /// The child does not read fast enough, so a task is to wait for it.
+    blocked: Notify,
+    /// There may be room again.
+    room: Notify,
+}
+
+struct State {
+    /// None when it is closed.
+    input: Option<ChildInput>,
+    /// What the child has not read yet.
+    queue: VecDeque<Bytes>,
+    /// It is to be closed when that is written.
+    is_ending: bool,
+}
+
+impl Input {
+    pub(super) fn new(input: ChildInput) -> Self {
+        Self {
+            state: Mutex::new(State {
+                input: Some(input),
+                queue: VecDeque::new(),
+                is_ending: false,
+            }),
+            blocked: Notify::new(),
+            room: Notify::new(),
+        }
+    }
+
+    /// Sends, if there is room. What is closed has room for everything.
+    pub(super) fn try_send(&self, mut outgoing: Outgoing) -> Result<(), Outgoing> {
+        let mut state = lock(&self.state);
+        if !state.has_room() {
+            return Err(outgoing);
+        }
+        outgoing.message.extend_from_slice(b"\n");
+        state.queue.push_back(outgoing.message.freeze());
+        // What waits already is the task's.
+        if state.queue.len() == 1 {
+            let mut nobody = Context::from_waker(Waker::noop());
+            if state.poll_write(&mut nobody).is_pending() {
+                self.blocked.notify_one();
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until there is room.
+    pub(super) async fn room(&self) {
+        loop {
+            let room = self.room.notified();
+            tokio::pin!(room);
+            room.as_mut().enable();
+            if lock(&self.state).has_room() {
+                return;
+            }
+            room.await;
+        }
+    }
+
+    /// Writes what had to wait, until it is closed.
+    pub(super) async fn write(self: Arc<Self>) {
+        while !lock(&self.state).is_closed() {
+            self.blocked.notified().await;
+            poll_fn(|cx| {
+                let mut state = lock(&self.state);
+                let written = state.poll_write(cx);
+                if state.has_room() {
+                    self.room.notify_waiters();
+                }
+                written
+            })
+            .await;
+        }
+    }
+
+    /// Ends the child's input after what waits for it.
+    pub(super) fn close(&self) {
+        lock(&self.state).is_ending = true;
+        self.blocked.notify_one();
+    }
+}
+
+impl State {
+    fn is_closed(&self) -> bool {
+        self.input.is_none()
+    }
+
+    fn has_room(&self) -> bool {
+        self.queue.len() < QUEUE || self.is_closed()
+    }
+
+    /// Writes all that is queued, with as few system calls as possible.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while !self.queue.is_empty() {
+            if let Err(error) = ready!(self.poll_write_some(cx)) {
+                // The reader sees the end of the process, and says why.
+                tracing::debug!(%error, "the server's process takes no input any more");
+                self.input = None;
+            }
+        }
+        if self.is_ending {
+            self.input = None;
+        }
+        Poll::Ready(())
+    }
+
+    fn poll_write_some(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(input) = &mut self.input else {
+            self.queue.clear();
+            return Poll::Ready(Ok(()));
+        };
+        let input = Pin::new(input);
+        let written = match self.queue.make_contiguous() {
+            [message] => ready!(input.poll_write(cx, message))?,
+            messages => {
+                let mut slices = [IoSlice::new(&[]); AT_ONCE];
+                for (slice, message) in slices.iter_mut().zip(messages) {
+                    *slice = IoSlice::new(message);
+                }
+                ready!(input.poll_write_vectored(cx, &slices))?
+            }
+        };
+        if written == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+        let mut written = written;
+        while let Some(message) = self.queue.front_mut() {
+            if message.len() > written {
+                message.advance(written);
+                break;
+            }
+            written -= message.len();
+            self.queue.pop_front();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
