@@ -134,7 +134,8 @@ pub fn result(result: &Raw, features: &Features) -> Raw {
 /// Structured content the revision has no place for is still there to be read, as text.
 #[must_use]
 pub fn call_tool_result(result: &Raw, features: &Features) -> Raw {
-    if content::is_complete(features) && !result.may_have(&NOT_IN_EVERY_RESULT) {
+    let needs_nothing = || content::is_complete(features) && !result.may_have(&NOT_IN_EVERY_RESULT);
+    if is_newest(features) || needs_nothing() {
         return result.clone();
     }
     lowered(result, features, |result| {
@@ -196,10 +197,14 @@ pub fn read_resource_result(result: &Raw, features: &Features) -> Raw {
 
 /// `raw` after `edit`. What goes to the newest revision is not even looked at.
 fn lowered(raw: &Raw, features: &Features, edit: impl FnOnce(&mut Edit)) -> Raw {
-    if features == Revision::NEWEST_STATELESS.features() {
+    if is_newest(features) {
         return raw.clone();
     }
     edited(raw, edit)
+}
+
+fn is_newest(features: &Features) -> bool {
+    features == Revision::NEWEST_STATELESS.features()
 }
 
 fn strip_result(result: &mut Edit, features: &Features) {

@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use memchr::memchr2;
+
 use crate::check::plain;
 
 /// The members of an object, in their order, as the places of their keys and values.
@@ -75,8 +77,16 @@ impl Iterator for Elements<'_> {
 
 /// What follows the string whose opening quote was just read.
 pub(crate) fn after_string(mut text: &[u8]) -> &[u8] {
+    // Most strings end soon; for those that do not, there is a faster way to find their ends.
+    const SOON: usize = 64;
     loop {
-        let special = text.get(plain(text)..).unwrap_or_default();
+        let soon = text.get(..SOON).unwrap_or(text);
+        let mut at = plain(soon);
+        if at == SOON {
+            let rest = text.get(SOON..).unwrap_or_default();
+            at += memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+        }
+        let special = text.get(at..).unwrap_or_default();
         let (skipped, is_end) = match special.first() {
             None => return &[],
             Some(b'"') => (1, true),
