@@ -128,10 +128,10 @@ impl Service for Aliased {
     }
 
     fn call(&self, mut call: Call) -> Boxed<Outcome> {
-        if &*call.method == method::TOOLS_CALL {
-            if let Err(fault) = self.resolve(&mut call.params) {
-                return Box::pin(std::future::ready(Err(fault)));
-            }
+        if &*call.method == method::TOOLS_CALL
+            && let Err(fault) = self.resolve(&mut call.params)
+        {
+            return Box::pin(std::future::ready(Err(fault)));
         }
         self.service.call(call)
     }

@@ -335,7 +335,8 @@ impl Member {
         }
         let condition = self.condition();
         if condition.is_some_and(|status| status.state == State::Pending) {
-            self.connect().await?;
+            // Every call has a place for what it may wait for; that this is small matters to all.
+            Box::pin(self.connect()).await?;
         }
         let connected = self.connection().and_then(Connection::service);
         connected.ok_or_else(|| {

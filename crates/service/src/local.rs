@@ -144,7 +144,7 @@ impl LocalService {
     async fn call_tool(self, call: Call) -> Outcome {
         let name = text(&call, "name")?;
         let registry = self.registry();
-        let tool = registry.tools.get(&*name);
+        let tool = registry.tools.get(&name);
         let tool = tool.ok_or_else(|| Fault::UnknownTool(name.into_owned()))?;
         let arguments = match call.params.get("arguments") {
             Some(arguments) if arguments.kind() == Kind::Object => arguments.clone(),

@@ -266,7 +266,7 @@ mod tests {
             r#"{"a":}"#,
             r#"{"a":1,}"#,
             r#"{"a" 1}"#,
-            r#"{a:1}"#,
+            "{a:1}",
             r#"{"a":01}"#,
             r#"{"a":1.}"#,
             r#"{"a":.5}"#,
@@ -316,9 +316,8 @@ mod tests {
         #[test]
         fn members_are_where_a_parser_finds_them(text in json_object()) {
             let mut found = Vec::new();
-            object(text.as_bytes(), 128, |key, value| found.push((text[key].to_owned(), text[value].to_owned())));
-            let members = crate::scan::Members::of(text.as_bytes());
-            let expected: Vec<_> = members.map(|(key, value)| (text[key].to_owned(), text[value].to_owned())).collect();
+            object(text.as_bytes(), 128, |key, value| found.push((key, value)));
+            let expected: Vec<_> = crate::scan::Members::of(text.as_bytes()).collect();
             prop_assert_eq!(found, expected);
         }
 

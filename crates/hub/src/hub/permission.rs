@@ -31,7 +31,7 @@ impl Hub {
         );
         let gate = &self.inner.gate;
         let refusal = gate.refusal(&policy, &facts, &identity, &tool.arguments, &call.events);
-        Ok(refusal.await)
+        Ok(Box::pin(refusal).await)
     }
 
     /// Permission to make this call now, and again when nobody is there to be asked; or why there

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use futures_util::FutureExt;
-
 use super::Endpoint;
 use super::sessions::HttpSession;
 use crate::event_stream::EventStream;
@@ -38,11 +36,6 @@ impl<'a> Attended<'a> {
             streaming,
             request: Some((exchange, ticket)),
         }
-    }
-
-    /// The same as [`Attended::first`], if it is there already.
-    pub(super) fn at_once(&mut self) -> Option<Option<Output>> {
-        self.first().now_or_never()
     }
 
     /// What comes first in the response; `None` if the request was cancelled. Dropping the future

@@ -232,7 +232,7 @@ impl Endpoint {
         let streaming = head.accepted.events;
         let mut request = Attended::new(self, session, streaming, exchange, ticket);
         // Most requests are answered at once, and no clock is needed for them.
-        let first = match request.at_once() {
+        let first = match request.first().now_or_never() {
             Some(first) => Ok(first),
             None if streaming => {
                 let patience = match streams::release_after(self, session) {

@@ -94,15 +94,14 @@ where
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(ReadError::TimedOut);
         }
-        let frame = match body.frame().now_or_never() {
-            Some(frame) => frame,
-            None => {
-                let now = Instant::now();
-                let deadline = *deadline.get_or_insert(now + limits.total);
-                let patience = deadline.min(now + limits.idle);
-                let waited = timeout_at(patience, body.frame()).await;
-                waited.map_err(|_elapsed| ReadError::TimedOut)?
-            }
+        let frame = if let Some(frame) = body.frame().now_or_never() {
+            frame
+        } else {
+            let now = Instant::now();
+            let deadline = *deadline.get_or_insert(now + limits.total);
+            let patience = deadline.min(now + limits.idle);
+            let waited = timeout_at(patience, body.frame()).await;
+            waited.map_err(|_elapsed| ReadError::TimedOut)?
         };
         let Some(frame) = frame else {
             break;

@@ -204,15 +204,18 @@ mod tests {
     #[tokio::test]
     async fn whoever_waits_is_woken_by_an_event_and_by_the_end() {
         let (sender, mut receiver) = channel();
-        let reading = tokio::spawn(async move {
+        let reading = async {
             let first = number(receiver.recv().await);
             (first, receiver.recv().await.is_none())
-        });
-        yield_now().await;
-        sender.send(event(7)).await;
-        yield_now().await;
-        drop(sender);
-        assert_eq!(reading.await.unwrap(), (Some(7), true));
+        };
+        let sending = async {
+            yield_now().await;
+            sender.send(event(7)).await;
+            yield_now().await;
+            drop(sender);
+        };
+        let (read, ()) = tokio::join!(reading, sending);
+        assert_eq!(read, (Some(7), true));
     }
 
     /// C57: a call that says more than anybody takes waits, and goes on when there is room.
@@ -222,12 +225,10 @@ mod tests {
         for number in 0..CAPACITY {
             assert!(sender.send(event(number)).now_or_never().is_some());
         }
-        let more = sender.clone();
-        let sending = tokio::spawn(async move { more.send(event(CAPACITY)).await });
-        yield_now().await;
-        assert!(!sending.is_finished());
+        let mut sending = Box::pin(sender.send(event(CAPACITY)));
+        assert!(sending.as_mut().now_or_never().is_none());
         assert_eq!(number(receiver.recv().await), Some(0));
-        sending.await.unwrap();
+        sending.await;
         for expected in 1..=CAPACITY {
             assert_eq!(number(receiver.try_recv()), Some(expected));
         }
@@ -239,11 +240,10 @@ mod tests {
         for number in 0..CAPACITY {
             sender.send(event(number)).await;
         }
-        let more = sender.clone();
-        let sending = tokio::spawn(async move { more.send(event(CAPACITY)).await });
-        yield_now().await;
+        let mut sending = Box::pin(sender.send(event(CAPACITY)));
+        assert!(sending.as_mut().now_or_never().is_none());
         drop(receiver);
-        sending.await.unwrap();
+        sending.await;
         sender.send(event(0)).await;
     }
 }
