@@ -42,21 +42,23 @@ pub(crate) fn begin(
     };
     for message in messages {
         match message {
-            Err(malformed) => batch.answers.push(session.malformed(&malformed).message),
+            Err(malformed) => batch
+                .answers
+                .push(session.malformed(&malformed).into_bytes()),
             Ok(Message::Notification(notification)) => session.notified(&notification),
             Ok(Message::Response(response)) => session.answered(response),
             Ok(Message::Request(request)) if &*request.method == method::INITIALIZE => {
                 let fault = Fault::InvalidRequest("initialize must not be in a batch".to_owned());
                 batch
                     .answers
-                    .push(session.refuse(&request.id, &fault).message);
+                    .push(session.refuse(&request.id, &fault).into_bytes());
             }
             Ok(Message::Request(request)) => {
                 let id = request.id.clone();
                 let asked = match session.read(request) {
                     Ok(asked) => asked,
                     Err(answer) => {
-                        batch.answers.push(answer.message);
+                        batch.answers.push(answer.into_bytes());
                         continue;
                     }
                 };
@@ -65,7 +67,7 @@ pub(crate) fn begin(
                     (Exchange::Native(_), _) => {
                         let text = "a native call must not be in a batch";
                         let fault = Fault::InvalidRequest(text.to_owned());
-                        batch.answers.push(session.refuse(&id, &fault).message);
+                        batch.answers.push(session.refuse(&id, &fault).into_bytes());
                     }
                     begun => batch.running.push(begun),
                 }
@@ -101,7 +103,7 @@ async fn run(mut exchange: Exchange, ticket: Ticket, outlet: &Outlet) -> Option<
         match exchange.next_unless(&ticket.cancel).await? {
             Output::Notification(message) => outlet.offer(message),
             Output::Question(message) => outlet.send(message).await,
-            Output::Answer(answer) => return Some(answer.message),
+            Output::Answer(answer) => return Some(answer.into_bytes()),
         }
     }
 }

@@ -146,7 +146,7 @@ impl EventStream {
     pub(crate) fn end(&self, answer: Option<Answer>) {
         let status = answer.as_ref().map(|answer| answer.status);
         if let Some(answer) = answer {
-            self.add(answer.message, false);
+            self.add(answer.into_bytes(), false);
         }
         self.lock().ended = Some(Ended {
             at: Instant::now(),
@@ -231,7 +231,7 @@ impl EventStream {
             ) => {
                 let status = *status;
                 let message = state.kept.pop_front()?.message;
-                Some(Beginning::Answer(Answer { status, message }))
+                Some(Beginning::Answer(Answer::whole(status, message)))
             }
             (_, 0) => None,
             _ => Some(Beginning::Message),

@@ -27,7 +27,7 @@ pub use options::{HttpOptions, SsePaths};
 
 use crate::edge::Edge;
 use crate::net::{self, BindError, Body, Guard, Listener, respond};
-use crate::render::{Answer, anonymous_error};
+use crate::render::{Answer, Message, anonymous_error};
 use crate::stateless::VERSION_HEADER;
 use negotiation::Accepted;
 use sessions::{HttpSession, Sessions};
@@ -288,7 +288,10 @@ impl Endpoint {
 
 fn reply(answer: Answer) -> Response<Body> {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    respond::json(status, answer.message)
+    match answer.message {
+        Message::Whole(message) => respond::json(status, message),
+        Message::Parts(parts) => respond::json_in_parts(status, parts),
+    }
 }
 
 fn speaks_stateless(headers: &HeaderMap) -> bool {

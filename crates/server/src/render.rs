@@ -17,7 +17,30 @@ use crate::edge::Wants;
 pub(crate) struct Answer {
     /// The HTTP status, should the response not have begun.
     pub(crate) status: Status,
-    pub(crate) message: Bytes,
+    pub(crate) message: Message,
+}
+
+/// A message, in one piece unless that would mean to copy much.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Message {
+    Whole(Bytes),
+    /// What stands before a long result, the result as it came, and what stands behind it.
+    Parts([Bytes; 3]),
+}
+
+impl Answer {
+    pub(crate) fn whole(status: Status, message: Bytes) -> Self {
+        let message = Message::Whole(message);
+        Self { status, message }
+    }
+
+    /// The message, in one piece and one line.
+    pub(crate) fn into_bytes(self) -> Bytes {
+        match self.message {
+            Message::Whole(message) => message,
+            Message::Parts(parts) => encode::joined(&parts),
+        }
+    }
 }
 
 /// Says things to a client of one revision.
@@ -52,15 +75,11 @@ impl Voice {
 
     /// The answer to request `id`, whose result has yet to be given what the revision wants.
     pub(crate) fn complete(&self, id: &Id, result: &Raw) -> Answer {
-        if self.stamp.is_empty() || result.may_have(&STAMPED) {
+        let needs_care = !self.stamp.is_empty() && result.may_have(&STAMPED);
+        if needs_care {
             return complete(id, &self.stamped(result.clone()));
         }
-        let mut message = BytesMut::new();
-        encode::response_with(&mut message, id, result, &self.stamp);
-        Answer {
-            status: 200,
-            message: message.freeze(),
-        }
+        written(id, result, &self.stamp)
     }
 
     /// An error in answer to request `id`.
@@ -71,10 +90,7 @@ impl Voice {
             ErrorId::Known(id),
             &fault.to_error(self.revision),
         );
-        Answer {
-            status: fault.status(self.revision),
-            message: message.freeze(),
-        }
+        Answer::whole(fault.status(self.revision), message.freeze())
     }
 
     /// Adds to a result what the revision wants every result to carry.
@@ -238,12 +254,24 @@ impl Narrator {
 
 /// An answer whose result is in the revision's own form already.
 pub(crate) fn complete(id: &Id, result: &Raw) -> Answer {
-    let mut message = BytesMut::with_capacity(result.len() + 64);
-    encode::response(&mut message, id, result);
-    Answer {
-        status: 200,
-        message: message.freeze(),
+    written(id, result, &[])
+}
+
+/// An answer whose result gets more members, which are written without braces.
+fn written(id: &Id, result: &Raw, members: &[u8]) -> Answer {
+    /// To copy less costs less than to send it in parts.
+    const LONG: usize = 32 * 1024;
+    if result.len() >= LONG {
+        let parts = encode::response_parts(id, result, members);
+        let message = Message::Parts(parts);
+        return Answer {
+            status: 200,
+            message,
+        };
     }
+    let mut message = BytesMut::new();
+    encode::response_with(&mut message, id, result, members);
+    Answer::whole(200, message.freeze())
 }
 
 /// Adds cache hints to a result that has none.
@@ -285,10 +313,7 @@ pub(crate) fn anonymous_error(revision: Revision, fault: &Fault) -> Answer {
         200 => 400,
         status => status,
     };
-    Answer {
-        status,
-        message: message.freeze(),
-    }
+    Answer::whole(status, message.freeze())
 }
 
 /// JSON of something that cannot fail to be JSON.

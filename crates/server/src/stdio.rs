@@ -170,7 +170,7 @@ impl Pipe {
         match incoming {
             Err(fault) => {
                 let answer = anonymous_error(self.spoken(), &fault);
-                self.send(answer.message).await;
+                self.send(answer.into_bytes()).await;
             }
             Ok(Incoming::Single(message)) => self.message(message).await,
             Ok(Incoming::Batch(messages)) => self.batch(messages).await,
@@ -181,7 +181,7 @@ impl Pipe {
         match message {
             Err(malformed) => {
                 let answer = self.session.malformed_in(self.spoken(), &malformed);
-                self.send(answer.message).await;
+                self.send(answer.into_bytes()).await;
             }
             Ok(Message::Notification(notification)) => self.notification(&notification),
             Ok(Message::Response(response)) => self.session.answered(response),
@@ -192,7 +192,7 @@ impl Pipe {
     async fn request(&self, request: Request) {
         let asked = match self.session.read(request) {
             Ok(asked) => asked,
-            Err(answer) => return self.send(answer.message).await,
+            Err(answer) => return self.send(answer.into_bytes()).await,
         };
         let facts = Facts {
             kind: Kind::Request(&asked.method),
@@ -212,7 +212,7 @@ impl Pipe {
                     _ => self.session.spoken(),
                 };
                 let voice = self.edge.voice(revision);
-                self.send(voice.error(&asked.id, &fault).message).await;
+                self.send(voice.error(&asked.id, &fault).into_bytes()).await;
             }
         }
     }
@@ -242,7 +242,7 @@ impl Pipe {
             }
         };
         if let Some(fault) = refused {
-            return self.send(voice.error(&id, &fault).message).await;
+            return self.send(voice.error(&id, &fault).into_bytes()).await;
         }
         let entry = Entry {
             table: Arc::clone(&self.stateless),
@@ -282,7 +282,7 @@ impl Pipe {
             _ => None,
         };
         if let (Some(Some(Output::Answer(answer))), None) = (&first, &listening) {
-            let message = answer.message.clone();
+            let message = answer.clone().into_bytes();
             drop(entry);
             return self.send(message).await;
         }
@@ -308,7 +308,7 @@ impl Pipe {
                             // REVISIONS §23.1: on a pipe a subscription is ended in both ways.
                             outlet.send(cancelled(id)).await;
                         }
-                        outlet.send(answer.message).await;
+                        outlet.send(answer.into_bytes()).await;
                         break;
                     }
                     None => break,

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use memchr::memchr2;
 
 use crate::id::write_integer;
@@ -65,18 +65,57 @@ pub fn response(out: &mut BytesMut, id: &Id, result: &Raw) {
 /// Appends a response that succeeded, whose result, an object, gets more `members`: some that it does
 /// not have, written without braces around them.
 pub fn response_with(out: &mut BytesMut, id: &Id, result: &Raw, members: &[u8]) {
-    let Some(open_object) = result.as_bytes().strip_suffix(b"}") else {
-        return response(out, id, result);
-    };
-    open(out, result.len() + members.len());
+    let kept = kept_of(result, members);
+    open_response(out, id, kept.len() + members.len());
+    write_line(out, kept);
+    close_response(out, result, members);
+}
+
+/// The same in parts, which share the result: what stands before it, what is kept of it, and what
+/// stands behind it. All together are the message, which has the line breaks of the result.
+pub fn response_parts(id: &Id, result: &Raw, members: &[u8]) -> [Bytes; 3] {
+    let (mut before, mut behind) = (BytesMut::new(), BytesMut::new());
+    open_response(&mut before, id, 0);
+    close_response(&mut behind, result, members);
+    let kept = kept_of(result, members).len();
+    let result = result.clone().into_bytes().slice(..kept);
+    [before.freeze(), result, behind.freeze()]
+}
+
+/// Parts of one message as one line.
+pub fn joined(parts: &[Bytes]) -> Bytes {
+    let mut out = BytesMut::with_capacity(parts.iter().map(Bytes::len).sum());
+    for part in parts {
+        write_line(&mut out, part);
+    }
+    out.freeze()
+}
+
+/// What is written of a result that gets more members: all but its last brace.
+fn kept_of<'a>(result: &'a Raw, members: &[u8]) -> &'a [u8] {
+    let bytes = result.as_bytes();
+    match bytes.strip_suffix(b"}") {
+        Some(open_object) if !members.is_empty() => open_object,
+        _ => bytes,
+    }
+}
+
+fn open_response(out: &mut BytesMut, id: &Id, size: usize) {
+    open(out, size);
     write_id(out, ErrorId::Known(id));
     out.extend_from_slice(br#","result":"#);
-    write_line(out, open_object);
-    if !open_object.trim_ascii_end().ends_with(b"{") {
-        out.put_u8(b',');
+}
+
+fn close_response(out: &mut BytesMut, result: &Raw, members: &[u8]) {
+    let kept = kept_of(result, members);
+    if kept.len() < result.len() {
+        if !kept.trim_ascii_end().ends_with(b"{") {
+            out.put_u8(b',');
+        }
+        out.extend_from_slice(members);
+        out.put_u8(b'}');
     }
-    out.extend_from_slice(members);
-    out.extend_from_slice(b"}}");
+    out.put_u8(b'}');
 }
 
 /// Appends a response that failed.

@@ -324,10 +324,7 @@ impl Endpoint {
         });
         self.edge.tracker.spawn(async move {
             let answers = batch.run(&Outlet::Stream(messages)).await;
-            task.end(answers.map(|message| Answer {
-                status: 200,
-                message,
-            }));
+            task.end(answers.map(|message| Answer::whole(200, message)));
         });
         let beginning = stream.beginning();
         let beginning = if streaming {

@@ -117,12 +117,12 @@ impl Endpoint {
             }
             Incoming::Single(Ok(Message::Response(response))) => session.core.answered(response),
             Incoming::Single(Err(malformed)) => {
-                stream.push(session.core.malformed(&malformed).message);
+                stream.push(session.core.malformed(&malformed).into_bytes());
             }
             Incoming::Single(Ok(Message::Request(request))) => {
                 let asked = match session.core.read(request) {
                     Ok(asked) => asked,
-                    Err(answer) => return stream.push(answer.message),
+                    Err(answer) => return stream.push(answer.into_bytes()),
                 };
                 let (exchange, ticket) = session.core.begin(asked, Some(caller));
                 let run = run(exchange, stream);
@@ -132,7 +132,7 @@ impl Endpoint {
             }
             Incoming::Batch(messages) => {
                 match batch::begin(&session.core, messages, Some(caller)) {
-                    Err(answer) => stream.push(answer.message),
+                    Err(answer) => stream.push(answer.into_bytes()),
                     Ok(batch) => {
                         let outlet = session.core.outlet().clone();
                         self.edge.tracker.spawn(async move {
@@ -191,7 +191,7 @@ async fn run(mut exchange: Exchange, stream: Arc<EventStream>) {
         match exchange.next().await {
             Output::Notification(message) => stream.offer(message),
             Output::Question(message) => stream.push(message),
-            Output::Answer(answer) => return stream.push(answer.message),
+            Output::Answer(answer) => return stream.push(answer.into_bytes()),
         }
     }
 }

@@ -140,7 +140,7 @@ pub(super) fn stateless(
             Output::Notification(next) | Output::Question(next) => {
                 Some((message(&next), (None, Some(exchange))))
             }
-            Output::Answer(answer) => Some((message(&answer.message), (None, None))),
+            Output::Answer(answer) => Some((message(&answer.into_bytes()), (None, None))),
         }
     });
     respond::sse(Body::events(events, keep_alive))

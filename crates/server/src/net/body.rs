@@ -1,5 +1,6 @@
 //! The body of an answer: nothing, bytes, or server-sent events.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
@@ -35,6 +36,15 @@ impl Body {
         }
     }
 
+    /// These bytes, one after the other.
+    pub fn parts(parts: [Bytes; 3]) -> Self {
+        let mut parts = VecDeque::from(parts);
+        parts.retain(|part| !part.is_empty());
+        Self {
+            kind: Kind::Parts(parts),
+        }
+    }
+
     /// Encoded events as `source` yields them, with a comment after each `keep_alive` of silence.
     ///
     /// The source is polled by the connection itself and dropped with it, so work done inside the
@@ -66,6 +76,7 @@ impl http_body::Body for Body {
         let data = match &mut self.kind {
             Kind::Empty => None,
             Kind::Full(bytes) => Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()),
+            Kind::Parts(parts) => parts.pop_front(),
             Kind::Events(events) => std::task::ready!(events.poll_next(cx)),
         };
         if data.is_none() {
@@ -78,6 +89,7 @@ impl http_body::Body for Body {
         match &self.kind {
             Kind::Empty => true,
             Kind::Full(bytes) => bytes.is_empty(),
+            Kind::Parts(parts) => parts.is_empty(),
             Kind::Events(events) => events.source.is_none(),
         }
     }
@@ -86,6 +98,10 @@ impl http_body::Body for Body {
         match &self.kind {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Parts(parts) => {
+                let lengths = parts.iter().map(|part| part.len() as u64);
+                SizeHint::with_exact(lengths.sum())
+            }
             Kind::Events(_) => SizeHint::default(),
         }
     }
@@ -95,6 +111,7 @@ impl http_body::Body for Body {
 enum Kind {
     Empty,
     Full(Bytes),
+    Parts(VecDeque<Bytes>),
     Events(Box<Events>),
 }
 
@@ -187,6 +204,18 @@ mod tests {
         assert_eq!(body.size_hint().exact(), Some(2));
         assert!(!body.is_end_stream());
         assert_eq!(next(&mut body).await.unwrap(), "{}");
+        assert!(body.is_end_stream());
+        assert_eq!(next(&mut body).await, None);
+    }
+
+    #[tokio::test]
+    async fn parts_come_one_after_the_other() {
+        let parts = [&b"{\"a\":"[..], b"", b"1}"].map(Bytes::from_static);
+        let mut body = Body::parts(parts);
+        assert_eq!(body.size_hint().exact(), Some(7));
+        assert_eq!(next(&mut body).await.unwrap(), "{\"a\":");
+        assert!(!body.is_end_stream());
+        assert_eq!(next(&mut body).await.unwrap(), "1}");
         assert!(body.is_end_stream());
         assert_eq!(next(&mut body).await, None);
     }

@@ -151,7 +151,7 @@ impl NativeCall {
             if let Some(message) = self.said.pop_front() {
                 return if self.over && self.said.is_empty() {
                     let status = 200;
-                    Output::Answer(Answer { status, message })
+                    Output::Answer(Answer::whole(status, message))
                 } else {
                     Output::Question(message)
                 };
@@ -165,7 +165,8 @@ impl NativeCall {
                     step => {
                         self.answered = true;
                         let number = json(&self.stream.number);
-                        self.said.push_back(complete(&self.id, &number).message);
+                        self.said
+                            .push_back(complete(&self.id, &number).into_bytes());
                         self.said.push_back(self.teller.start());
                         if let Some(step) = step {
                             self.tell(step);

@@ -61,7 +61,7 @@ async fn call(edge: &Arc<Edge>, who: &str, more: &Value) -> Value {
     let mut exchange = begin(edge, asked, None, caller);
     loop {
         if let Output::Answer(answer) = exchange.next().await {
-            return serde_json::from_slice(&answer.message).unwrap();
+            return serde_json::from_slice(&answer.into_bytes()).unwrap();
         }
     }
 }

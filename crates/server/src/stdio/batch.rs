@@ -9,7 +9,7 @@ impl Pipe {
     /// Runs a batch in a task of its own; its answers come together, other messages at once.
     pub(super) async fn batch(&self, messages: Vec<Result<Message, Malformed>>) {
         match batch::begin(&self.session, messages, None) {
-            Err(answer) => self.send(answer.message).await,
+            Err(answer) => self.send(answer.into_bytes()).await,
             Ok(batch) => {
                 let outlet = self.session.outlet().clone();
                 self.tracker.spawn(async move {

@@ -2,8 +2,8 @@ use bytes::BytesMut;
 use proptest::prelude::*;
 
 use super::{
-    ErrorId, error, message, notification, request, request_with, response, response_with,
-    single_line,
+    ErrorId, error, joined, message, notification, request, request_with, response, response_parts,
+    response_with, single_line,
 };
 use crate::testing::{self, json, raw};
 use crate::{Id, Incoming, Limits, Message, Object, Raw, RpcError, decode};
@@ -70,7 +70,12 @@ fn responses() {
 fn members_are_added_to_results() {
     let with = |result: &str| {
         let members = br#""b":2,"c":{}"#;
-        written(|out| response_with(out, &Id::from(1_i64), &raw(result), members))
+        let (id, result) = (Id::from(1_i64), raw(result));
+        let message = written(|out| response_with(out, &id, &result, members));
+        let parts = response_parts(&id, &result, members);
+        assert_eq!(joined(&parts), message);
+        assert_eq!(parts[1].as_ptr(), result.as_bytes().as_ptr());
+        message
     };
     let expected = |result: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
     assert_eq!(with(r#"{"a":{}}"#), expected(r#"{"a":{},"b":2,"c":{}}"#));
