@@ -20,6 +20,7 @@ use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, header}
 use hyper::body::Incoming;
 use plexus_mcp::{Era, Revision};
 use plexus_service::Fault;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use access::{Access, AccessDenied, Admitted};
@@ -27,6 +28,7 @@ pub use options::{HttpOptions, SsePaths};
 
 use crate::edge::Edge;
 use crate::net::{self, BindError, Body, Guard, Listener, respond};
+use crate::patience::Patience;
 use crate::render::{Answer, Message, anonymous_error};
 use crate::stateless::VERSION_HEADER;
 use negotiation::Accepted;
@@ -69,6 +71,7 @@ impl HttpServer {
             sessions,
             access: None,
             anonymous: Admitted::anonymous(),
+            patience: Patience::new(options.stream_after),
             options,
         });
         Ok(Self { listener, endpoint })
@@ -104,6 +107,10 @@ impl HttpServer {
                 .clone()
                 .run_until_cancelled_owned(async move { keeper.keep_house().await }),
         );
+        let keeper = Arc::clone(&endpoint);
+        let drained = CancellationToken::new();
+        let over = drained.clone();
+        housekeeping.spawn(async move { keeper.patience.keep(&over).await });
         let limits = endpoint.options.connections.clone();
         let serving = Arc::clone(&endpoint);
         let handler = move |request, _connection| {
@@ -112,6 +119,7 @@ impl HttpServer {
         };
         net::serve(listener, handler, &limits, &shutdown).await;
         endpoint.sessions.end_all();
+        drained.cancel();
         housekeeping.close();
         housekeeping.wait().await;
     }
@@ -127,6 +135,8 @@ struct Endpoint {
     access: Option<Arc<dyn Access>>,
     /// Every caller, where nobody is asked who it is.
     anonymous: Admitted,
+    /// How long an answer is waited for before the response begins as a stream.
+    patience: Patience,
     options: HttpOptions,
 }
 

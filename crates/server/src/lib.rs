@@ -40,6 +40,7 @@ pub mod net;
 mod options;
 mod outlet;
 mod park;
+mod patience;
 pub mod pipe;
 mod question;
 mod render;

@@ -233,21 +233,21 @@ impl Endpoint {
         let mut request = Attended::new(self, session, streaming, exchange, ticket);
         // Most requests are answered at once, and no clock is needed for them.
         let first = match request.first().now_or_never() {
-            Some(first) => Ok(first),
-            None if streaming => {
-                let patience = match streams::release_after(self, session) {
-                    Some(release) => release.min(self.options.stream_after),
-                    None => self.options.stream_after,
-                };
-                timeout(patience, request.first()).await
-            }
-            None => Ok(request.first().await),
+            Some(first) => Some(first),
+            None if streaming => match streams::release_after(self, session) {
+                Some(release) => {
+                    let patience = release.min(self.options.stream_after);
+                    timeout(patience, request.first()).await.ok()
+                }
+                None => self.patiently(request.first()).await,
+            },
+            None => Some(request.first().await),
         };
         let stream = match first {
-            Ok(Some(Output::Answer(answer))) => return reply(answer),
-            Ok(Some(message)) => request.leave(Some(message)),
-            Ok(None) => None,
-            Err(_elapsed) => request.leave(None),
+            Some(Some(Output::Answer(answer))) => return reply(answer),
+            Some(Some(message)) => request.leave(Some(message)),
+            Some(None) => None,
+            None => request.leave(None),
         };
         match stream {
             Some((number, stream)) => streams::open(self, session, number, &stream),
@@ -273,15 +273,24 @@ impl Endpoint {
         }
         // Most requests are answered at once, and no clock is needed for them.
         let first = match exchange.next().now_or_never() {
-            Some(first) => Ok(first),
-            None => timeout(self.options.stream_after, exchange.next()).await,
+            Some(first) => Some(first),
+            None => self.patiently(exchange.next()).await,
         };
         match first {
-            Ok(Output::Answer(answer)) => reply(answer),
-            Ok(Output::Notification(first) | Output::Question(first)) => {
+            Some(Output::Answer(answer)) => reply(answer),
+            Some(Output::Notification(first) | Output::Question(first)) => {
                 streams::stateless(Some(first), exchange, keep_alive)
             }
-            Err(_elapsed) => streams::stateless(None, exchange, keep_alive),
+            None => streams::stateless(None, exchange, keep_alive),
+        }
+    }
+
+    /// What comes before the patience with `first` ends, if anything.
+    async fn patiently<T>(&self, first: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            first = first => Some(first),
+            () = self.patience.end() => None,
         }
     }
 
