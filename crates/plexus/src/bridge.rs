@@ -15,7 +15,7 @@ use crate::{named, serve};
 /// Connects to the server, then serves it until the client on standard input has gone, or a signal
 /// comes.
 pub(crate) fn run(arguments: &BridgeArgs) -> anyhow::Result<ExitCode> {
-    serve::on_runtime(async {
+    serve::for_clients(&arguments.downstream, async {
         let mut signals = Signals::take().context("cannot wait for signals")?;
         let entrance = Entrance::of(&arguments.downstream)?;
         let era = arguments.server_era.map(Into::into);

@@ -10,7 +10,7 @@ use anyhow::Context;
 use plexus_server::http::HttpServer;
 use plexus_server::{Edge, Options, stdio};
 use plexus_service::Service;
-use tokio::runtime::Runtime;
+use tokio::runtime::Builder;
 
 use crate::access::Entrance;
 use crate::cli::{Compat, DownstreamArgs, ServeArgs};
@@ -21,9 +21,9 @@ use crate::{announce, control};
 /// Serves the built-in tools and the configured servers until the client on standard input has
 /// gone, or a signal comes.
 pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
-    on_runtime(async {
+    let downstream = arguments.downstream.filled()?;
+    for_clients(&downstream, async {
         let mut signals = Signals::take().context("cannot wait for signals")?;
-        let downstream = arguments.downstream.filled()?;
         let entrance = Entrance::of(&downstream)?;
         let mut options = Options::default();
         options.profile = arguments.profile.into();
@@ -82,11 +82,31 @@ async fn beside(gateway: &Arc<Gateway>) -> Infallible {
     never
 }
 
-/// Runs `work` to its end.
+/// Runs `work` to its end, for the clients that come this way. What comes over HTTP may come from
+/// many at once and has a thread for each core.
+pub(crate) fn for_clients(
+    arguments: &DownstreamArgs,
+    work: impl Future<Output = anyhow::Result<ExitCode>>,
+) -> anyhow::Result<ExitCode> {
+    match arguments.address() {
+        Some(_) => run_on(&mut Builder::new_multi_thread(), work),
+        None => on_runtime(work),
+    }
+}
+
+/// Runs `work` to its end, on one thread: whoever talks to one client, or none, only loses time by
+/// handing messages from thread to thread.
 pub(crate) fn on_runtime(
     work: impl Future<Output = anyhow::Result<ExitCode>>,
 ) -> anyhow::Result<ExitCode> {
-    let runtime = Runtime::new().context("cannot start")?;
+    run_on(&mut Builder::new_current_thread(), work)
+}
+
+fn run_on(
+    runtime: &mut Builder,
+    work: impl Future<Output = anyhow::Result<ExitCode>>,
+) -> anyhow::Result<ExitCode> {
+    let runtime = runtime.enable_all().build().context("cannot start")?;
     let ended = runtime.block_on(work);
     // A terminal is read on a thread that cannot be interrupted: it is left behind.
     runtime.shutdown_background();

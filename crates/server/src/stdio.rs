@@ -9,6 +9,7 @@ mod batch;
 
 use std::collections::HashMap;
 use std::io;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -328,8 +329,12 @@ impl Pipe {
 
     /// Sends from the reading loop, which must not wait for ever for a client that does not read.
     async fn send(&self, message: Bytes) {
+        let mut sending = pin!(self.session.outlet().send(message));
+        if sending.as_mut().now_or_never().is_some() {
+            return;
+        }
         tokio::select! {
-            () = self.session.outlet().send(message) => {}
+            () = sending => {}
             () = self.edge.shutdown.cancelled() => {}
             () = tokio::time::sleep(STALL) => {
                 tracing::warn!("the client does not read; it counts as gone");

@@ -111,19 +111,11 @@ impl CallToolResult {
     fn write_with(&self, text: &str) -> Raw {
         const FRAME: usize = 64;
         let mut writer = Writer::with_capacity(text.len() + FRAME);
-        writer.open_object();
-        writer.key("content");
-        writer.open_array();
-        writer.open_object();
-        writer.key("type");
-        writer.string("text");
-        writer.key("text");
+        writer.json(r#"{"content":[{"type":"text","text":"#);
         writer.string(text);
-        writer.close_object();
-        writer.close_array();
-        writer.key("isError");
-        writer.bool(self.is_error);
-        writer.close_object();
+        writer.json(r#"}],"isError":"#);
+        writer.json(if self.is_error { "true" } else { "false" });
+        writer.json("}");
         writer.finish()
     }
 }
