@@ -368,11 +368,11 @@ impl Connecting<'_> {
         }
         // Posts overtake one another: what follows must find the server ready, and listened to.
         rpc.notify_and_wait(method::INITIALIZED).await;
-        let (listening, listened) = oneshot::channel();
         if let Link::Http(link) = rpc.link() {
+            let (listening, listened) = oneshot::channel();
             link.listen(listening);
+            drop(timeout(LISTEN, listened).await);
         }
-        drop(timeout(LISTEN, listened).await);
         Ok(facts)
     }
 
