@@ -90,9 +90,9 @@ fn rewrite_names(times: usize) -> anyhow::Result<()> {
     let params = params(CALL)?;
     for _ in 0..times {
         let mut object = Object::parse(black_box(&params))?;
-        let shown: String = object.get("name").context("no name")?.decode()?;
-        let own = names.get(&shown).context("an unknown name")?;
-        object.set("name", Raw::encode(own)?);
+        let shown = object.text("name").context("no name")?;
+        let own = names.get(&*shown).context("an unknown name")?;
+        object.set("name", Raw::string(own));
         black_box(object.to_raw());
     }
     Ok(())

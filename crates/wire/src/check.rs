@@ -194,7 +194,9 @@ pub(crate) fn plain(text: &[u8]) -> usize {
     at + plain_words(text.get(at..).unwrap_or_default())
 }
 
-fn plain_words(text: &[u8]) -> usize {
+/// The same, for texts that are short.
+#[inline]
+pub(crate) fn plain_words(text: &[u8]) -> usize {
     let (words, last) = text.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
         let special = special(u64::from_le_bytes(*word));
@@ -210,15 +212,25 @@ fn is_special(byte: u8) -> bool {
     byte < b' ' || byte == b'"' || byte == b'\\'
 }
 
+const ONES: u64 = u64::from_le_bytes([1; 8]);
+
 /// A word whose lowest bit that is set tells the first special byte among eight.
+#[inline]
 fn special(word: u64) -> u64 {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    bytes_below(word, b' ') | bytes_like(word, b'"') | bytes_like(word, b'\\')
+}
+
+/// The same for bytes that are `byte`.
+#[inline]
+pub(crate) fn bytes_like(word: u64, byte: u8) -> u64 {
+    bytes_below(word ^ (ONES * u64::from(byte)), 1)
+}
+
+/// The same for bytes below `bound`, which is at most 128.
+#[inline]
+fn bytes_below(word: u64, bound: u8) -> u64 {
     const HIGH: u64 = ONES << 7;
-    let is_below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word & HIGH;
-    let is_zero = |word: u64| is_below(word, 1);
-    is_below(word, u64::from(b' '))
-        | is_zero(word ^ (ONES * u64::from(b'"')))
-        | is_zero(word ^ (ONES * u64::from(b'\\')))
+    word.wrapping_sub(ONES * u64::from(bound)) & !word & HIGH
 }
 
 #[cfg(test)]

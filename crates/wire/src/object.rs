@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use crate::check::plain;
+use crate::check::plain_words;
 use crate::scan::Members;
 use crate::string;
 use crate::{Kind, Raw};
@@ -251,7 +251,7 @@ impl Key {
     /// A key as `source` spells it at a place, quotes included.
     fn read(source: &[u8], place: Range<usize>) -> Result<Self, serde_json::Error> {
         let spelled = inside(source, &place);
-        if plain(spelled) == spelled.len() {
+        if plain_words(spelled) == spelled.len() {
             return Ok(Self::Plain(place));
         }
         let literal = source.get(place.clone()).unwrap_or_default();
