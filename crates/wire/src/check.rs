@@ -58,39 +58,38 @@ impl Reader<'_> {
     }
 
     fn object(&mut self, member: &mut dyn FnMut(Range<usize>, Range<usize>)) -> Option<()> {
-        self.expect(b'{')?;
-        self.depth = self.depth.checked_sub(1)?;
-        self.skip_spaces();
-        if self.peek()? != b'}' {
-            loop {
-                let key = self.at;
-                self.string()?;
-                let key = key..self.at;
-                self.skip_spaces();
-                self.expect(b':')?;
-                self.skip_spaces();
-                let value = self.at;
-                self.value()?;
-                member(key, value..self.at);
-                self.skip_spaces();
-                if self.peek()? != b',' {
-                    break;
-                }
-                self.at += 1;
-                self.skip_spaces();
-            }
-        }
-        self.depth += 1;
-        self.expect(b'}')
+        self.items(b'{', b'}', |reader| {
+            let key = reader.at;
+            reader.string()?;
+            let key = key..reader.at;
+            reader.skip_spaces();
+            reader.expect(b':')?;
+            reader.skip_spaces();
+            let value = reader.at;
+            reader.value()?;
+            member(key, value..reader.at);
+            Some(())
+        })
     }
 
     fn array(&mut self) -> Option<()> {
-        self.expect(b'[')?;
+        self.items(b'[', b']', Self::value)
+    }
+
+    /// What stands between two brackets, with commas in between.
+    #[inline]
+    fn items(
+        &mut self,
+        open: u8,
+        close: u8,
+        mut item: impl FnMut(&mut Self) -> Option<()>,
+    ) -> Option<()> {
+        self.expect(open)?;
         self.depth = self.depth.checked_sub(1)?;
         self.skip_spaces();
-        if self.peek()? != b']' {
+        if self.peek()? != close {
             loop {
-                self.value()?;
+                item(self)?;
                 self.skip_spaces();
                 if self.peek()? != b',' {
                     break;
@@ -100,7 +99,7 @@ impl Reader<'_> {
             }
         }
         self.depth += 1;
-        self.expect(b']')
+        self.expect(close)
     }
 
     fn literal(&mut self, literal: &[u8]) -> Option<()> {
