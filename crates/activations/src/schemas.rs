@@ -34,8 +34,8 @@ mod tests {
 
     use super::*;
     use crate::builtin::Builtin;
-    use crate::claudecode::Settings;
-    use crate::service::{Extras, with_all};
+    use crate::service::with_all;
+    use crate::testing::everything;
     use crate::{Data, Places};
 
     /// A tool that was added, or whose types were changed, has other schemas: have them written by
@@ -44,11 +44,7 @@ mod tests {
     fn known_schemas_are_those_of_the_types() {
         let folder = tempfile::tempdir().unwrap();
         let data = Data::open(&Places::in_directory(folder.path())).unwrap();
-        let extras = Extras {
-            bash: true,
-            claudecode: Some(Settings::new("claude", None)),
-            ..Extras::default()
-        };
+        let extras = everything();
         let builder = LocalService::builder("plexus", "1.2.3");
         let service = with_all(builder, &Builtin::ALL, Names::Dotted, &data, &extras);
         let catalogue = service.build().unwrap().catalogue();

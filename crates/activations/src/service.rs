@@ -148,15 +148,12 @@ mod tests {
 
     use super::*;
     use crate::Places;
+    use crate::testing::everything;
 
     fn built_in(names: Names) -> Arc<Catalogue> {
         let folder = tempfile::tempdir().unwrap();
         let data = Data::open(&Places::in_directory(folder.path())).unwrap();
-        let extras = Extras {
-            bash: true,
-            claudecode: Some(Settings::new("claude", None)),
-            ..Extras::default()
-        };
+        let extras = everything();
         let service = service_with(names, "1.2.3", &data, &extras).unwrap();
         let catalogue = service.catalogue();
         Arc::clone(&catalogue.borrow())

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use crate::claudecode::Settings;
 use crate::{Aliased, Data, Extras, Names, Places};
 
 /// Calls tools, and wants progress.
@@ -66,6 +67,15 @@ impl Caller {
         );
         let result = self.service.call(call).await?;
         Ok(result.decode().unwrap())
+    }
+}
+
+/// All that a service can have besides.
+pub(crate) fn everything() -> Extras {
+    Extras {
+        bash: true,
+        claudecode: Some(Settings::new("claude", None)),
+        ..Extras::default()
     }
 }
 
