@@ -2,9 +2,9 @@
 
 mod access;
 mod filled;
+mod reading;
 mod values;
 
-use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -465,87 +465,6 @@ pub(crate) struct BridgeArgs {
         value_name = "URL | COMMAND"
     )]
     pub(crate) server: Vec<String>,
-}
-
-impl Cli {
-    /// Reads the command line and, for the log level, the environment.
-    ///
-    /// # Errors
-    /// What to print instead of doing anything: an error of usage, help, or the version.
-    pub(crate) fn read() -> Result<Command, clap::Error> {
-        Self::read_from(std::env::args_os().collect())
-    }
-
-    fn read_from(arguments: Vec<OsString>) -> Result<Command, clap::Error> {
-        // Somebody waits for what serves. To describe all commands would take longer than to read
-        // one; whoever asks for help, or made a mistake, is answered from the whole description.
-        let served = match arguments.get(1).and_then(|name| name.to_str()) {
-            Some("serve") => only(&arguments).map(Command::Serve),
-            Some("bridge") => only(&arguments).map(Command::Bridge),
-            _ => None,
-        };
-        let cli = match served {
-            Some(command) => Self::of(command),
-            None => Self::try_parse_from(arguments)?,
-        };
-        cli.into_command()
-    }
-
-    fn of(command: Command) -> Self {
-        Self {
-            command: Some(command),
-            stdio: false,
-            mcp: false,
-        }
-    }
-
-    /// What the founding documents' spelling means, with all that is built in.
-    fn founding(further: &[&str]) -> Result<Command, clap::Error> {
-        let serve = ["plexus", "serve", "--stdio", "--builtin", "all"];
-        Self::try_parse_from(serve.iter().chain(further))?.into_command()
-    }
-
-    fn into_command(self) -> Result<Command, clap::Error> {
-        let usage = |kind, message: &str| Self::command().error(kind, message);
-        match (self.command, self.stdio, self.mcp) {
-            (Some(_), true, _) => Err(usage(
-                ErrorKind::ArgumentConflict,
-                "a command takes its options after its name: plexus serve --stdio",
-            )),
-            (Some(Command::Serve(arguments)), ..) => {
-                arguments.downstream.check()?;
-                Ok(Command::Serve(arguments))
-            }
-            (Some(Command::Bridge(arguments)), ..) => {
-                arguments.downstream.check()?;
-                Ok(Command::Bridge(arguments))
-            }
-            (Some(Command::Probe(arguments)), ..) => {
-                arguments.check()?;
-                Ok(Command::Probe(arguments))
-            }
-            (Some(Command::Mcp(arguments)), ..) => {
-                arguments.check()?;
-                Ok(Command::Mcp(arguments))
-            }
-            (Some(command), ..) => Ok(command),
-            (None, true, true) => Self::founding(&[]),
-            // S003-58
-            (None, true, false) => Self::founding(&["--native"]),
-            (None, false, _) => Err(usage(
-                ErrorKind::MissingSubcommand,
-                "a command is missing; to serve MCP, use: plexus serve",
-            )),
-        }
-    }
-}
-
-/// What stands behind the name of a command, if it is right.
-fn only<A: Args>(arguments: &[OsString]) -> Option<A> {
-    let command = clap::Command::new("plexus").no_binary_name(true);
-    let command = A::augment_args(command);
-    let matches = command.try_get_matches_from(arguments.iter().skip(2));
-    A::from_arg_matches(&matches.ok()?).ok()
 }
 
 impl DownstreamArgs {

@@ -1,3 +1,5 @@
+use std::ffi::OsString;
+
 use super::*;
 
 fn read(line: &str) -> Result<Command, clap::Error> {
