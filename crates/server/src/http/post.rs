@@ -204,7 +204,7 @@ impl Endpoint {
         if session.core.revision().is_none() {
             return reply(answer);
         }
-        let Ok(session_id) = HeaderValue::from_str(&session.id) else {
+        let Ok(session_id) = HeaderValue::try_from(session.id.to_string()) else {
             return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
         };
         let core = Arc::clone(&session.core);
@@ -363,7 +363,7 @@ impl Endpoint {
         }
     }
 
-    fn voice(&self, headers: &HeaderMap) -> Voice {
+    fn voice(&self, headers: &HeaderMap) -> Arc<Voice> {
         self.edge.voice(spoken(headers))
     }
 }
