@@ -284,7 +284,7 @@ mod tests {
         for other in [
             "",
             "A",
-            &text[..42],
+            text.get(..42).unwrap(),
             &format!("{text}A"),
             &format!("{text}="),
         ] {
