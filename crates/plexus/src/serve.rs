@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
 use anyhow::Context;
 use plexus_server::http::HttpServer;
@@ -83,14 +84,16 @@ async fn beside(gateway: &Arc<Gateway>) -> Infallible {
 }
 
 /// Runs `work` to its end, for the clients that come this way. What comes over HTTP may come from
-/// many at once and has a thread for each core.
+/// many at once and has a thread for each core that we may use.
 pub(crate) fn for_clients(
     arguments: &DownstreamArgs,
     work: impl Future<Output = anyhow::Result<ExitCode>>,
 ) -> anyhow::Result<ExitCode> {
-    match arguments.address() {
-        Some(_) => run_on(&mut Builder::new_multi_thread(), work),
-        None => on_runtime(work),
+    let has_cores = || available_parallelism().is_ok_and(|cores| cores.get() > 1);
+    if arguments.address().is_some() && has_cores() {
+        run_on(&mut Builder::new_multi_thread(), work)
+    } else {
+        on_runtime(work)
     }
 }
 

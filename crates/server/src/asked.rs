@@ -2,7 +2,7 @@
 
 use plexus_mcp::RequestMeta;
 use plexus_service::Fault;
-use plexus_wire::{Id, Object, Raw, Request};
+use plexus_wire::{Id, Object, Params, Raw, Request};
 
 /// A request whose parameters are taken apart, once for everybody who looks into them.
 pub(crate) struct Asked {
@@ -21,12 +21,13 @@ impl Asked {
     /// The parameters or their metadata are malformed; then the request's id is told as well.
     pub(crate) fn read(request: Request) -> Result<Self, (Id, Fault)> {
         let Request { id, method, params } = request;
-        match read(params.as_ref()) {
-            Ok((object, meta)) => Ok(Self {
+        let raw = params.as_deref().cloned();
+        match read(params) {
+            Ok((params, meta)) => Ok(Self {
                 id,
                 method,
-                raw: params,
-                params: object,
+                raw,
+                params,
                 meta,
             }),
             Err(fault) => Err((id, fault)),
@@ -39,19 +40,19 @@ impl Asked {
         Self {
             id,
             method,
-            raw: params,
+            raw: params.map(Params::into_raw),
             params: Object::new(),
             meta: RequestMeta::default(),
         }
     }
 }
 
-fn read(params: Option<&Raw>) -> Result<(Object, RequestMeta), Fault> {
+fn read(params: Option<Params>) -> Result<(Object, RequestMeta), Fault> {
     let Some(params) = params else {
         return Ok((Object::new(), RequestMeta::default()));
     };
-    let params =
-        Object::parse(params).map_err(|error| Fault::InvalidParams(format!("params: {error}")))?;
+    let malformed = |error| Fault::InvalidParams(format!("params: {error}"));
+    let params = params.into_object().map_err(malformed)?;
     let meta = RequestMeta::read(&params)?;
     Ok((params, meta))
 }

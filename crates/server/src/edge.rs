@@ -104,16 +104,17 @@ impl Edge {
         voice
     }
 
-    /// Starts a call of `peer`.
+    /// Starts a call of `peer`; `cancel` fires when it is abandoned, and abandons it.
     pub(crate) fn start(
         &self,
         method: &str,
         params: Object,
         peer: Arc<Peer>,
         wants: Wants,
+        cancel: CancellationToken,
     ) -> Running {
         let (sender, events) = EventSender::channel(peer, wants.progress, wants.log_level);
-        let mut call = Call::new(method, params, sender, CancellationToken::new());
+        let mut call = Call::new(method, params, sender, cancel);
         call.trace_parent = wants.trace_parent;
         Running::start(&*self.service, call, events)
     }

@@ -15,7 +15,7 @@ use plexus_mcp::lifecycle::{Lifecycle, Rules, State};
 use plexus_mcp::messages::{CancelledParams, LogLevel, SetLevelParams};
 use plexus_mcp::{Era, Revision, method};
 use plexus_service::{Catalogue, Changes, Fault, Peer, Presence, Principal};
-use plexus_wire::{Id, Kind, Malformed, Notification, Raw, Request, Response};
+use plexus_wire::{Id, Kind, Malformed, Notification, Params, Raw, Request, Response};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use call::SessionCall;
@@ -137,7 +137,7 @@ impl Session {
     /// # Errors
     /// The answer to one that is malformed.
     pub(crate) fn read(&self, request: Request) -> Result<Asked, Answer> {
-        let is_positional = |params: &Raw| params.kind() == Kind::Array;
+        let is_positional = |params: &Params| params.kind() == Kind::Array;
         if self.is_native() && request.params.as_ref().is_some_and(is_positional) {
             return Ok(Asked::positional(request));
         }
@@ -160,7 +160,7 @@ impl Session {
             }
         };
         let exchange = self
-            .try_begin(asked, caller)
+            .try_begin(asked, caller, &ticket.cancel)
             .unwrap_or_else(|fault| Exchange::Answered(self.voice().error(&id, &fault)));
         (exchange, ticket)
     }
@@ -266,6 +266,7 @@ impl Session {
         self: &Arc<Self>,
         asked: Asked,
         caller: Option<&Admitted>,
+        cancel: &CancellationToken,
     ) -> Result<Exchange, Fault> {
         if &*asked.method == method::INITIALIZE {
             return self.initialize(&asked, caller);
@@ -294,7 +295,7 @@ impl Session {
         if let Some(streams) = &self.streams
             && method::defined_in(&method, voice.revision).is_none()
         {
-            return self.begin_native(streams, peer, voice, (id, method, raw));
+            return self.begin_native(streams, peer, voice, (id, method, raw), cancel);
         }
         match &*method {
             method::PING => Ok(Exchange::Answered(complete(&id, &Raw::empty_object()))),
@@ -324,7 +325,9 @@ impl Session {
                 let level = logs.then(|| self.state().log_level);
                 let narrator = Narrator::new(voice.revision, meta.progress_token, level);
                 let wants = narrator.wants(meta.trace_parent);
-                let running = self.edge.start(&method, params, peer, wants);
+                let running = self
+                    .edge
+                    .start(&method, params, peer, wants, cancel.clone());
                 let call = SessionCall::new(Arc::clone(self), voice, id, method, narrator, running);
                 Ok(Exchange::Session(Box::new(call)))
             }

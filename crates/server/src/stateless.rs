@@ -16,6 +16,7 @@ use plexus_mcp::{Era, RequestMeta, Revision, method};
 use plexus_service::{Ask, AskError, Event, Fault, Peer, Presence};
 use plexus_wire::{Id, Object, Raw};
 use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 use crate::asked::Asked;
 use crate::canonical;
@@ -161,7 +162,8 @@ fn try_begin(
             call.volunteered = retry::answers(&params)?;
         }
         let wants = call.narrator.wants(meta.trace_parent);
-        call.running = Some(edge.start(&call.method, params, peer, wants));
+        call.running =
+            Some(edge.start(&call.method, params, peer, wants, CancellationToken::new()));
     }
     Ok(Exchange::Stateless(Box::new(call)))
 }

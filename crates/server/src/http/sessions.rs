@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use foldhash::HashSet;
 use plexus_mcp::lifecycle::Rules;
 use plexus_service::Principal;
 use tokio::time::Instant;

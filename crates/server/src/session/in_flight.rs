@@ -1,6 +1,6 @@
 //! The requests of a session that are in flight.
 
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 use plexus_wire::Id;
 use tokio_util::sync::CancellationToken;

@@ -98,6 +98,7 @@ impl Session {
         peer: Arc<Peer>,
         voice: Arc<Voice>,
         (id, method, params): (Id, Box<str>, Option<Raw>),
+        cancel: &CancellationToken,
     ) -> Result<Exchange, Fault> {
         if &*method == UNSUBSCRIBE {
             let stopped = streams.stop(arguments::subscription(params.as_ref())?);
@@ -114,7 +115,9 @@ impl Session {
             log_level: Some(self.state().log_level),
             trace_parent: None,
         };
-        let running = self.edge.start(method::TOOLS_CALL, call, peer, wants);
+        let running = self
+            .edge
+            .start(method::TOOLS_CALL, call, peer, wants, cancel.clone());
         let stream = streams.open();
         Ok(Exchange::Native(Box::new(NativeCall {
             session: Arc::clone(self),
