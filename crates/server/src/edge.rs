@@ -33,7 +33,7 @@ pub struct Edge {
     catalogue: watch::Receiver<Arc<Catalogue>>,
     lists: Lists,
     /// One for each revision that was spoken, with whom it speaks for.
-    voices: Mutex<Vec<(Implementation, Voice)>>,
+    voices: Mutex<Vec<(Implementation, Arc<Voice>)>>,
 }
 
 impl Edge {
@@ -89,18 +89,18 @@ impl Edge {
     }
 
     /// How a client of `revision` is spoken to.
-    pub(crate) fn voice(&self, revision: Revision) -> Voice {
+    pub(crate) fn voice(&self, revision: Revision) -> Arc<Voice> {
         let identity = &self.catalogue.borrow().identity;
         let mut voices = lock(&self.voices);
         if let Some((_, voice)) = voices
             .iter()
             .find(|(known, voice)| voice.revision == revision && known == identity)
         {
-            return voice.clone();
+            return Arc::clone(voice);
         }
-        let voice = Voice::new(revision, identity, self.options.max_answer);
+        let voice = Arc::new(Voice::new(revision, identity, self.options.max_answer));
         voices.retain(|(known, voice)| voice.revision != revision && known == identity);
-        voices.push((identity.clone(), voice.clone()));
+        voices.push((identity.clone(), Arc::clone(&voice)));
         voice
     }
 

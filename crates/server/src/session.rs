@@ -4,13 +4,13 @@
 mod asks;
 mod call;
 mod handshake;
+mod in_flight;
 mod native;
 mod subscriptions;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
-use foldhash::HashMap;
 use plexus_mcp::lifecycle::{Lifecycle, Rules, State};
 use plexus_mcp::messages::{CancelledParams, LogLevel, SetLevelParams};
 use plexus_mcp::{Era, Revision, method};
@@ -29,6 +29,7 @@ use crate::lock::lock;
 use crate::outlet::Outlet;
 use crate::render::{Answer, Narrator, Voice, anonymous_error, complete, notification};
 use asks::Asks;
+use in_flight::InFlight;
 use native::Streams;
 use subscriptions::Subscriptions;
 
@@ -47,8 +48,7 @@ pub(crate) struct Session {
     subscriptions: Subscriptions,
     /// What native calls stream; `None` where there are none.
     streams: Option<Arc<Streams>>,
-    /// Requests in flight, by the client's ids.
-    calls: Mutex<HashMap<Id, CancellationToken>>,
+    calls: Mutex<InFlight>,
     /// Lasts as long as the client does.
     presence: Presence,
 }
@@ -65,7 +65,7 @@ struct SessionState {
 #[derive(Clone)]
 struct Agreed {
     peer: Arc<Peer>,
-    voice: Voice,
+    voice: Arc<Voice>,
 }
 
 impl Session {
@@ -121,6 +121,11 @@ impl Session {
     /// Whether tools are methods here.
     pub(crate) fn is_native(&self) -> bool {
         self.streams.is_some()
+    }
+
+    /// Whose it is.
+    pub(crate) fn principal(&self) -> &Principal {
+        &self.principal
     }
 
     pub(crate) fn outlet(&self) -> &Outlet {
@@ -252,7 +257,7 @@ impl Session {
 
     /// Cancels everything in flight.
     pub(crate) fn cancel_all(&self) {
-        for (_, cancel) in lock(&self.calls).drain() {
+        for cancel in lock(&self.calls).drain() {
             cancel.cancel();
         }
     }
@@ -360,7 +365,7 @@ impl Session {
 
     fn ticket(self: &Arc<Self>, id: &Id) -> Result<Ticket, Fault> {
         let mut calls = lock(&self.calls);
-        if calls.contains_key(id) {
+        if calls.get(id).is_some() {
             return Err(Fault::InvalidRequest(format!("request id {id} is in use")));
         }
         if calls.len() >= self.edge.options.max_in_flight {
@@ -380,7 +385,7 @@ impl Session {
         self.state().agreed.clone()
     }
 
-    fn voice(&self) -> Voice {
+    fn voice(&self) -> Arc<Voice> {
         match self.agreed() {
             Some(agreed) => agreed.voice,
             None => self.edge.voice(self.spoken()),

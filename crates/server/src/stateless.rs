@@ -45,12 +45,11 @@ pub(crate) fn begin(
     headers: Option<&HeaderMap>,
     caller: Caller,
 ) -> Exchange {
-    let voice = edge.voice(Revision::NEWEST_STATELESS);
     let id = asked.id.clone();
-    match try_begin(edge, asked, headers, caller, voice.clone()) {
-        Ok(exchange) => exchange,
-        Err(fault) => Exchange::Answered(voice.error(&id, &fault)),
-    }
+    try_begin(edge, asked, headers, caller).unwrap_or_else(|fault| {
+        let voice = edge.voice(Revision::NEWEST_STATELESS);
+        Exchange::Answered(voice.error(&id, &fault))
+    })
 }
 
 /// The checks stand in the order in which their answers must win (OBLIGATIONS, "Suggested server
@@ -60,7 +59,6 @@ fn try_begin(
     asked: Asked,
     headers: Option<&HeaderMap>,
     caller: Caller,
-    mut voice: Voice,
 ) -> Result<Exchange, Fault> {
     let Asked {
         id,
@@ -77,7 +75,7 @@ fn try_begin(
     if let Some(headers) = headers {
         headers::check_version(headers, &version)?;
     }
-    voice.revision = served_revision(edge, &version)?;
+    let voice = edge.voice(served_revision(edge, &version)?);
     if let Some(headers) = headers {
         headers::check_method(headers, &method)?;
     }
@@ -174,7 +172,7 @@ fn try_begin(
 /// parked, and goes on when the client retries with the answers.
 pub(crate) struct StatelessCall {
     edge: Arc<Edge>,
-    voice: Voice,
+    voice: Arc<Voice>,
     narrator: Narrator,
     peer: Arc<Peer>,
     id: Id,

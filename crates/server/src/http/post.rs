@@ -187,7 +187,7 @@ impl Endpoint {
         if session.core.revision().is_none() {
             return reply(answer);
         }
-        let Ok(session_id) = HeaderValue::from_str(&session.id) else {
+        let Ok(session_id) = HeaderValue::try_from(session.id.to_string()) else {
             return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
         };
         let core = Arc::clone(&session.core);
@@ -341,7 +341,7 @@ impl Endpoint {
         }
     }
 
-    fn voice(&self, head: &Head<'_>) -> Voice {
+    fn voice(&self, head: &Head<'_>) -> Arc<Voice> {
         self.edge.voice(head.spoken())
     }
 }

@@ -13,7 +13,7 @@ use crate::running::{Running, Step};
 /// A call of a legacy session: its questions go to the client as requests, on the same channel.
 pub(crate) struct SessionCall {
     session: Arc<Session>,
-    voice: Voice,
+    voice: Arc<Voice>,
     id: Id,
     work: Work,
 }
@@ -30,7 +30,7 @@ enum Work {
 impl SessionCall {
     pub(super) fn new(
         session: Arc<Session>,
-        voice: Voice,
+        voice: Arc<Voice>,
         id: Id,
         method: Box<str>,
         narrator: Narrator,
@@ -51,7 +51,7 @@ impl SessionCall {
 
     pub(super) fn subscribing(
         session: Arc<Session>,
-        voice: Voice,
+        voice: Arc<Voice>,
         id: Id,
         subscribing: impl Future<Output = Outcome> + Send + 'static,
     ) -> Self {

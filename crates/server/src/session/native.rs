@@ -96,7 +96,7 @@ impl Session {
         self: &Arc<Self>,
         streams: &Arc<Streams>,
         peer: Arc<Peer>,
-        voice: Voice,
+        voice: Arc<Voice>,
         (id, method, params): (Id, Box<str>, Option<Raw>),
         cancel: &CancellationToken,
     ) -> Result<Exchange, Fault> {
@@ -136,7 +136,7 @@ impl Session {
 /// A native call and its stream.
 pub(crate) struct NativeCall {
     session: Arc<Session>,
-    voice: Voice,
+    voice: Arc<Voice>,
     id: Id,
     teller: Teller,
     stream: Stream,
