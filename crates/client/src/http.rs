@@ -8,26 +8,27 @@ mod body;
 mod connect;
 mod connection;
 mod error;
+mod framing;
+mod head;
 mod options;
 mod origin;
 mod pool;
 mod proxy;
 mod resolve;
 mod response;
+mod template;
 mod tls;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{HOST, PROXY_AUTHORIZATION};
-use http::uri::{PathAndQuery, Scheme};
-use http::{HeaderValue, Request, Response, Uri};
-use http_body_util::Full;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use tower_service::Service;
 
 use self::body::ResponseBody;
 use self::connect::Connector;
 use self::connection::Connection;
+use self::head::Head;
 use self::pool::Pool;
 use self::tls::Tls;
 
@@ -36,6 +37,7 @@ pub use self::options::HttpClientOptions;
 pub use self::origin::Origin;
 pub use self::proxy::ProxyRules;
 pub use self::response::{EventSource, HttpResponse};
+pub(crate) use self::template::Template;
 
 /// Sends HTTP requests.
 ///
@@ -63,16 +65,33 @@ impl HttpClient {
     ///
     /// Dropping the future closes the connection, which tells the server that nobody waits any
     /// more. Later the same is true of the [`HttpResponse`] and what it is turned into.
-    pub async fn send(&self, mut request: Request<Bytes>) -> Result<HttpResponse, HttpError> {
-        let origin = Origin::of(request.uri())?;
-        if let Some(authorization) = self.options.proxies.authorization(request.uri()) {
-            request
-                .headers_mut()
-                .entry(PROXY_AUTHORIZATION)
-                .or_insert(authorization);
-        }
+    pub async fn send(&self, request: Request<Bytes>) -> Result<HttpResponse, HttpError> {
+        let (head, body) = request.into_parts();
+        let template = self.template(head.method, &head.uri, head.headers)?;
         // Boxed, since it is part of every future that leads to the network.
-        let answer = Box::pin(self.exchange(&origin, request.map(Full::new)));
+        Box::pin(self.send_as(&template, &[], body)).await
+    }
+
+    /// The head of requests to `url`, made once for all of them.
+    pub(crate) fn template(
+        &self,
+        method: Method,
+        url: &Uri,
+        headers: HeaderMap,
+    ) -> Result<Template, HttpError> {
+        Template::new(method, url, headers, &self.options.proxies)
+    }
+
+    /// The same as [`HttpClient::send`] for a request whose head is made of a template, with `more`
+    /// headers.
+    pub(crate) async fn send_as(
+        &self,
+        template: &Template,
+        more: &[(HeaderName, HeaderValue)],
+        body: Bytes,
+    ) -> Result<HttpResponse, HttpError> {
+        let origin = &template.origin;
+        let answer = self.exchange(template, more, body);
         let answer = match self.options.headers_timeout {
             None => answer.await,
             Some(after) => match tokio::time::timeout(after, answer).await {
@@ -84,43 +103,34 @@ impl HttpClient {
                 }),
             },
         };
-        Ok(HttpResponse::new(answer?, origin, &self.options))
+        let (head, connection) = answer?;
+        let body = ResponseBody::new(connection, &self.pool, origin);
+        let origin = origin.clone();
+        Ok(HttpResponse::new(head, body, origin, &self.options))
     }
 
     /// Sends a request on a connection that is there, or on a new one. It is sent again only if
     /// nothing of it was sent, because a connection had closed while nobody used it.
     async fn exchange(
         &self,
-        origin: &Origin,
-        mut request: Request<Full<Bytes>>,
-    ) -> Result<Response<ResponseBody>, HttpError> {
-        let url = request.uri().clone();
-        let headers = request.headers_mut();
-        headers.entry(HOST).or_insert_with(|| host(&url));
+        template: &Template,
+        more: &[(HeaderName, HeaderValue)],
+        body: Bytes,
+    ) -> Result<(Head, Connection), HttpError> {
+        let origin = &template.origin;
         loop {
             let kept = self.pool.take(origin);
             let is_new = kept.is_none();
             let mut connection = match kept {
                 Some(connection) => connection,
                 // Boxed, as it is large and seldom needed.
-                None => Box::pin(self.connect(origin, &url)).await?,
+                None => Box::pin(self.connect(origin, &template.url)).await?,
             };
-            *request.uri_mut() = if connection.is_proxied {
-                url.clone()
-            } else {
-                path_of(&url)
-            };
-            match connection.send(request).await {
-                Ok(response) => {
-                    let pool = &self.pool;
-                    return Ok(
-                        response.map(|body| ResponseBody::new(body, connection, pool, origin))
-                    );
-                }
-                Err(mut refused) => match refused.take_message() {
-                    Some(unsent) if !is_new => request = unsent,
-                    _ => return Err(HttpError::broken(origin.clone(), refused.into_error())),
-                },
+            let (head, body) = template.fill(more, body.clone(), connection.is_proxied);
+            match connection.send(head, body).await {
+                Ok(head) => return Ok((head, connection)),
+                Err(refused) if refused.is_unsent && !is_new => {}
+                Err(refused) => return Err(HttpError::broken(origin.clone(), refused.breach)),
             }
         }
     }
@@ -131,8 +141,7 @@ impl HttpClient {
         let stream = stream.map_err(|failure| {
             HttpError::unconnected(origin.clone(), failure, self.options.connect_timeout)
         })?;
-        let connection = Connection::new(stream).await;
-        connection.map_err(|error| HttpError::broken(origin.clone(), error))
+        Ok(Connection::new(stream))
     }
 }
 
@@ -142,23 +151,6 @@ impl std::fmt::Debug for HttpClient {
             .field("options", &self.options)
             .finish_non_exhaustive()
     }
-}
-
-/// What a request to `url` says in its `Host` header.
-fn host(url: &Uri) -> HeaderValue {
-    let authority = url.authority().map_or("", |authority| authority.as_str());
-    let default = match url.scheme() {
-        Some(scheme) if *scheme == Scheme::HTTPS => ":443",
-        _ => ":80",
-    };
-    let host = authority.strip_suffix(default).unwrap_or(authority);
-    HeaderValue::from_str(host).unwrap_or_else(|_| HeaderValue::from_static(""))
-}
-
-/// What a request to `url` asks for, if it goes to where that is.
-fn path_of(url: &Uri) -> Uri {
-    let path = url.path_and_query().cloned();
-    Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")))
 }
 
 #[cfg(test)]

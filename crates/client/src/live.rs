@@ -10,7 +10,10 @@ mod stateless;
 mod subscribed;
 mod visit;
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, Weak};
+use std::task::Poll;
 use std::time::Duration;
 
 use plexus_mcp::messages::{
@@ -465,8 +468,19 @@ impl Live {
 
     /// What `work` comes to, unless the request it is for would be late by then.
     async fn in_time<T>(&self, method: &str, work: impl Future<Output = T>) -> Result<T, Fault> {
+        let mut work = pin!(work);
+        // Most of it is done at once, and no clock is needed for that.
+        let done = poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await;
+        if let Poll::Ready(done) = done {
+            return Ok(done);
+        }
         let in_time = tokio::time::timeout(self.patience(method), work).await;
         in_time.map_err(|_elapsed| late(method))
+    }
+
+    /// Until when a call must show a sign of life from now on, which is to be over at `end`.
+    fn deadline(&self, method: &str, end: Instant) -> Instant {
+        (Instant::now() + self.patience(method)).min(end)
     }
 
     /// What a caller is told of a request that failed.

@@ -5,8 +5,6 @@ use std::future::poll_fn;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use http_body::Body;
-use hyper::body::Incoming;
 
 use super::connection::Connection;
 use super::error::HttpError;
@@ -15,21 +13,17 @@ use super::pool::Pool;
 
 /// A body that is still to be read. Dropping it closes the connection if the body has not arrived.
 pub(super) struct ResponseBody {
-    incoming: Incoming,
+    /// How long it was to be at least, before any of it was taken.
+    announced: u64,
     /// None after the end, when others may use it.
     connection: Option<Connection>,
     pool: Weak<Pool>,
 }
 
 impl ResponseBody {
-    pub(super) fn new(
-        incoming: Incoming,
-        connection: Connection,
-        pool: &Arc<Pool>,
-        origin: &Origin,
-    ) -> Self {
+    pub(super) fn new(connection: Connection, pool: &Arc<Pool>, origin: &Origin) -> Self {
         let mut body = Self {
-            incoming,
+            announced: connection.at_least(),
             connection: Some(connection),
             pool: Arc::downgrade(pool),
         };
@@ -38,8 +32,8 @@ impl ResponseBody {
     }
 
     /// The length that was announced, or 0.
-    pub(super) fn at_least(&self) -> u64 {
-        self.incoming.size_hint().lower()
+    pub(super) fn announced(&self) -> u64 {
+        self.announced
     }
 
     /// Whether all of it has been read.
@@ -49,33 +43,28 @@ impl ResponseBody {
 
     /// The next part; none after the end. Dropping the future loses nothing.
     pub(super) async fn next(&mut self, origin: &Origin) -> Result<Option<Bytes>, HttpError> {
-        loop {
-            let Some(connection) = &mut self.connection else {
-                return Ok(None);
-            };
-            let frame = poll_fn(|cx| connection.poll_frame(cx, &mut self.incoming)).await;
-            let Some(frame) = frame else {
-                self.part(origin);
-                return Ok(None);
-            };
-            let frame = frame.map_err(|error| HttpError::broken(origin.clone(), error))?;
-            self.part_at_the_end(origin);
-            // Trailers say nothing to us.
-            if let Ok(data) = frame.into_data() {
-                return Ok(Some(data));
-            }
-        }
+        let Some(connection) = &mut self.connection else {
+            return Ok(None);
+        };
+        let part = poll_fn(|cx| connection.poll_part(cx)).await;
+        let part = part.map_err(|breach| HttpError::broken(origin.clone(), breach))?;
+        self.part_at_the_end(origin);
+        Ok(part)
     }
 
     fn part_at_the_end(&mut self, origin: &Origin) {
-        if self.incoming.is_end_stream() {
+        if self
+            .connection
+            .as_ref()
+            .is_some_and(Connection::is_at_the_end)
+        {
             self.part(origin);
         }
     }
 
     /// Leaves the connection to others, unless it is not to be used again.
     fn part(&mut self, origin: &Origin) {
-        if let Some(mut connection) = self.connection.take()
+        if let Some(connection) = self.connection.take()
             && let Some(pool) = self.pool.upgrade()
             && connection.is_ready()
         {
@@ -86,6 +75,8 @@ impl ResponseBody {
 
 impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ResponseBody").field(&self.incoming).finish()
+        f.debug_struct("ResponseBody")
+            .field("announced", &self.announced)
+            .finish_non_exhaustive()
     }
 }

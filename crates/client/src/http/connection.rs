@@ -1,182 +1,225 @@
 //! One connection, driven by whoever uses it: a request takes no turn through another task.
+//!
+//! It speaks HTTP/1.1 itself, which for one request after the other is little: the head and the body
+//! go out in one piece where they are short, and what comes back is looked at where it was read.
 
 use std::future::poll_fn;
+use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body::{Body, Frame};
-use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::client::conn::TrySendError;
-use hyper::client::conn::http1::{self, SendRequest};
+use bytes::{Buf, Bytes, BytesMut};
 use hyper_rustls::MaybeHttpsStream;
 use hyper_util::client::legacy::connect::Connection as _;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt, AsyncWrite};
 
 use super::connect::Link;
-use crate::lock::lock;
+use super::framing::{self, Framing, Misframed};
+use super::head::{BadHead, Head};
 
-/// How much is read at once. A longer body is put together in a buffer of its own size.
-const READ: usize = 32 * 1024;
+/// How much is read at once: at first, and of a body that is known to be longer. A longer body is put
+/// together in a buffer of its own size.
+const READ: usize = 8 * 1024;
+const READ_MORE: usize = 32 * 1024;
+/// How little room there may be to read into.
+const LITTLE: usize = 1024;
 
-/// What a request is sent as.
-pub(super) type Outgoing = Request<Full<Bytes>>;
-
-type Driving = http1::Connection<MaybeHttpsStream<Link>, Full<Bytes>>;
+type Stream = TokioIo<MaybeHttpsStream<Link>>;
 
 /// An open connection. Dropping it closes it.
 pub(super) struct Connection {
-    sender: SendRequest<Full<Bytes>>,
-    /// None after the end.
-    driving: Option<Box<Driving>>,
-    bell: Arc<Bell>,
-    /// The bell's.
-    waker: Waker,
+    /// Boxed, as a secure one is large, and a connection changes hands often.
+    stream: Box<Stream>,
+    unread: BytesMut,
+    request: Request,
+    framing: Framing,
+    /// Others may use it after the answer.
+    is_kept: bool,
     /// A proxy reads the requests on it.
     pub(super) is_proxied: bool,
 }
 
+/// What of a request is still to be written.
+#[derive(Default)]
+struct Request {
+    head: Bytes,
+    body: Bytes,
+    /// Nothing was written yet.
+    is_untouched: bool,
+    /// What was written may still lie between us and the network.
+    is_unflushed: bool,
+    /// The server does not take the rest of it.
+    has_failed: bool,
+}
+
+/// Why there is no answer, or no more of it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Breach {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Head(#[from] BadHead),
+    #[error(transparent)]
+    Misframed(#[from] Misframed),
+    #[error("the server closed the connection without an answer")]
+    Unanswered,
+}
+
+/// A request that has no answer.
+pub(super) struct Refused {
+    pub(super) breach: Breach,
+    /// Nothing of it was sent.
+    pub(super) is_unsent: bool,
+}
+
 impl Connection {
-    pub(super) async fn new(stream: MaybeHttpsStream<Link>) -> hyper::Result<Self> {
-        let is_proxied = stream.connected().is_proxied();
-        let (sender, driving) = http1::Builder::new()
-            .max_buf_size(READ)
-            .handshake(stream)
-            .await?;
-        let bell = Arc::<Bell>::default();
-        Ok(Self {
-            sender,
-            driving: Some(Box::new(driving)),
-            waker: Waker::from(Arc::clone(&bell)),
-            bell,
-            is_proxied,
+    pub(super) fn new(stream: MaybeHttpsStream<Link>) -> Self {
+        Self {
+            is_proxied: stream.connected().is_proxied(),
+            stream: Box::new(TokioIo::new(stream)),
+            unread: BytesMut::new(),
+            request: Request::default(),
+            framing: Framing::Done,
+            is_kept: true,
+        }
+    }
+
+    /// Sends a request and waits for the head of the answer.
+    pub(super) async fn send(&mut self, head: Bytes, body: Bytes) -> Result<Head, Refused> {
+        // What a server says before it was asked anything is no answer.
+        let is_closed = poll_fn(|cx| Poll::Ready(self.poll_closed(cx).is_ready())).await;
+        if is_closed {
+            return Err(Refused {
+                breach: Breach::Unanswered,
+                is_unsent: true,
+            });
+        }
+        self.request = Request {
+            head,
+            body,
+            is_untouched: true,
+            is_unflushed: true,
+            has_failed: false,
+        };
+        let answer = poll_fn(|cx| self.poll_head(cx)).await;
+        answer.map_err(|breach| Refused {
+            breach,
+            is_unsent: self.request.is_untouched,
         })
     }
 
-    /// Sends a request and waits for the head of the answer. The error has the request if nothing of
-    /// it was sent.
-    pub(super) async fn send(
-        &mut self,
-        request: Outgoing,
-    ) -> Result<Response<Incoming>, TrySendError<Outgoing>> {
-        let mut answer = pin!(self.sender.try_send_request(request));
-        poll_fn(|cx| {
-            self.poll_with(cx, |connection, cx| {
-                connection.drive(cx);
-                answer.as_mut().poll(cx)
-            })
-        })
-        .await
-    }
-
-    /// The next part of an answer's body.
-    pub(super) fn poll_frame(
+    /// The next part of an answer's body; none after the end.
+    pub(super) fn poll_part(
         &mut self,
         cx: &mut Context<'_>,
-        body: &mut Incoming,
-    ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
-        self.poll_with(cx, |connection, cx| {
-            let mut body = Pin::new(&mut *body);
-            if let Poll::Ready(frame) = body.as_mut().poll_frame(cx) {
-                return Poll::Ready(frame);
+    ) -> Poll<Result<Option<Bytes>, Breach>> {
+        loop {
+            if let Some(part) = self.framing.take(&mut self.unread)? {
+                return Poll::Ready(Ok(Some(part)));
             }
-            connection.drive(cx);
-            body.poll_frame(cx)
-        })
+            if self.is_at_the_end() {
+                return Poll::Ready(Ok(None));
+            }
+            if ready!(self.poll_read(cx))? == 0 {
+                self.is_kept = false;
+                self.framing.close()?;
+            }
+        }
     }
 
-    /// Whether it can take another request, now that the answer to the last one is read.
-    pub(super) fn is_ready(&mut self) -> bool {
-        let waker = self.waker.clone();
-        self.drive(&mut Context::from_waker(&waker));
-        self.driving.is_some() && self.sender.is_ready()
+    /// Whether the answer has been read.
+    pub(super) fn is_at_the_end(&self) -> bool {
+        self.framing == Framing::Done
+    }
+
+    /// How long the rest of the answer is at least.
+    pub(super) fn at_least(&self) -> u64 {
+        self.framing.at_least()
+    }
+
+    /// Whether it can take another request.
+    pub(super) fn is_ready(&self) -> bool {
+        let is_done = self.is_at_the_end() && self.request.is_written();
+        is_done && self.is_kept && self.unread.is_empty()
     }
 
     /// Looks after a connection that is in nobody's use, until it closes.
     pub(super) fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.poll_with(cx, |connection, cx| {
-            connection.drive(cx);
-            match connection.driving {
-                Some(_) => Poll::Pending,
-                None => Poll::Ready(()),
-            }
-        })
+        // Whatever comes now is not wanted, and the end of it.
+        self.poll_read(cx).map(|_end| ())
     }
 
-    /// Wakes `waker`, too, when something is to be done for it.
-    pub(super) fn watch(&self, waker: &Waker) {
-        if !self.bell.is_heard_by(waker) {
-            waker.wake_by_ref();
-        }
-    }
-
-    fn drive(&mut self, cx: &mut Context<'_>) {
-        let ended = self
-            .driving
-            .as_mut()
-            .map(|driving| Pin::new(driving).poll(cx));
-        if let Some(Poll::Ready(ended)) = ended {
-            // Who waits for an answer is told by other means.
-            if let Err(error) = ended {
-                tracing::debug!(%error, "a connection ended");
-            }
-            self.driving = None;
-        }
-    }
-
-    /// Polls until nothing more can be done. The parts of a connection wake one another all the time,
-    /// and whoever polls them all need not be woken for that.
-    fn poll_with<T>(
-        &mut self,
-        cx: &mut Context<'_>,
-        mut poll: impl FnMut(&mut Self, &mut Context<'_>) -> Poll<T>,
-    ) -> Poll<T> {
-        let waker = self.waker.clone();
-        let mut parts = Context::from_waker(&waker);
+    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Head, Breach>> {
         loop {
-            self.bell.quieten();
-            let polled = poll(self, &mut parts);
-            if polled.is_ready() || self.bell.is_heard_by(cx.waker()) {
-                return polled;
+            if let Some(head) = Head::take(&mut self.unread)? {
+                self.framing = Framing::of(&head)?;
+                self.is_kept = framing::is_kept(&head);
+                return Poll::Ready(Ok(head));
+            }
+            if ready!(self.poll_read(cx))? == 0 {
+                return Poll::Ready(Err(Breach::Unanswered));
             }
         }
     }
-}
 
-/// What the parts of a connection wake.
-#[derive(Default)]
-struct Bell {
-    has_rung: AtomicBool,
-    listener: Mutex<Option<Waker>>,
-}
-
-impl Bell {
-    /// Forgets what was, and lets nobody listen.
-    fn quieten(&self) {
-        lock(&self.listener).take();
-        self.has_rung.store(false, Ordering::SeqCst);
-    }
-
-    /// Lets `waker` listen. Not if it has rung already.
-    fn is_heard_by(&self, waker: &Waker) -> bool {
-        *lock(&self.listener) = Some(waker.clone());
-        !self.has_rung.load(Ordering::SeqCst)
-    }
-}
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.has_rung.store(true, Ordering::SeqCst);
-        let listener = lock(&self.listener).take();
-        if let Some(listener) = listener {
-            listener.wake();
+    /// Reads what there is. A server may answer before it has the whole request, so that is gone on
+    /// with at the same time.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let writing = self.request.poll_write(&mut self.stream, cx);
+        if self.unread.capacity() - self.unread.len() < LITTLE {
+            let expected = usize::try_from(self.framing.at_least()).unwrap_or(usize::MAX);
+            self.unread.reserve(expected.clamp(READ, READ_MORE));
         }
+        let reading = pin!(self.stream.read_buf(&mut self.unread)).poll(cx);
+        match (writing, reading) {
+            // Whoever does not listen to the end may have answered nevertheless.
+            (Poll::Ready(Err(error)), Poll::Pending) => Poll::Ready(Err(error)),
+            (_, reading) => reading,
+        }
+    }
+}
+
+impl Request {
+    fn is_written(&self) -> bool {
+        self.head.is_empty() && self.body.is_empty() && !self.is_unflushed
+    }
+
+    /// Writes what is left. That it cannot be written is told once.
+    fn poll_write(&mut self, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.is_written() || self.has_failed {
+            return Poll::Ready(Ok(()));
+        }
+        let written = ready!(self.poll_write_all(stream, cx));
+        self.has_failed = written.is_err();
+        Poll::Ready(written)
+    }
+
+    fn poll_write_all(
+        &mut self,
+        stream: &mut Stream,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut stream = Pin::new(stream);
+        while !(self.head.is_empty() && self.body.is_empty()) {
+            let written = if self.body.is_empty() {
+                ready!(stream.as_mut().poll_write(cx, &self.head))?
+            } else {
+                let both = [IoSlice::new(&self.head), IoSlice::new(&self.body)];
+                ready!(stream.as_mut().poll_write_vectored(cx, &both))?
+            };
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.is_untouched = false;
+            let of_head = written.min(self.head.len());
+            self.head.advance(of_head);
+            self.body.advance(written - of_head);
+        }
+        if self.is_unflushed {
+            ready!(stream.poll_flush(cx))?;
+            self.is_unflushed = false;
+        }
+        Poll::Ready(Ok(()))
     }
 }

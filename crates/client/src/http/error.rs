@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::connect::ConnectFailure;
+use super::connection::Breach;
 use super::origin::Origin;
 
 /// What lies beneath an error.
@@ -146,11 +147,11 @@ impl HttpError {
         }
     }
 
-    /// The connection broke, as `error` says.
-    pub(super) fn broken(origin: Origin, error: hyper::Error) -> Self {
+    /// The connection broke, as `breach` says.
+    pub(super) fn broken(origin: Origin, breach: Breach) -> Self {
         Self::Broken {
             origin,
-            source: Arc::new(error),
+            source: Arc::new(breach),
         }
     }
 }

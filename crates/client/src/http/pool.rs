@@ -1,6 +1,5 @@
 //! Connections that are in nobody's use.
 
-use std::collections::HashMap;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, Weak};
@@ -29,7 +28,8 @@ pub(super) struct Pool {
 
 #[derive(Default)]
 struct Kept {
-    idle: HashMap<Origin, Vec<Idle>>,
+    /// Those of each origin. A client has few origins at a time, most often one.
+    idle: Vec<(Origin, Vec<Idle>)>,
     /// Of the task that looks after them, while there is one.
     caretaker: Option<Waker>,
 }
@@ -43,34 +43,41 @@ impl Pool {
     /// A connection to `origin`, the one that was used last.
     pub(super) fn take(&self, origin: &Origin) -> Option<Connection> {
         let mut kept = lock(&self.kept);
-        let idle = kept.idle.get_mut(origin)?.pop()?;
+        let idle = kept.of(origin)?.pop()?;
         (idle.since.elapsed() < IDLE_TIMEOUT).then_some(idle.connection)
     }
 
     /// Keeps a connection for whoever needs one next.
-    pub(super) fn put(self: &Arc<Self>, origin: &Origin, connection: Connection) {
+    pub(super) fn put(self: &Arc<Self>, origin: &Origin, mut connection: Connection) {
         let mut kept = lock(&self.kept);
-        if let Some(caretaker) = &kept.caretaker {
-            connection.watch(caretaker);
-        } else {
-            kept.caretaker = Some(Waker::noop().clone());
+        let caretaker = kept.caretaker.get_or_insert_with(|| {
             self.tasks.spawn(take_care(Arc::downgrade(self)));
+            Waker::noop().clone()
+        });
+        let mut cx = Context::from_waker(caretaker);
+        if connection.poll_closed(&mut cx).is_ready() {
+            return;
         }
         let since = Instant::now();
         let idle = Idle { connection, since };
-        match kept.idle.get_mut(origin) {
+        match kept.of(origin) {
             Some(others) if others.len() < MAX_IDLE => others.push(idle),
             Some(_) => {}
-            None => drop(kept.idle.insert(origin.clone(), vec![idle])),
+            None => kept.idle.push((origin.clone(), vec![idle])),
         }
     }
 }
 
 impl Kept {
+    fn of(&mut self, origin: &Origin) -> Option<&mut Vec<Idle>> {
+        let mut all = self.idle.iter_mut();
+        all.find_map(|(of, idle)| (of == origin).then_some(idle))
+    }
+
     /// Lets go of connections that were closed, or not used for long.
     fn tidy(&mut self, cx: &mut Context<'_>) {
         let now = Instant::now();
-        self.idle.retain(|_, idle| {
+        self.idle.retain_mut(|(_, idle)| {
             idle.retain_mut(|idle| {
                 now.duration_since(idle.since) < IDLE_TIMEOUT
                     && idle.connection.poll_closed(cx).is_pending()

@@ -1,10 +1,11 @@
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, StatusCode};
 use plexus_wire::sse::{Decoder, Event};
 
 use super::body::ResponseBody;
 use super::error::HttpError;
+use super::head::Head;
 use super::options::HttpClientOptions;
 use super::origin::Origin;
 
@@ -33,11 +34,11 @@ pub struct EventSource {
 
 impl HttpResponse {
     pub(super) fn new(
-        response: Response<ResponseBody>,
+        head: Head,
+        body: ResponseBody,
         origin: Origin,
         options: &HttpClientOptions,
     ) -> Self {
-        let (head, body) = response.into_parts();
         Self {
             status: head.status,
             headers: head.headers,
@@ -61,7 +62,7 @@ impl HttpResponse {
     /// The whole body. Dropping the future closes the connection.
     pub async fn bytes(mut self) -> Result<Bytes, HttpError> {
         let limit = self.max_body;
-        let announced = usize::try_from(self.body.at_least()).unwrap_or(usize::MAX);
+        let announced = usize::try_from(self.body.announced()).unwrap_or(usize::MAX);
         if announced > limit {
             let origin = self.origin;
             return Err(HttpError::TooLarge { origin, limit });

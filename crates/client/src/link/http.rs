@@ -16,7 +16,7 @@ use super::{Headers, Inbox, Incoming, Junk, LinkError, Number, Outgoing, decoded
 use crate::auth;
 use crate::chain::chain;
 use crate::definition::HttpTarget;
-use crate::http::{EventSource, HttpClient, HttpError, HttpResponse};
+use crate::http::{EventSource, HttpClient, HttpError, HttpResponse, Template};
 use crate::lock::lock;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -71,8 +71,8 @@ struct Shared {
 struct Agreed {
     session: Option<HeaderValue>,
     revision: Option<Revision>,
-    /// The headers of every message, made once.
-    post: HeaderMap,
+    /// What every message begins with, made once; none if there is no way to write it.
+    post: Option<Arc<Template>>,
 }
 
 impl HttpLink {
@@ -84,7 +84,7 @@ impl HttpLink {
         inbox: Inbox,
     ) -> Self {
         let mut agreed = Agreed::default();
-        agreed.post = agreed.headers(&target, &Method::POST);
+        agreed.prepare(&client, &target);
         Self {
             shared: Arc::new(Shared {
                 client,
@@ -145,7 +145,7 @@ impl HttpLink {
     pub(crate) fn agree(&self, revision: Revision) {
         let mut agreed = lock(&self.shared.agreed);
         agreed.revision = Some(revision);
-        agreed.post = agreed.headers(&self.shared.target, &Method::POST);
+        agreed.prepare(&self.shared.client, &self.shared.target);
     }
 
     /// Whether the server opened a session that can be closed, and lost.
@@ -186,8 +186,7 @@ impl Shared {
         message: Bytes,
         headers: Headers,
     ) -> Result<(), LinkError> {
-        let request = self.post(message, headers);
-        let response = auth::send(&self.client, &self.target, request).await?;
+        let response = self.post(message, headers).await?;
         if let Some(session) = response.headers.get(SESSION)
             && self.style == Style::Handshake
         {
@@ -328,8 +327,7 @@ impl Shared {
     }
 
     async fn post_plain(&self, message: Bytes) -> Result<(), LinkError> {
-        let request = self.post(message, Headers::new());
-        let response = auth::send(&self.client, &self.target, request).await?;
+        let response = self.post(message, Headers::new()).await?;
         if response.status.is_success() {
             return Ok(());
         }
@@ -398,17 +396,24 @@ impl Shared {
         let mut agreed = lock(&self.agreed);
         if agreed.session.is_none() {
             agreed.session = Some(session.clone());
-            agreed.post = agreed.headers(&self.target, &Method::POST);
+            agreed.prepare(&self.client, &self.target);
         }
     }
 
-    fn post(&self, message: Bytes, headers: Headers) -> Request<Bytes> {
-        let mut request = Request::new(message);
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = self.target.url.clone();
-        request.headers_mut().clone_from(&lock(&self.agreed).post);
+    async fn post(&self, message: Bytes, headers: Headers) -> Result<HttpResponse, LinkError> {
+        let prepared = match &self.target.authorizer {
+            None => lock(&self.agreed).post.clone(),
+            // Credentials may replace what is prepared.
+            Some(_) => None,
+        };
+        if let Some(template) = prepared {
+            let response = self.client.send_as(&template, &headers, message).await;
+            return response.map_err(|error| failed(&error));
+        }
+        let mut request = self.request(Method::POST);
+        *request.body_mut() = message;
         request.headers_mut().extend(headers);
-        request
+        auth::send(&self.client, &self.target, request).await
     }
 
     fn get(&self, last_event: Option<&str>) -> Request<Bytes> {
@@ -429,6 +434,13 @@ impl Shared {
 }
 
 impl Agreed {
+    /// Makes what every message begins with, now that it has changed.
+    fn prepare(&mut self, client: &HttpClient, target: &HttpTarget) {
+        let headers = self.headers(target, &Method::POST);
+        let template = client.template(Method::POST, &target.url, headers);
+        self.post = template.ok().map(Arc::new);
+    }
+
     /// What every request says.
     fn headers(&self, target: &HttpTarget, method: &Method) -> HeaderMap {
         let mut headers = HeaderMap::new();

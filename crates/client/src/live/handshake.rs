@@ -37,7 +37,7 @@ pub(super) async fn call(live: &Live, session: &Session, call: &Call) -> Result<
                 if error.code == code::URL_ELICITATION_REQUIRED
                     && method::may_ask(&call.method) =>
             {
-                let visiting = visit::required(session, call, error);
+                let visiting = Box::pin(visit::required(session, call, error));
                 let visited = tokio::time::timeout_at(end, visiting).await;
                 if let Some(result) = visited.map_err(|_elapsed| late(&call.method))?? {
                     return Ok(result);
@@ -72,20 +72,27 @@ async fn attempt(
     let traits = Traits::call(caller, &call.method, is_interactive(call));
     let rpc = &session.rpc;
     let request = rpc.request_as(number, &call.method, &params, Headers::new(), traits);
-    let in_flight = live.in_time(&call.method, request).await??;
-    Following {
-        live,
-        session,
-        call,
-        in_flight,
-        answering: FuturesUnordered::new(),
-        open: HashMap::new(),
-        answers: VecDeque::new(),
-        turn,
-        lacking: None,
+    let mut in_flight = live.in_time(&call.method, request).await??;
+    let deadline = live.deadline(&call.method, end);
+    match in_flight.next_before(deadline).await {
+        // Most servers say nothing before they answer.
+        Some(Next::Answer(answer)) => concluded(call, answer, None),
+        Some(Next::Update(first)) => {
+            let following = Following {
+                live,
+                session,
+                call,
+                in_flight,
+                answering: FuturesUnordered::new(),
+                open: HashMap::new(),
+                answers: VecDeque::new(),
+                turn,
+                lacking: None,
+            };
+            Box::pin(following.finish(first, end)).await
+        }
+        None => Err(late(&call.method).into()),
     }
-    .finish(end)
-    .await
 }
 
 /// An answer on its way to the server that asked.
@@ -109,26 +116,30 @@ struct Following<'a> {
 }
 
 impl Following<'_> {
-    async fn finish(mut self, end: Instant) -> Result<Raw, CallFailure> {
-        let patience = self.live.patience(&self.call.method);
+    async fn finish(mut self, first: Update, end: Instant) -> Result<Raw, CallFailure> {
+        self.told(first).await;
         loop {
             let deadline = if self.open.is_empty() {
-                (Instant::now() + patience).min(end)
+                self.live.deadline(&self.call.method, end)
             } else {
                 end
             };
             tokio::select! {
-                next = self.in_flight.next() => match next {
-                    Next::Answer(answer) => return self.concluded(answer),
-                    Next::Update(Update::Notification(notification)) => self.notified(notification).await,
-                    Next::Update(Update::Request(request)) => self.asked(request).await,
+                next = self.in_flight.next_before(deadline) => match next {
+                    Some(Next::Answer(answer)) => return concluded(self.call, answer, self.lacking),
+                    Some(Next::Update(update)) => self.told(update).await,
+                    None => return Err(late(&self.call.method).into()),
                 },
                 Some(answered) = self.answering.next() => self.answered(answered),
                 () = go_on(&mut self.turn), if self.may_go_on() => self.give_answers().await,
-                () = tokio::time::sleep_until(deadline) => {
-                    return Err(late(&self.call.method).into());
-                }
             }
+        }
+    }
+
+    async fn told(&mut self, update: Update) {
+        match update {
+            Update::Notification(notification) => self.notified(notification).await,
+            Update::Request(request) => self.asked(request).await,
         }
     }
 
@@ -136,22 +147,6 @@ impl Following<'_> {
     fn may_go_on(&self) -> bool {
         let waits = self.turn.as_ref().is_some_and(Turn::is_waiting);
         !self.answers.is_empty() || (waits && self.open.is_empty())
-    }
-
-    /// What the caller is told. A call that failed for want of something that the caller cannot do is
-    /// told as that, where there is a way to (META26-05).
-    fn concluded(&self, answer: Result<Raw, RpcFailure>) -> Result<Raw, CallFailure> {
-        let stateless = self.call.peer().revision.era() == Era::Stateless;
-        let lacking = self.lacking.filter(|_| stateless);
-        match (answer, lacking) {
-            (Ok(result), Some(lacking)) if is_error(&result) => {
-                Err(Fault::MissingCapability(lacking).into())
-            }
-            (Err(RpcFailure::Error(_)), Some(lacking)) => {
-                Err(Fault::MissingCapability(lacking).into())
-            }
-            (answer, _) => Ok(stamp::of_no_legacy_hop(answer?)),
-        }
     }
 
     async fn notified(&mut self, notification: Notification) {
@@ -229,6 +224,24 @@ impl Following<'_> {
         let outcome: Result<Raw, RpcError> =
             ask::answer(&question, answered, self.call.peer(), features);
         self.answers.push_back((id, outcome));
+    }
+}
+
+/// What the caller is told. A call that failed for want of something that the caller cannot do is told
+/// as that, where there is a way to (META26-05).
+fn concluded(
+    call: &Call,
+    answer: Result<Raw, RpcFailure>,
+    lacking: Option<ClientCapability>,
+) -> Result<Raw, CallFailure> {
+    let stateless = call.peer().revision.era() == Era::Stateless;
+    let lacking = lacking.filter(|_| stateless);
+    match (answer, lacking) {
+        (Ok(result), Some(lacking)) if is_error(&result) => {
+            Err(Fault::MissingCapability(lacking).into())
+        }
+        (Err(RpcFailure::Error(_)), Some(lacking)) => Err(Fault::MissingCapability(lacking).into()),
+        (answer, _) => Ok(stamp::of_no_legacy_hop(answer?)),
     }
 }
 

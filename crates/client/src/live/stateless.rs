@@ -31,7 +31,7 @@ pub(super) async fn call(live: &Live, session: &Session, call: &Call) -> Result<
             // HDR26-15: our idea of the tool's schema may be old.
             Err(RpcFailure::Error(error)) if error.code == code::HEADER_MISMATCH && !relisted => {
                 relisted = true;
-                live.list(&[Section::Tools]).await;
+                Box::pin(live.list(&[Section::Tools])).await;
                 continue;
             }
             // The server no longer speaks the version it agreed on; it carried out nothing.
@@ -49,7 +49,7 @@ pub(super) async fn call(live: &Live, session: &Session, call: &Call) -> Result<
             None | Some("complete") => return Ok(stamp::of_no_hop(object)),
             Some("input_required") if method::may_ask(&call.method) => {
                 let asked = object.contains("inputRequests");
-                let asking = tokio::time::timeout_at(end, retry(call, &object));
+                let asking = tokio::time::timeout_at(end, Box::pin(retry(call, &object)));
                 params = asking.await.map_err(|_elapsed| late(&call.method))??;
                 if !asked {
                     // State alone is a server's way to shed load.
@@ -109,17 +109,16 @@ async fn round(
         Ok(in_flight) => in_flight,
         Err(failure) => return Ok(Err(failure)),
     };
-    let patience = live.patience(&call.method);
     loop {
-        let deadline = (Instant::now() + patience).min(end);
-        match tokio::time::timeout_at(deadline, in_flight.next()).await {
-            Ok(Next::Answer(answer)) => return Ok(answer),
-            Ok(Next::Update(Update::Notification(notification))) => {
-                live.relay(session, notification, &call.events).await;
+        let deadline = live.deadline(&call.method, end);
+        match in_flight.next_before(deadline).await {
+            Some(Next::Answer(answer)) => return Ok(answer),
+            Some(Next::Update(Update::Notification(notification))) => {
+                Box::pin(live.relay(session, notification, &call.events)).await;
             }
             // BASE-16, BASE-17: a stateless server sends no requests, and is sent no answers.
-            Ok(Next::Update(Update::Request(_))) => {}
-            Err(_elapsed) => return Err(late(&call.method)),
+            Some(Next::Update(Update::Request(_))) => {}
+            None => return Err(late(&call.method)),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Who waits for what: where messages of the server find those they are for.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -8,6 +9,7 @@ use plexus_mcp::messages::{CancelledParams, ProgressParams};
 use plexus_mcp::{key, method};
 use plexus_wire::{Id, Message, Notification, Object, Raw, Response, RpcError};
 use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
 
 use super::in_flight::Slot;
 use super::turns::{Meant, Turns};
@@ -38,13 +40,15 @@ pub(crate) struct Board {
 
 #[derive(Default)]
 struct Table {
-    pending: HashMap<Number, Pending>,
+    pending: HashMap<Number, Pending, BuildHasherDefault<Counted>>,
     /// To which requests the server's questions were put.
     asked: HashMap<Id, Number>,
     /// Answers to these may still come.
     given_up: VecDeque<Number>,
     /// What the server is to be told that no caller said.
     notices: VecDeque<Message>,
+    /// When the connection's task is to look for requests that are late.
+    look: Option<Instant>,
     /// The way to the server is at its end.
     lost: Option<LinkError>,
     /// No more requests are taken.
@@ -131,6 +135,27 @@ impl Board {
     /// The next message that no caller sends.
     pub(super) fn next_notice(&self) -> Option<Message> {
         lock(&self.table).notices.pop_front()
+    }
+
+    /// Has the connection's task look for requests that are late, at `deadline` if not before.
+    pub(super) fn watch(&self, deadline: Instant) {
+        let mut table = lock(&self.table);
+        if table.look.is_none_or(|look| deadline < look) {
+            table.look = Some(deadline);
+            self.changed.notify_one();
+        }
+    }
+
+    /// When to look for requests that are late.
+    pub(super) fn next_look(&self) -> Option<Instant> {
+        lock(&self.table).look
+    }
+
+    /// Tells those who wait for requests that are late.
+    pub(super) fn look(&self, now: Instant) {
+        let mut table = lock(&self.table);
+        let slots = table.pending.values().map(|pending| &pending.slot);
+        table.look = slots.filter_map(|slot| slot.expire(now)).min();
     }
 
     /// Why the way to the server is at its end, if it is.
@@ -245,7 +270,9 @@ impl Table {
         let Some(pending) = self.pending.remove(&number) else {
             return false;
         };
-        self.asked.retain(|_, of| *of != number);
+        if !self.asked.is_empty() {
+            self.asked.retain(|_, of| *of != number);
+        }
         pending.slot.answer(outcome);
         true
     }
@@ -316,5 +343,34 @@ impl Table {
         such()
             .all(|(_, pending)| pending.traits.caller == caller)
             .then_some(*number)
+    }
+}
+
+/// Spreads numbers that are counted up, which nobody else chooses.
+#[derive(Default)]
+struct Counted(u64);
+
+impl Hasher for Counted {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(self.0.rotate_left(8) ^ u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // The golden ratio: tables look at both ends of a hash.
+        self.0 = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+
+    fn write_i64(&mut self, number: i64) {
+        self.write_u64(number.cast_unsigned());
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
     }
 }

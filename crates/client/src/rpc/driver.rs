@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use plexus_wire::{Message, encode};
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::DropGuard;
 
 use super::{Order, Shared, lock};
@@ -34,6 +35,7 @@ impl Driver {
                     }
                     self.send_outbox();
                 }
+                now = until(shared.board.next_look()) => shared.board.look(now),
                 () = shared.stop.cancelled() => break closed("the connection was closed"),
                 () = shared.link.room(), if !self.outbox.is_empty() => self.send_outbox(),
                 order = orders.recv(), if self.outbox.len() < QUEUE => match order {
@@ -84,6 +86,15 @@ impl Driver {
             }
         }
     }
+}
+
+/// Waits until then, or for ever.
+async fn until(then: Option<Instant>) -> Instant {
+    match then {
+        Some(then) => sleep_until(then).await,
+        None => std::future::pending().await,
+    }
+    Instant::now()
 }
 
 fn outgoing(message: &Message) -> Outgoing {

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use plexus_service::Boxed;
 use plexus_wire::Raw;
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{RpcFailure, Shared, Update};
@@ -25,6 +26,9 @@ struct Waiting {
     updates: VecDeque<Update>,
     answer: Option<Result<Raw, RpcFailure>>,
     waker: Option<Waker>,
+    /// When whoever waits gives up.
+    deadline: Option<Instant>,
+    is_late: bool,
 }
 
 impl Slot {
@@ -43,6 +47,19 @@ impl Slot {
         let mut waiting = lock(&self.0);
         waiting.answer = Some(answer);
         waiting.wake();
+    }
+
+    /// Tells whoever waits if it has waited long enough; else gives until when it will.
+    pub(super) fn expire(&self, now: Instant) -> Option<Instant> {
+        let mut waiting = lock(&self.0);
+        let deadline = waiting.deadline?;
+        if deadline > now {
+            return Some(deadline);
+        }
+        waiting.deadline = None;
+        waiting.is_late = true;
+        waiting.wake();
+        None
     }
 }
 
@@ -103,15 +120,32 @@ impl InFlight {
         self.carriage = carriage;
     }
 
-    /// The next thing; nothing after the answer. Dropping the future loses nothing.
+    /// The next thing, unless nothing comes before `deadline`; nothing comes after the answer.
+    /// Dropping the future loses nothing.
+    pub(crate) async fn next_before(&mut self, deadline: Instant) -> Option<Next> {
+        self.wait_until(Some(deadline));
+        let next = poll_fn(|cx| {
+            let next = self.poll_next(cx);
+            if next.is_pending() {
+                self.shared.board.watch(deadline);
+            }
+            next
+        });
+        let next = next.await?;
+        self.came(&next);
+        Some(next)
+    }
+
+    /// The next thing, however long it takes. Dropping the future loses nothing.
     pub(crate) async fn next(&mut self) -> Next {
-        let next = poll_fn(|cx| self.poll_next(cx)).await;
-        match &next {
-            Next::Answer(_) => self.answered = true,
-            Next::Update(Update::Request(_)) => self.leave_to_a_task(),
-            Next::Update(Update::Notification(_)) => {}
+        self.wait_until(None);
+        loop {
+            let next = poll_fn(|cx| self.poll_next(cx)).await;
+            if let Some(next) = next {
+                self.came(&next);
+                return next;
+            }
         }
-        next
     }
 
     /// The answer; what comes before it is of no interest.
@@ -123,11 +157,26 @@ impl InFlight {
         }
     }
 
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+    fn wait_until(&self, deadline: Option<Instant>) {
+        let mut waiting = lock(&self.slot.0);
+        waiting.deadline = deadline;
+        waiting.is_late = false;
+    }
+
+    fn came(&mut self, next: &Next) {
+        match next {
+            Next::Answer(_) => self.answered = true,
+            Next::Update(Update::Request(_)) => self.leave_to_a_task(),
+            Next::Update(Update::Notification(_)) => {}
+        }
+    }
+
+    /// What comes next; none if it is late.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Next>> {
         if let Carriage::Own(carriage) = &mut self.carriage {
             let mut waiting = lock(&self.slot.0);
             if let Some(next) = waiting.take() {
-                return Poll::Ready(next);
+                return Poll::Ready(Some(next));
             }
             // What the carriage puts in is seen below, without a wake-up.
             waiting.waker = None;
@@ -138,7 +187,10 @@ impl InFlight {
         }
         let mut waiting = lock(&self.slot.0);
         if let Some(next) = waiting.take() {
-            return Poll::Ready(next);
+            return Poll::Ready(Some(next));
+        }
+        if waiting.is_late {
+            return Poll::Ready(None);
         }
         match &mut waiting.waker {
             Some(waker) => waker.clone_from(cx.waker()),
