@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use bytes::{BufMut, BytesMut};
 use memchr::memchr;
+use simdutf8::basic::from_utf8;
 
 use crate::check::plain;
 
@@ -13,7 +14,7 @@ pub(crate) fn read(literal: &[u8]) -> Option<Cow<'_, str>> {
     match memchr(b'\\', literal) {
         None => {
             let inside = literal.get(1..literal.len().checked_sub(1)?)?;
-            str::from_utf8(inside).ok().map(Cow::Borrowed)
+            from_utf8(inside).ok().map(Cow::Borrowed)
         }
         Some(_) => serde_json::from_slice(literal).ok().map(Cow::Owned),
     }
