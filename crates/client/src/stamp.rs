@@ -39,6 +39,24 @@ struct Token {
     number: Number,
 }
 
+/// A `_meta` with nothing but what every stateless request carries.
+#[derive(serde::Serialize)]
+struct Meta<'a> {
+    #[serde(rename = "progressToken", skip_serializing_if = "Option::is_none")]
+    token: Option<Number>,
+    #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
+    version: &'a str,
+    #[serde(rename = "io.modelcontextprotocol/clientCapabilities")]
+    capabilities: &'a Raw,
+    #[serde(rename = "io.modelcontextprotocol/clientInfo")]
+    client_info: &'a Raw,
+    #[serde(
+        rename = "io.modelcontextprotocol/logLevel",
+        skip_serializing_if = "Option::is_none"
+    )]
+    log_level: Option<LogLevel>,
+}
+
 /// Parameters for a legacy server: what belonged to the hop they came by is gone, our progress
 /// token is there if one is wanted (TRANSLATION §5.2). Everything else survives.
 ///
@@ -74,17 +92,29 @@ pub(crate) fn stateless<'a>(
     own: StatelessMeta<'_>,
 ) -> Stamped<'a> {
     let mut params = Cow::Borrowed(params);
-    let mut meta = taken_meta(&mut params).unwrap_or_default();
-    if let Some(token) = token {
-        meta.set(key::PROGRESS_TOKEN, json(&token));
-    }
-    meta.set(key::PROTOCOL_VERSION, Raw::string(own.revision.as_str()));
-    meta.set(key::CLIENT_CAPABILITIES, own.capabilities.raw().clone());
-    meta.set(key::CLIENT_INFO, own.client_info.clone());
-    if let Some(level) = own.log_level {
-        meta.set(key::LOG_LEVEL, json(&level));
-    }
-    let meta = Some(meta.to_raw());
+    let others = taken_meta(&mut params).filter(|others| !others.is_empty());
+    let meta = match others {
+        None => json(&Meta {
+            token,
+            version: own.revision.as_str(),
+            capabilities: own.capabilities.raw(),
+            client_info: own.client_info,
+            log_level: own.log_level,
+        }),
+        Some(mut meta) => {
+            if let Some(token) = token {
+                meta.set(key::PROGRESS_TOKEN, json(&token));
+            }
+            meta.set(key::PROTOCOL_VERSION, Raw::string(own.revision.as_str()));
+            meta.set(key::CLIENT_CAPABILITIES, own.capabilities.raw().clone());
+            meta.set(key::CLIENT_INFO, own.client_info.clone());
+            if let Some(level) = own.log_level {
+                meta.set(key::LOG_LEVEL, json(&level));
+            }
+            meta.to_raw()
+        }
+    };
+    let meta = Some(meta);
     Stamped { params, meta }
 }
 
@@ -234,6 +264,14 @@ mod tests {
         assert_eq!(
             sent.to_raw().as_str(),
             r#"{"uri":"a://b","_meta":{"k":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"us","version":"1"},"io.modelcontextprotocol/logLevel":"info"}}"#
+        );
+        let params = object(
+            r#"{"uri":"a://b","_meta":{"progressToken":"theirs","io.modelcontextprotocol/clientInfo":{}}}"#,
+        );
+        let sent = stateless(&params, Some(7), own);
+        assert_eq!(
+            sent.to_raw().as_str(),
+            r#"{"uri":"a://b","_meta":{"progressToken":7,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"us","version":"1"},"io.modelcontextprotocol/logLevel":"info"}}"#
         );
     }
 
