@@ -217,6 +217,14 @@ impl Drop for Running {
         if let Ok(id) = i32::try_from(self.child.id())
             && let Some(group) = Pid::from_raw(id)
         {
+            // Who counts what it does writes that down at its proper end.
+            let counts = std::env::var_os("LLVM_PROFILE_FILE").is_some();
+            if counts && rustix::process::kill_process(group, Signal::TERM).is_ok() {
+                let began = Instant::now();
+                while matches!(self.child.try_wait(), Ok(None)) && began.elapsed() < PATIENCE {
+                    pause(Duration::from_millis(2));
+                }
+            }
             // A group that has gone already is what is wanted.
             rustix::process::kill_process_group(group, Signal::KILL).ok();
         }

@@ -71,7 +71,11 @@ fn check_round_trip(message: &Message) {
 /// The message as it is after it was written: without line breaks in what it carries.
 fn in_one_line(mut message: Message) -> Message {
     let value = match &mut message {
-        Message::Request(request) => request.params.as_mut(),
+        Message::Request(request) => {
+            let params = request.params.take();
+            request.params = params.map(|params| one_line(&params).into());
+            None
+        }
         Message::Notification(notification) => notification.params.as_mut(),
         Message::Response(response) => match &mut response.outcome {
             Ok(result) => Some(result),
@@ -79,8 +83,12 @@ fn in_one_line(mut message: Message) -> Message {
         },
     };
     if let Some(value) = value {
-        let line = encode::single_line(value).into_owned();
-        *value = Raw::parse(line.into(), &Limits::default()).unwrap();
+        *value = one_line(value);
     }
     message
+}
+
+fn one_line(value: &Raw) -> Raw {
+    let line = encode::single_line(value).into_owned();
+    Raw::parse(line.into(), &Limits::default()).unwrap()
 }

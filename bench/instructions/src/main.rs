@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use bytes::{Bytes, BytesMut};
 use plexus_mcp::RequestMeta;
 use plexus_wire::{
-    Id, Incoming, Limits, Line, LineDecoder, Message, Object, Raw, decode, encode, sse,
+    Id, Incoming, Limits, Line, LineDecoder, Message, Object, Params, Raw, decode, encode, sse,
 };
 
 const CALL: &str = r#"{"jsonrpc":"2.0","id":100000001,"method":"tools/call","params":{"name":"up__echo","arguments":{"message":"The quick brown fox jumps over the lazy dog, again and again. The quick brown fox jumps over the la"}}}"#;
@@ -132,5 +132,5 @@ fn params(message: &'static str) -> anyhow::Result<Raw> {
     let Incoming::Single(Ok(Message::Request(request))) = message else {
         bail!("no request");
     };
-    request.params.context("no params")
+    request.params.context("no params").map(Params::into_raw)
 }

@@ -1,8 +1,8 @@
 //! Tools that answer to every spelling of their names.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use plexus_mcp::method;
 use plexus_service::{
     Boxed, BuildError, Builder, Call, Catalogue, Fault, LocalService, Outcome, Peer, Raw, Section,
@@ -41,7 +41,7 @@ impl Aliased {
             service,
             names,
             shown,
-            arguments: HashMap::new(),
+            arguments: HashMap::default(),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Names that every model takes: `server__tool`, of legal characters, at most 64 long.
 
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use foldhash::HashMap;
 use sha2::{Digest, Sha256};
 
 /// The longest name that all model APIs take.
@@ -43,7 +43,7 @@ struct Others {
 impl<T> Default for Names<T> {
     fn default() -> Self {
         Self {
-            shown: HashMap::new(),
+            shown: HashMap::default(),
             named: Vec::new(),
             others: OnceLock::new(),
         }

@@ -11,7 +11,7 @@ use std::fmt;
 
 use jsonschema::paths::LocationSegment;
 use jsonschema::{Draft, PatternOptions, ValidationError};
-use plexus_wire::Raw;
+use plexus_wire::{Object, Raw};
 use serde_json::Value;
 
 mod audit;
@@ -74,15 +74,17 @@ impl Validator {
         Self::compile_for(&decode(schema)?, "structuredContent")
     }
 
-    /// Holds `instance` against the schema.
-    pub fn validate(&self, instance: &Raw) -> Result<(), Violations> {
-        if self
-            .plain
-            .as_ref()
-            .is_some_and(|plain| plain.admits(instance))
-        {
+    /// Holds an object against the schema.
+    pub fn validate_object(&self, instance: &Object) -> Result<(), Violations> {
+        let admits = |plain: &Plain| plain.admits(instance);
+        if self.plain.as_ref().is_some_and(admits) {
             return Ok(());
         }
+        self.validate(&instance.to_raw())
+    }
+
+    /// Holds `instance` against the schema.
+    pub fn validate(&self, instance: &Raw) -> Result<(), Violations> {
         let instance: Value = instance
             .decode()
             .map_err(|error: serde_json::Error| self.whole(&error.to_string()))?;

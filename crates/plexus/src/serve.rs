@@ -2,14 +2,18 @@
 
 use std::convert::Infallible;
 use std::io::{self, IsTerminal};
+use std::num::NonZero;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::thread::available_parallelism;
+use std::time::Duration;
 
 use anyhow::Context;
 use plexus_server::http::HttpServer;
 use plexus_server::{Edge, Options, stdio};
 use plexus_service::Service;
+use plexus_sys::memory;
 use tokio::runtime::Builder;
 
 use crate::access::Entrance;
@@ -83,14 +87,38 @@ async fn beside(gateway: &Arc<Gateway>) -> Infallible {
 }
 
 /// Runs `work` to its end, for the clients that come this way. What comes over HTTP may come from
-/// many at once and has a thread for each core.
+/// many at once and has a thread for each core that we may use.
 pub(crate) fn for_clients(
     arguments: &DownstreamArgs,
     work: impl Future<Output = anyhow::Result<ExitCode>>,
 ) -> anyhow::Result<ExitCode> {
-    match arguments.address() {
-        Some(_) => run_on(&mut Builder::new_multi_thread(), work),
-        None => on_runtime(work),
+    let threads = match arguments.address() {
+        Some(_) => available_parallelism().unwrap_or(NonZero::<usize>::MIN),
+        None => NonZero::<usize>::MIN,
+    };
+    memory::keep_what_is_free(threads);
+    let work = async {
+        tokio::select! {
+            ended = work => ended,
+            never = give_back_memory() => match never {},
+        }
+    };
+    if threads.get() > 1 {
+        run_on(&mut Builder::new_multi_thread(), work)
+    } else {
+        on_runtime(work)
+    }
+}
+
+/// Gives memory back that nobody needs any more.
+async fn give_back_memory() -> Infallible {
+    /// What is needed for the start only.
+    const AFTER_THE_START: Duration = Duration::from_secs(1);
+    const EVERY: Duration = Duration::from_mins(1);
+    tokio::time::sleep(AFTER_THE_START).await;
+    loop {
+        memory::give_back_what_is_free();
+        tokio::time::sleep(EVERY).await;
     }
 }
 

@@ -1,13 +1,15 @@
 //! A request on its way to whoever answers it.
 
-use plexus_mcp::RequestMeta;
+use std::borrow::Cow;
+
+use plexus_mcp::{RequestMeta, method};
 use plexus_service::Fault;
-use plexus_wire::{Id, Object, Raw, Request};
+use plexus_wire::{Id, Object, Params, Raw, Request};
 
 /// A request whose parameters are taken apart, once for everybody who looks into them.
 pub(crate) struct Asked {
     pub(crate) id: Id,
-    pub(crate) method: Box<str>,
+    pub(crate) method: Cow<'static, str>,
     /// The parameters as they arrived.
     pub(crate) raw: Option<Raw>,
     pub(crate) params: Object,
@@ -21,12 +23,13 @@ impl Asked {
     /// The parameters or their metadata are malformed; then the request's id is told as well.
     pub(crate) fn read(request: Request) -> Result<Self, (Id, Fault)> {
         let Request { id, method, params } = request;
-        match read(params.as_ref()) {
-            Ok((object, meta)) => Ok(Self {
+        let raw = params.as_deref().cloned();
+        match read(params) {
+            Ok((params, meta)) => Ok(Self {
                 id,
-                method,
-                raw: params,
-                params: object,
+                method: method::named(&method),
+                raw,
+                params,
                 meta,
             }),
             Err(fault) => Err((id, fault)),
@@ -38,20 +41,20 @@ impl Asked {
         let Request { id, method, params } = request;
         Self {
             id,
-            method,
-            raw: params,
+            method: method::named(&method),
+            raw: params.map(Params::into_raw),
             params: Object::new(),
             meta: RequestMeta::default(),
         }
     }
 }
 
-fn read(params: Option<&Raw>) -> Result<(Object, RequestMeta), Fault> {
+fn read(params: Option<Params>) -> Result<(Object, RequestMeta), Fault> {
     let Some(params) = params else {
         return Ok((Object::new(), RequestMeta::default()));
     };
-    let params =
-        Object::parse(params).map_err(|error| Fault::InvalidParams(format!("params: {error}")))?;
+    let malformed = |error| Fault::InvalidParams(format!("params: {error}"));
+    let params = params.into_object().map_err(malformed)?;
     let meta = RequestMeta::read(&params)?;
     Ok((params, meta))
 }

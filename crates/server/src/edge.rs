@@ -33,7 +33,7 @@ pub struct Edge {
     catalogue: watch::Receiver<Arc<Catalogue>>,
     lists: Lists,
     /// One for each revision that was spoken, with whom it speaks for.
-    voices: Mutex<Vec<(Implementation, Voice)>>,
+    voices: Mutex<Vec<(Implementation, Arc<Voice>)>>,
 }
 
 impl Edge {
@@ -89,31 +89,32 @@ impl Edge {
     }
 
     /// How a client of `revision` is spoken to.
-    pub(crate) fn voice(&self, revision: Revision) -> Voice {
+    pub(crate) fn voice(&self, revision: Revision) -> Arc<Voice> {
         let identity = &self.catalogue.borrow().identity;
         let mut voices = lock(&self.voices);
         if let Some((_, voice)) = voices
             .iter()
             .find(|(known, voice)| voice.revision == revision && known == identity)
         {
-            return voice.clone();
+            return Arc::clone(voice);
         }
-        let voice = Voice::new(revision, identity, self.options.max_answer);
+        let voice = Arc::new(Voice::new(revision, identity, self.options.max_answer));
         voices.retain(|(known, voice)| voice.revision != revision && known == identity);
-        voices.push((identity.clone(), voice.clone()));
+        voices.push((identity.clone(), Arc::clone(&voice)));
         voice
     }
 
-    /// Starts a call of `peer`.
+    /// Starts a call of `peer`; `cancel` fires when it is abandoned, and abandons it.
     pub(crate) fn start(
         &self,
         method: &str,
         params: Object,
         peer: Arc<Peer>,
         wants: Wants,
+        cancel: CancellationToken,
     ) -> Running {
         let (sender, events) = EventSender::channel(peer, wants.progress, wants.log_level);
-        let mut call = Call::new(method, params, sender, CancellationToken::new());
+        let mut call = Call::new(method, params, sender, cancel);
         call.trace_parent = wants.trace_parent;
         Running::start(&*self.service, call, events)
     }

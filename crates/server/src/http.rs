@@ -4,6 +4,7 @@
 mod access;
 mod attended;
 mod cors;
+mod head;
 mod negotiation;
 mod options;
 mod post;
@@ -16,9 +17,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use plexus_mcp::{Era, Revision};
+use plexus_mcp::Era;
 use plexus_service::Fault;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -30,14 +31,11 @@ use crate::edge::Edge;
 use crate::net::{self, BindError, Body, Guard, Listener, respond};
 use crate::patience::Patience;
 use crate::render::{Answer, Message, anonymous_error};
-use crate::stateless::VERSION_HEADER;
-use negotiation::Accepted;
+use head::Head;
 use sessions::{HttpSession, Sessions};
 
 /// How often idle sessions and finished streams are looked for.
 const SWEEP: Duration = Duration::from_secs(30);
-const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
-const LAST_EVENT_HEADER: HeaderName = HeaderName::from_static("last-event-id");
 
 /// An MCP server on one or more addresses, bound and ready to run.
 #[derive(Debug)]
@@ -191,9 +189,9 @@ impl Endpoint {
             Err(refusal) => return refusal,
         };
         match head.method {
-            Method::POST => self.post(&head.headers, body, &caller).await,
-            Method::GET => self.get(&head.headers, &caller),
-            Method::DELETE => self.delete(&head.headers, &caller),
+            Method::POST => self.post(&Head::read(&head.headers, &caller), body).await,
+            Method::GET => self.get(&Head::read(&head.headers, &caller)),
+            Method::DELETE => self.delete(&Head::read(&head.headers, &caller)),
             _ => respond::empty(StatusCode::OK),
         }
     }
@@ -220,34 +218,28 @@ impl Endpoint {
     }
 
     /// The legacy stream for what belongs to no request, or one that is resumed.
-    fn get(self: &Arc<Self>, headers: &HeaderMap, caller: &Admitted) -> Response<Body> {
-        if !self.serves_handshake()
-            || !headers.contains_key(SESSION_HEADER)
-            || speaks_stateless(headers)
-        {
+    fn get(self: &Arc<Self>, head: &Head<'_>) -> Response<Body> {
+        if !self.serves_handshake() || head.session.is_none() || head.speaks_stateless() {
             return respond::method_not_allowed("POST");
         }
-        let session = match self.session(headers, caller) {
+        let session = match self.session(head) {
             Ok(session) => session,
             Err(answer) => return reply(answer),
         };
-        if !Accepted::by(headers).events {
+        if !head.accepted.events {
             return respond::text(
                 StatusCode::NOT_ACCEPTABLE,
                 "GET answers with text/event-stream; send an Accept header that allows it\n",
             );
         }
-        streams::resume(self, &session, headers.get(LAST_EVENT_HEADER))
+        streams::resume(self, &session, head.last_event)
     }
 
-    fn delete(&self, headers: &HeaderMap, caller: &Admitted) -> Response<Body> {
-        if !self.serves_handshake()
-            || !headers.contains_key(SESSION_HEADER)
-            || speaks_stateless(headers)
-        {
+    fn delete(&self, head: &Head<'_>) -> Response<Body> {
+        if !self.serves_handshake() || head.session.is_none() || head.speaks_stateless() {
             return respond::method_not_allowed("POST");
         }
-        match self.session(headers, caller) {
+        match self.session(head) {
             Ok(session) => {
                 self.sessions.remove(&session);
                 respond::empty(StatusCode::NO_CONTENT)
@@ -260,18 +252,19 @@ impl Endpoint {
         self.edge.options.served.includes(Era::Handshake)
     }
 
-    /// The session of `caller` that the request names; who names an unknown one, or somebody else's,
+    /// The session of the caller that the request names; who names an unknown one, or somebody else's,
     /// is told to begin anew (HTTPL-20, SEC-03).
-    fn session(&self, headers: &HeaderMap, caller: &Admitted) -> Result<Arc<HttpSession>, Answer> {
-        let id = headers.get(SESSION_HEADER).map(http::HeaderValue::as_bytes);
-        if let Some(session) = id.and_then(|id| self.sessions.get(id, &caller.principal)) {
+    fn session(&self, head: &Head<'_>) -> Result<Arc<HttpSession>, Answer> {
+        let principal = &head.caller.principal;
+        let named = head.session.map(HeaderValue::as_bytes);
+        if let Some(session) = named.and_then(|id| self.sessions.get(id, principal)) {
             return Ok(session);
         }
         let text = "unknown or expired session; send initialize again, without a session id";
         let fault = Fault::InvalidRequest(text.to_owned());
         Err(Answer {
             status: 404,
-            ..anonymous_error(spoken(headers), &fault)
+            ..anonymous_error(head.spoken(), &fault)
         })
     }
 
@@ -302,24 +295,4 @@ fn reply(answer: Answer) -> Response<Body> {
         Message::Whole(message) => respond::json(status, message),
         Message::Parts(parts) => respond::json_in_parts(status, parts),
     }
-}
-
-fn speaks_stateless(headers: &HeaderMap) -> bool {
-    named_revision(headers).is_some_and(|revision| revision.era() == Era::Stateless)
-}
-
-/// The revision in which a message is answered that never came to have one (HTTPL-22).
-fn spoken(headers: &HeaderMap) -> Revision {
-    named_revision(headers).unwrap_or(Revision::ASSUMED_WITHOUT_HEADER)
-}
-
-fn named_revision(headers: &HeaderMap) -> Option<Revision> {
-    version_header(headers)?.parse().ok()
-}
-
-fn version_header(headers: &HeaderMap) -> Option<&str> {
-    // A value that is no text names no version; it must not pass for "absent".
-    headers
-        .get(VERSION_HEADER)
-        .map(|value| value.to_str().unwrap_or("\u{fffd}"))
 }

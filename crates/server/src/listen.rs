@@ -22,7 +22,7 @@ pub(crate) const MAX_SUBSCRIPTIONS: usize = 1000;
 /// of the two ends it (SUB26).
 pub(crate) struct Listen {
     edge: Arc<Edge>,
-    voice: Voice,
+    voice: Arc<Voice>,
     id: Id,
     wanted: SubscriptionFilter,
     peer: Arc<Peer>,
@@ -38,7 +38,7 @@ pub(crate) struct Listen {
 impl Listen {
     pub(crate) fn new(
         edge: Arc<Edge>,
-        voice: Voice,
+        voice: Arc<Voice>,
         id: Id,
         wanted: SubscriptionFilter,
         peer: Arc<Peer>,

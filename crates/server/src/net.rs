@@ -13,6 +13,7 @@ mod guard;
 mod listen;
 mod receive;
 pub mod respond;
+mod roster;
 
 pub use body::{Body, KEEP_ALIVE};
 pub use connection::ConnectionInfo;

@@ -23,12 +23,13 @@ pub(crate) struct Running {
     /// Taken from the queue while looking for more of its kind.
     held: Option<Event>,
     outcome: Option<Outcome>,
-    _cancel: DropGuard,
+    /// Fires if this is dropped before the end.
+    abandon: Option<DropGuard>,
 }
 
 impl Running {
     pub(crate) fn start(service: &dyn Service, call: Call, events: EventReceiver) -> Self {
-        let cancel = call.cancel.clone().drop_guard();
+        let abandon = call.cancel.clone().drop_guard();
         let future = catch_unwind(AssertUnwindSafe(|| service.call(call)));
         let future = future.unwrap_or_else(|_panic| Box::pin(ready(Err(panicked()))));
         Self {
@@ -36,7 +37,7 @@ impl Running {
             events,
             held: None,
             outcome: None,
-            _cancel: cancel,
+            abandon: Some(abandon),
         }
     }
 
@@ -65,7 +66,10 @@ impl Running {
         // What was said before the end comes before the end.
         Poll::Ready(match self.events.try_recv() {
             Some(event) => Step::Event(self.merged(event)),
-            None => Step::Done(self.outcome.take().unwrap_or(Err(Fault::Cancelled))),
+            None => {
+                self.abandon.take().map(DropGuard::disarm);
+                Step::Done(self.outcome.take().unwrap_or(Err(Fault::Cancelled)))
+            }
         })
     }
 

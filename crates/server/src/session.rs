@@ -4,10 +4,10 @@
 mod asks;
 mod call;
 mod handshake;
+mod in_flight;
 mod native;
 mod subscriptions;
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use plexus_mcp::lifecycle::{Lifecycle, Rules, State};
 use plexus_mcp::messages::{CancelledParams, LogLevel, SetLevelParams};
 use plexus_mcp::{Era, Revision, method};
 use plexus_service::{Catalogue, Changes, Fault, Peer, Presence, Principal};
-use plexus_wire::{Id, Kind, Malformed, Notification, Raw, Request, Response};
+use plexus_wire::{Id, Kind, Malformed, Notification, Params, Raw, Request, Response};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use call::SessionCall;
@@ -29,6 +29,7 @@ use crate::lock::lock;
 use crate::outlet::Outlet;
 use crate::render::{Answer, Narrator, Voice, anonymous_error, complete, notification};
 use asks::Asks;
+use in_flight::InFlight;
 use native::Streams;
 use subscriptions::Subscriptions;
 
@@ -47,8 +48,7 @@ pub(crate) struct Session {
     subscriptions: Subscriptions,
     /// What native calls stream; `None` where there are none.
     streams: Option<Arc<Streams>>,
-    /// Requests in flight, by the client's ids.
-    calls: Mutex<HashMap<Id, CancellationToken>>,
+    calls: Mutex<InFlight>,
     /// Lasts as long as the client does.
     presence: Presence,
 }
@@ -65,7 +65,7 @@ struct SessionState {
 #[derive(Clone)]
 struct Agreed {
     peer: Arc<Peer>,
-    voice: Voice,
+    voice: Arc<Voice>,
 }
 
 impl Session {
@@ -123,6 +123,11 @@ impl Session {
         self.streams.is_some()
     }
 
+    /// Whose it is.
+    pub(crate) fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
     pub(crate) fn outlet(&self) -> &Outlet {
         &self.outlet
     }
@@ -132,7 +137,7 @@ impl Session {
     /// # Errors
     /// The answer to one that is malformed.
     pub(crate) fn read(&self, request: Request) -> Result<Asked, Answer> {
-        let is_positional = |params: &Raw| params.kind() == Kind::Array;
+        let is_positional = |params: &Params| params.kind() == Kind::Array;
         if self.is_native() && request.params.as_ref().is_some_and(is_positional) {
             return Ok(Asked::positional(request));
         }
@@ -155,7 +160,7 @@ impl Session {
             }
         };
         let exchange = self
-            .try_begin(asked, caller)
+            .try_begin(asked, caller, &ticket.cancel)
             .unwrap_or_else(|fault| Exchange::Answered(self.voice().error(&id, &fault)));
         (exchange, ticket)
     }
@@ -252,7 +257,7 @@ impl Session {
 
     /// Cancels everything in flight.
     pub(crate) fn cancel_all(&self) {
-        for (_, cancel) in lock(&self.calls).drain() {
+        for cancel in lock(&self.calls).drain() {
             cancel.cancel();
         }
     }
@@ -261,6 +266,7 @@ impl Session {
         self: &Arc<Self>,
         asked: Asked,
         caller: Option<&Admitted>,
+        cancel: &CancellationToken,
     ) -> Result<Exchange, Fault> {
         if &*asked.method == method::INITIALIZE {
             return self.initialize(&asked, caller);
@@ -289,7 +295,7 @@ impl Session {
         if let Some(streams) = &self.streams
             && method::defined_in(&method, voice.revision).is_none()
         {
-            return self.begin_native(streams, peer, voice, (id, method, raw));
+            return self.begin_native(streams, peer, voice, (id, method, raw), cancel);
         }
         match &*method {
             method::PING => Ok(Exchange::Answered(complete(&id, &Raw::empty_object()))),
@@ -319,7 +325,9 @@ impl Session {
                 let level = logs.then(|| self.state().log_level);
                 let narrator = Narrator::new(voice.revision, meta.progress_token, level);
                 let wants = narrator.wants(meta.trace_parent);
-                let running = self.edge.start(&method, params, peer, wants);
+                let running = self
+                    .edge
+                    .start(&method, params, peer, wants, cancel.clone());
                 let call = SessionCall::new(Arc::clone(self), voice, id, method, narrator, running);
                 Ok(Exchange::Session(Box::new(call)))
             }
@@ -357,7 +365,7 @@ impl Session {
 
     fn ticket(self: &Arc<Self>, id: &Id) -> Result<Ticket, Fault> {
         let mut calls = lock(&self.calls);
-        if calls.contains_key(id) {
+        if calls.get(id).is_some() {
             return Err(Fault::InvalidRequest(format!("request id {id} is in use")));
         }
         if calls.len() >= self.edge.options.max_in_flight {
@@ -377,7 +385,7 @@ impl Session {
         self.state().agreed.clone()
     }
 
-    fn voice(&self) -> Voice {
+    fn voice(&self) -> Arc<Voice> {
         match self.agreed() {
             Some(agreed) => agreed.voice,
             None => self.edge.voice(self.spoken()),

@@ -16,6 +16,7 @@ use plexus_mcp::{Era, RequestMeta, Revision, method};
 use plexus_service::{Ask, AskError, Event, Fault, Peer, Presence};
 use plexus_wire::{Id, Object, Raw};
 use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 use crate::asked::Asked;
 use crate::canonical;
@@ -44,12 +45,11 @@ pub(crate) fn begin(
     headers: Option<&HeaderMap>,
     caller: Caller,
 ) -> Exchange {
-    let voice = edge.voice(Revision::NEWEST_STATELESS);
     let id = asked.id.clone();
-    match try_begin(edge, asked, headers, caller, voice.clone()) {
-        Ok(exchange) => exchange,
-        Err(fault) => Exchange::Answered(voice.error(&id, &fault)),
-    }
+    try_begin(edge, asked, headers, caller).unwrap_or_else(|fault| {
+        let voice = edge.voice(Revision::NEWEST_STATELESS);
+        Exchange::Answered(voice.error(&id, &fault))
+    })
 }
 
 /// The checks stand in the order in which their answers must win (OBLIGATIONS, "Suggested server
@@ -59,7 +59,6 @@ fn try_begin(
     asked: Asked,
     headers: Option<&HeaderMap>,
     caller: Caller,
-    mut voice: Voice,
 ) -> Result<Exchange, Fault> {
     let Asked {
         id,
@@ -76,7 +75,7 @@ fn try_begin(
     if let Some(headers) = headers {
         headers::check_version(headers, &version)?;
     }
-    voice.revision = served_revision(edge, &version)?;
+    let voice = edge.voice(served_revision(edge, &version)?);
     if let Some(headers) = headers {
         headers::check_method(headers, &method)?;
     }
@@ -163,7 +162,8 @@ fn try_begin(
             call.volunteered = retry::answers(&params)?;
         }
         let wants = call.narrator.wants(meta.trace_parent);
-        call.running = Some(edge.start(&call.method, params, peer, wants));
+        call.running =
+            Some(edge.start(&call.method, params, peer, wants, CancellationToken::new()));
     }
     Ok(Exchange::Stateless(Box::new(call)))
 }
@@ -172,11 +172,11 @@ fn try_begin(
 /// parked, and goes on when the client retries with the answers.
 pub(crate) struct StatelessCall {
     edge: Arc<Edge>,
-    voice: Voice,
+    voice: Arc<Voice>,
     narrator: Narrator,
     peer: Arc<Peer>,
     id: Id,
-    method: Box<str>,
+    method: Cow<'static, str>,
     /// As they arrived.
     params: Option<Raw>,
     /// Where the call was parked before.

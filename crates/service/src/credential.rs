@@ -46,20 +46,20 @@ impl fmt::Debug for Credential {
 
 /// The credential that a caller showed last; none if it was let in without. All clones are one.
 #[derive(Debug, Clone, Default)]
-pub struct Credentials(Arc<Mutex<Option<Credential>>>);
+pub struct Credentials(Arc<Mutex<Option<Box<Credential>>>>);
 
 impl Credentials {
     /// The caller has shown this, as when its token was renewed.
     pub fn show(&self, credential: Credential) {
-        *self.lock() = Some(credential);
+        *self.lock() = Some(Box::new(credential));
     }
 
     /// What it showed last.
     pub fn latest(&self) -> Option<Credential> {
-        self.lock().clone()
+        self.lock().as_deref().cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Credential>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Box<Credential>>> {
         // A panic elsewhere cannot leave it half replaced.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

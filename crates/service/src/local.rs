@@ -14,7 +14,7 @@ use plexus_mcp::messages::{
     GetPromptParams,
 };
 use plexus_mcp::{Fault, method};
-use plexus_wire::{Kind, Raw};
+use plexus_wire::{Kind, Object, Raw};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, watch};
 
@@ -147,8 +147,9 @@ impl LocalService {
         let tool = registry.tools.get(&name);
         let tool = tool.ok_or_else(|| Fault::UnknownTool(name.into_owned()))?;
         let arguments = match call.params.get("arguments") {
-            Some(arguments) if arguments.kind() == Kind::Object => arguments.clone(),
-            None => Raw::empty_object(),
+            Some(arguments) if arguments.kind() == Kind::Object => Object::parse(arguments)
+                .map_err(|error| Fault::InvalidArguments(error.to_string()))?,
+            None => Object::new(),
             Some(_) => {
                 let why = "arguments must be an object".to_owned();
                 return Err(Fault::InvalidParams(why));
@@ -156,7 +157,7 @@ impl LocalService {
         };
         let validator = tool.input.validator();
         let unusable = |error| Fault::Internal(format!("the tool's input schema: {error}"));
-        if let Err(violations) = validator.map_err(unusable)?.validate(&arguments) {
+        if let Err(violations) = validator.map_err(unusable)?.validate_object(&arguments) {
             return Err(Fault::InvalidArguments(violations.to_string()));
         }
         let context = Context::new(call, self);
@@ -312,8 +313,10 @@ fn aggregated(
     streamed: Option<String>,
     asides: Vec<String>,
 ) -> CallToolResult {
-    let before = streamed.into_iter().chain(asides).map(ContentBlock::text);
-    result.content.splice(0..0, before);
+    if streamed.is_some() || !asides.is_empty() {
+        let before = streamed.into_iter().chain(asides).map(ContentBlock::text);
+        result.content.splice(0..0, before);
+    }
     if let (true, Some(data)) = (result.content.is_empty(), &result.structured_content) {
         result.content.push(ContentBlock::text(pretty(data)));
     }

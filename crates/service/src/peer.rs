@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use plexus_mcp::Revision;
 use plexus_mcp::messages::{ClientCapabilities, ClientCapability};
 use plexus_wire::Raw;
-use tokio_util::sync::CancellationToken;
+use tokio::sync::Notify;
 
 use crate::credential::Credentials;
 
@@ -58,7 +59,13 @@ impl<'a> FromIterator<&'a str> for Scopes {
 ///
 /// What a caller sets up for later lasts as long as its presence. Clones are the same presence.
 #[derive(Debug, Clone, Default)]
-pub struct Presence(Arc<CancellationToken>);
+pub struct Presence(Arc<Stay>);
+
+#[derive(Debug, Default)]
+struct Stay {
+    is_over: AtomicBool,
+    ended: Notify,
+}
 
 impl Presence {
     /// Of a caller that has just come.
@@ -68,17 +75,22 @@ impl Presence {
 
     /// The caller is gone.
     pub fn end(&self) {
-        self.0.cancel();
+        self.0.is_over.store(true, Ordering::SeqCst);
+        self.0.ended.notify_waiters();
     }
 
     /// Whether the caller is gone.
     pub fn is_over(&self) -> bool {
-        self.0.is_cancelled()
+        self.0.is_over.load(Ordering::SeqCst)
     }
 
     /// Waits until the caller is gone.
     pub async fn over(&self) {
-        self.0.cancelled().await;
+        // Made before looking, it is told of an end that comes in between.
+        let ended = self.0.ended.notified();
+        if !self.is_over() {
+            ended.await;
+        }
     }
 }
 

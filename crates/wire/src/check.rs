@@ -5,22 +5,47 @@
 
 use std::ops::Range;
 
-/// Calls `member` with the places of the key and the value of each member of the object that `text`
-/// is, if it is one, and nothing in it nests deeper than `max_depth`; says whether it is.
-pub(crate) fn object(
-    text: &[u8],
-    max_depth: usize,
-    mut member: impl FnMut(Range<usize>, Range<usize>),
-) -> bool {
+/// Who is told of the members of an object, by the places of their keys and values.
+pub(crate) trait Visitor {
+    /// Whether to be told, too, of the members of the object that starts here, under this key.
+    fn looks_into(&mut self, key: &Range<usize>, start: usize) -> bool;
+
+    /// A member of the object.
+    fn member(&mut self, key: Range<usize>, value: Range<usize>);
+
+    /// A member of an object that is looked into; comes before the member which that object is.
+    fn inner_member(&mut self, key: Range<usize>, value: Range<usize>);
+}
+
+/// Shows `visitor` the object that `text` is, if it is one in UTF-8, and nothing in it nests deeper
+/// than `max_depth`; says whether it is.
+pub(crate) fn object(text: &[u8], max_depth: usize, visitor: &mut impl Visitor) -> bool {
     let mut reader = Reader {
         text,
         at: 0,
         depth: max_depth,
+        seen: 0,
     };
     reader.skip_spaces();
-    let is_object = reader.object(&mut member);
+    let is_object = reader.members(|reader, key| {
+        let value = reader.at;
+        if reader.peek() == Some(b'{') && visitor.looks_into(&key, value) {
+            reader.members(|reader, key| {
+                let value = reader.at;
+                reader.value()?;
+                visitor.inner_member(key, value..reader.at);
+                Some(())
+            })?;
+        } else {
+            reader.value()?;
+        }
+        visitor.member(key, value..reader.at);
+        Some(())
+    });
     reader.skip_spaces();
-    is_object.is_some() && reader.at == text.len()
+    // Outside of strings JSON is nothing but ASCII, and mostly inside of them as well.
+    let is_text = || reader.seen & HIGH == 0 || str::from_utf8(text).is_ok();
+    is_object.is_some() && reader.at == text.len() && is_text()
 }
 
 struct Reader<'a> {
@@ -28,6 +53,8 @@ struct Reader<'a> {
     at: usize,
     /// How much deeper it may go.
     depth: usize,
+    /// The bits that are set in the bytes of strings, those of eight of them in a word.
+    seen: u64,
 }
 
 impl Reader<'_> {
@@ -48,7 +75,7 @@ impl Reader<'_> {
     fn value(&mut self) -> Option<()> {
         match self.peek()? {
             b'"' => self.string(),
-            b'{' => self.object(&mut |_, _| {}),
+            b'{' => self.members(|reader, _| reader.value()),
             b'[' => self.array(),
             b't' => self.literal(b"true"),
             b'f' => self.literal(b"false"),
@@ -57,7 +84,12 @@ impl Reader<'_> {
         }
     }
 
-    fn object(&mut self, member: &mut dyn FnMut(Range<usize>, Range<usize>)) -> Option<()> {
+    /// An object; `value` reads what belongs to the key at a place.
+    #[inline]
+    fn members(
+        &mut self,
+        mut value: impl FnMut(&mut Self, Range<usize>) -> Option<()>,
+    ) -> Option<()> {
         self.items(b'{', b'}', |reader| {
             let key = reader.at;
             reader.string()?;
@@ -65,10 +97,7 @@ impl Reader<'_> {
             reader.skip_spaces();
             reader.expect(b':')?;
             reader.skip_spaces();
-            let value = reader.at;
-            reader.value()?;
-            member(key, value..reader.at);
-            Some(())
+            value(reader, key)
         })
     }
 
@@ -142,7 +171,9 @@ impl Reader<'_> {
     fn string(&mut self) -> Option<()> {
         self.expect(b'"')?;
         loop {
-            self.at += plain(self.text.get(self.at..)?);
+            let (plain, seen) = plain_seen(self.text.get(self.at..)?);
+            self.at += plain;
+            self.seen |= seen;
             match self.peek()? {
                 b'"' => {
                     self.at += 1;
@@ -174,37 +205,62 @@ impl Reader<'_> {
 
 /// How many bytes at the beginning of `text` stand for themselves in a string.
 pub(crate) fn plain(text: &[u8]) -> usize {
+    plain_seen(text).0
+}
+
+/// The same, and the bits that are set in these bytes, those of eight of them in a word; perhaps of
+/// some behind them, too.
+fn plain_seen(text: &[u8]) -> (usize, u64) {
     /// Most strings are not longer; what is, is looked at in larger pieces.
     const SHORT: usize = 48;
-    const PIECE: usize = 64;
     let (short, rest) = text.split_at(text.len().min(SHORT));
-    let at = plain_words(short);
+    let (at, seen) = plain_words(short);
     if at < short.len() {
-        return at;
+        return (at, seen);
     }
-    // Looking at all of a piece, whatever its first bytes are, is done for many bytes at once.
-    let has_special = |piece: &[u8; PIECE]| {
-        let any = |any: bool, byte: &u8| any | is_special(*byte);
-        piece.iter().fold(false, any)
-    };
-    let pieces = rest.as_chunks::<PIECE>().0.iter();
-    let plain_pieces = pieces.take_while(|piece| !has_special(piece)).count();
-    let at = at + plain_pieces * PIECE;
-    at + plain_words(text.get(at..).unwrap_or_default())
+    let (pieces, more) = plain_pieces(rest);
+    let at = at + pieces;
+    let (last, most) = plain_words(text.get(at..).unwrap_or_default());
+    (at + last, seen | more | most)
+}
+
+/// The same, for texts that are long, up to the piece in which they end.
+fn plain_pieces(text: &[u8]) -> (usize, u64) {
+    const PIECE: usize = 64;
+    let mut plain = 0;
+    let mut seen = 0;
+    for piece in text.as_chunks::<PIECE>().0 {
+        // Looking at all of a piece, whatever its first bytes are, is done for many bytes at once.
+        let is_any_special = |any: bool, byte: &u8| any | is_special(*byte);
+        if piece.iter().fold(false, is_any_special) {
+            break;
+        }
+        let words = piece.as_chunks().0.iter();
+        seen |= words.fold(0, |seen, word| seen | u64::from_le_bytes(*word));
+        plain += PIECE;
+    }
+    (plain, seen)
 }
 
 /// The same, for texts that are short.
 #[inline]
-pub(crate) fn plain_words(text: &[u8]) -> usize {
+pub(crate) fn plain_words(text: &[u8]) -> (usize, u64) {
     let (words, last) = text.as_chunks::<8>();
+    let mut seen = 0;
     for (index, word) in words.iter().enumerate() {
-        let special = special(u64::from_le_bytes(*word));
+        let word = u64::from_le_bytes(*word);
+        let special = special(word);
+        seen |= word;
         if special != 0 {
-            return index * 8 + (special.trailing_zeros() / 8) as usize;
+            return (index * 8 + (special.trailing_zeros() / 8) as usize, seen);
         }
     }
-    let plain = last.iter().take_while(|byte| !is_special(**byte));
-    words.len() * 8 + plain.count()
+    let mut plain = words.len() * 8;
+    for byte in last.iter().take_while(|byte| !is_special(**byte)) {
+        plain += 1;
+        seen |= u64::from(*byte);
+    }
+    (plain, seen)
 }
 
 fn is_special(byte: u8) -> bool {
@@ -212,6 +268,7 @@ fn is_special(byte: u8) -> bool {
 }
 
 const ONES: u64 = u64::from_le_bytes([1; 8]);
+const HIGH: u64 = ONES << 7;
 
 /// A word whose lowest bit that is set tells the first special byte among eight.
 #[inline]
@@ -228,7 +285,6 @@ pub(crate) fn bytes_like(word: u64, byte: u8) -> u64 {
 /// The same for bytes below `bound`, which is at most 128.
 #[inline]
 fn bytes_below(word: u64, bound: u8) -> u64 {
-    const HIGH: u64 = ONES << 7;
     word.wrapping_sub(ONES * u64::from(bound)) & !word & HIGH
 }
 
@@ -237,11 +293,46 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::value::RawValue;
 
-    use super::{is_special, object, plain};
+    use std::ops::Range;
+
+    use super::{Visitor, is_special, object, plain};
+    use crate::scan::Members;
     use crate::testing::json_object;
 
+    type Places = Vec<(Range<usize>, Range<usize>)>;
+
+    /// What a visitor is told that looks into every object.
+    #[derive(Default)]
+    struct Found {
+        members: Places,
+        inner: Places,
+        /// Those of each member of the object.
+        looked_into: Vec<(Range<usize>, Places)>,
+    }
+
+    impl Visitor for Found {
+        fn looks_into(&mut self, _key: &Range<usize>, _start: usize) -> bool {
+            true
+        }
+
+        fn member(&mut self, key: Range<usize>, value: Range<usize>) {
+            let inner = std::mem::take(&mut self.inner);
+            self.looked_into.push((value.clone(), inner));
+            self.members.push((key, value));
+        }
+
+        fn inner_member(&mut self, key: Range<usize>, value: Range<usize>) {
+            self.inner.push((key, value));
+        }
+    }
+
+    fn found(text: &[u8], max_depth: usize) -> Option<Found> {
+        let mut found = Found::default();
+        object(text, max_depth, &mut found).then_some(found)
+    }
+
     fn is_object(text: &str) -> bool {
-        object(text.as_bytes(), 8, |_, _| {})
+        found(text.as_bytes(), 8).is_some()
     }
 
     fn parses(text: &str) -> bool {
@@ -314,22 +405,29 @@ mod tests {
         /// Nothing passes that `serde_json` would refuse, however it is spoiled.
         #[test]
         fn no_spoiled_text_passes(text in json_object(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
-            let passes = |text: &[u8]| object(text, 128, |_, _| {});
+            let passes = |text: &[u8]| found(text, 128).is_some();
             prop_assert!(passes(text.as_bytes()));
             let mut spoiled = text.into_bytes();
             let at = at.index(spoiled.len());
             spoiled[at] = byte;
-            if passes(&spoiled) && let Ok(spoiled) = str::from_utf8(&spoiled) {
+            if passes(&spoiled) {
+                let spoiled = str::from_utf8(&spoiled).unwrap();
                 prop_assert!(parses(spoiled), "{}", spoiled);
             }
         }
 
         #[test]
         fn members_are_where_a_parser_finds_them(text in json_object()) {
-            let mut found = Vec::new();
-            object(text.as_bytes(), 128, |key, value| found.push((key, value)));
-            let expected: Vec<_> = crate::scan::Members::of(text.as_bytes()).collect();
-            prop_assert_eq!(found, expected);
+            let found = found(text.as_bytes(), 128).unwrap();
+            let expected: Vec<_> = Members::of(text.as_bytes()).collect();
+            prop_assert_eq!(found.members, expected);
+            for (value, inner) in found.looked_into {
+                let (start, value) = (value.start, &text.as_bytes()[value]);
+                let moved = |place: Range<usize>| start + place.start..start + place.end;
+                let members = Members::of(value).filter(|_| value.starts_with(b"{"));
+                let expected: Vec<_> = members.map(|(key, value)| (moved(key), moved(value))).collect();
+                prop_assert_eq!(inner, expected);
+            }
         }
 
         #[test]

@@ -89,8 +89,7 @@ pub enum DecodeError {
 pub fn decode(bytes: Bytes, limits: &Limits) -> Result<Incoming, DecodeError> {
     // Nearly everything that comes is one message and nothing is wrong with it.
     if bytes.len() <= limits.max_bytes
-        && let Ok(text) = str::from_utf8(&bytes)
-        && let Some(envelope) = Envelope::read(text, limits.max_depth)
+        && let Some(envelope) = Envelope::read(&bytes, limits.max_depth)
     {
         return Ok(Incoming::Single(envelope.into_message(&bytes)));
     }

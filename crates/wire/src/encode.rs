@@ -139,7 +139,7 @@ pub fn error(out: &mut BytesMut, id: ErrorId<'_>, error: &RpcError) {
 /// Appends any message. A response without an id is written with a null one.
 pub fn message(out: &mut BytesMut, message: &Message) {
     match message {
-        Message::Request(it) => request(out, &it.id, &it.method, it.params.as_ref()),
+        Message::Request(it) => request(out, &it.id, &it.method, it.params.as_deref()),
         Message::Notification(it) => notification(out, &it.method, it.params.as_ref()),
         Message::Response(it) => {
             let id = it.id.as_ref().map_or(ErrorId::Null, ErrorId::Known);

@@ -59,14 +59,15 @@ impl Id {
     }
 
     /// Reads the JSON text of one value.
-    pub(crate) fn read(json: &str) -> Option<Self> {
-        if json.starts_with('"') {
-            return string::read(json).ok().map(|text| text.as_ref().into());
+    pub(crate) fn read(json: &[u8]) -> Option<Self> {
+        if json.starts_with(b"\"") {
+            return string::read(json).map(|text| text.as_ref().into());
         }
-        let digits = json.strip_prefix('-').unwrap_or(json);
-        if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        let digits = json.strip_prefix(b"-").unwrap_or(json);
+        if !digits.iter().all(u8::is_ascii_digit) {
             return None;
         }
+        let json = str::from_utf8(json).ok()?;
         Some(Self(match json.parse() {
             Ok(number) => Repr::Integer(number),
             Err(_) => Repr::Large(json.into()),
@@ -137,7 +138,7 @@ impl Serialize for Id {
 impl<'de> Deserialize<'de> for Id {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Box::<RawValue>::deserialize(deserializer)?;
-        Self::read(json.get())
+        Self::read(json.get().as_bytes())
             .ok_or_else(|| de::Error::custom("an id must be a string or an integer"))
     }
 }

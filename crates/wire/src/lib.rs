@@ -51,7 +51,7 @@ pub use encode::ErrorId;
 pub use id::Id;
 pub use limits::Limits;
 pub use line::{Line, LineDecoder};
-pub use message::{Flaw, Malformed, Message, Notification, Request, Response, RpcError};
+pub use message::{Flaw, Malformed, Message, Notification, Params, Request, Response, RpcError};
 pub use object::{Object, ObjectError};
 pub use raw::{Kind, Raw};
 pub use writer::Writer;

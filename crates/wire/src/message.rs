@@ -1,4 +1,8 @@
-use crate::{Id, Raw};
+use std::fmt;
+use std::ops::Deref;
+
+use crate::object::Member;
+use crate::{Id, Object, ObjectError, Raw};
 
 /// One JSON-RPC message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +27,69 @@ pub struct Request {
     /// What is called.
     pub method: Box<str>,
     /// An object or an array; `null` was read as absent.
-    pub params: Option<Raw>,
+    pub params: Option<Params>,
+}
+
+/// The parameters of a [`Request`].
+///
+/// Where its members are was seen when the message was read; nobody has to look for them again.
+#[derive(Clone)]
+pub struct Params {
+    raw: Raw,
+    /// None if they have not been looked for.
+    members: Option<Vec<Member>>,
+}
+
+impl Params {
+    pub(crate) fn with_members(raw: Raw, members: Vec<Member>) -> Self {
+        let members = Some(members);
+        Self { raw, members }
+    }
+
+    /// The parameters as they arrived.
+    pub fn into_raw(self) -> Raw {
+        self.raw
+    }
+
+    /// The members of the object that they are.
+    ///
+    /// # Errors
+    /// They are no object, or a key has no one meaning.
+    pub fn into_object(self) -> Result<Object, ObjectError> {
+        match self.members {
+            Some(members) => Object::of(self.raw, members),
+            None => Object::parse(&self.raw),
+        }
+    }
+}
+
+impl From<Raw> for Params {
+    fn from(raw: Raw) -> Self {
+        let members = None;
+        Self { raw, members }
+    }
+}
+
+impl Deref for Params {
+    type Target = Raw;
+
+    fn deref(&self) -> &Raw {
+        &self.raw
+    }
+}
+
+impl PartialEq for Params {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw == other.raw
+    }
+}
+
+impl Eq for Params {}
+
+impl fmt::Debug for Params {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.raw.fmt(f)
+    }
 }
 
 /// A call without an answer.

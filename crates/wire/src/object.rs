@@ -1,3 +1,5 @@
+mod typed;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
@@ -62,16 +64,19 @@ impl Object {
         if raw.kind() != Kind::Object {
             return Err(ObjectError::NotAnObject);
         }
-        // Few objects in messages have more members.
-        let mut members = Vec::with_capacity(8);
+        let mut members = Member::room_for_some();
         for (key, value) in Members::of(raw.as_bytes()) {
             let key = Key::read(raw.as_bytes(), key).map_err(ObjectError::Key)?;
             let value = raw.at(value);
             members.push(Member { key, value });
         }
-        let source = raw.clone().into_bytes();
+        Self::of(raw.clone(), members)
+    }
+
+    /// The object that `raw` is, with these members.
+    pub(crate) fn of(raw: Raw, members: Vec<Member>) -> Result<Self, ObjectError> {
         let object = Self {
-            source,
+            source: raw.into_bytes(),
             members,
             is_edited: false,
         };
@@ -230,10 +235,32 @@ impl fmt::Debug for Object {
     }
 }
 
+/// A member of an object.
 #[derive(Clone)]
-struct Member {
+pub(crate) struct Member {
     key: Key,
     value: Raw,
+}
+
+impl Member {
+    /// One as it stands in the object that begins at `start` of `source`, by the places of its key
+    /// and its value there.
+    pub(crate) fn in_object(
+        source: &Bytes,
+        start: usize,
+        key: Range<usize>,
+        value: Range<usize>,
+    ) -> Result<Self, serde_json::Error> {
+        let object = source.get(start..).unwrap_or_default();
+        let key = Key::read(object, key.start - start..key.end - start)?;
+        let value = Raw::at_place(source, value);
+        Ok(Self { key, value })
+    }
+
+    /// A list for the members of an object; few in messages have more.
+    pub(crate) fn room_for_some() -> Vec<Self> {
+        Vec::with_capacity(8)
+    }
 }
 
 /// A key, as it arrived or as it was set.
@@ -251,7 +278,7 @@ impl Key {
     /// A key as `source` spells it at a place, quotes included.
     fn read(source: &[u8], place: Range<usize>) -> Result<Self, serde_json::Error> {
         let spelled = inside(source, &place);
-        if plain_words(spelled) == spelled.len() {
+        if plain_words(spelled).0 == spelled.len() {
             return Ok(Self::Plain(place));
         }
         let literal = source.get(place.clone()).unwrap_or_default();

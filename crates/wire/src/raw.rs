@@ -40,11 +40,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub(crate) fn of(json: &str) -> Self {
-        Self::of_json(json.as_bytes())
-    }
-
-    fn of_json(json: &[u8]) -> Self {
+    pub(crate) fn of(json: &[u8]) -> Self {
         match json.first() {
             Some(b'n') => Self::Null,
             Some(b't' | b'f') => Self::Bool,
@@ -65,7 +61,7 @@ impl Raw {
     pub fn parse(bytes: Bytes, limits: &Limits) -> Result<Self, DecodeError> {
         let text = checked_text(&bytes, limits)?;
         let value: &RawValue = serde_json::from_str(text).map_err(|error| syntax_error(&error))?;
-        Ok(Self::slice(&bytes, value.get()))
+        Ok(Self::slice(&bytes, value.get().as_bytes()))
     }
 
     /// Serialises a value.
@@ -90,11 +86,7 @@ impl Raw {
         if self.kind() != Kind::String {
             return None;
         }
-        if memchr(b'\\', &self.0).is_some() {
-            return self.decode().ok().map(Cow::Owned);
-        }
-        let inside = self.0.get(1..self.0.len() - 1)?;
-        str::from_utf8(inside).ok().map(Cow::Borrowed)
+        string::read(&self.0)
     }
 
     /// The value's JSON text as bytes: the form for the hot path.
@@ -131,7 +123,7 @@ impl Raw {
 
     /// The type of the value, told by its first byte.
     pub fn kind(&self) -> Kind {
-        Kind::of_json(&self.0)
+        Kind::of(&self.0)
     }
 
     /// `null`, without allocating.
@@ -149,7 +141,7 @@ impl Raw {
     /// Shares the bytes if `part` was borrowed from `self`, and copies it otherwise.
     #[must_use]
     pub fn part(&self, part: &RawValue) -> Self {
-        Self::slice(&self.0, part.get())
+        Self::slice(&self.0, part.get().as_bytes())
     }
 
     /// This object with `new` instead of `old` as the value of its first member, if that is `key`,
@@ -171,8 +163,7 @@ impl Raw {
     }
 
     /// As [`Raw::part`], out of bytes that are not themselves one JSON value.
-    pub(crate) fn slice(source: &Bytes, part: &str) -> Self {
-        let part = part.as_bytes();
+    pub(crate) fn slice(source: &Bytes, part: &[u8]) -> Self {
         let (outer, inner) = (source.as_ptr_range(), part.as_ptr_range());
         if outer.start <= inner.start && inner.end <= outer.end {
             Self(source.slice_ref(part))
@@ -211,7 +202,12 @@ impl Raw {
 
     /// The value at a place that [`Members`](crate::scan::Members) found in this one.
     pub(crate) fn at(&self, place: Range<usize>) -> Self {
-        Self(self.0.slice(place))
+        Self::at_place(&self.0, place)
+    }
+
+    /// The value that was found at a place of `source`.
+    pub(crate) fn at_place(source: &Bytes, place: Range<usize>) -> Self {
+        Self(source.slice(place))
     }
 
     /// Wraps bytes that the caller wrote as one JSON value.

@@ -7,7 +7,7 @@ use futures_util::stream::FuturesUnordered;
 use plexus_mcp::messages::{CancelledParams, ClientCapability};
 use plexus_mcp::{Era, Fault, code, method};
 use plexus_service::{AskError, Boxed, Call};
-use plexus_wire::{Id, Notification, Object, Raw, Request, RpcError};
+use plexus_wire::{Id, Notification, Object, Params, Raw, Request, RpcError};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -172,7 +172,8 @@ impl Following<'_> {
             rpc.respond(request.id, Err(ask::too_many())).await;
             return;
         }
-        let Some(question) = ask::question(&request.method, request.params) else {
+        let Some(question) = ask::question(&request.method, request.params.map(Params::into_raw))
+        else {
             let outcome = Err(ask::unknown(&request.method));
             rpc.respond(request.id, outcome).await;
             return;

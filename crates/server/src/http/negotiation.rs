@@ -1,6 +1,6 @@
 //! What a client sends and accepts.
 
-use http::{HeaderMap, header};
+use http::HeaderValue;
 
 /// What a client says it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,17 +11,28 @@ pub(super) struct Accepted {
 }
 
 impl Accepted {
-    /// Reads it from a request. A client that does not say takes JSON (C53).
-    pub(super) fn by(headers: &HeaderMap) -> Self {
-        let mut accepted = Self {
-            json: !headers.contains_key(header::ACCEPT),
-            events: false,
-        };
-        let values = headers.get_all(header::ACCEPT).iter();
-        for range in values.flat_map(|value| value.as_bytes().split(|byte| *byte == b',')) {
-            accepted.add(range.trim_ascii());
+    /// A client that does not say takes JSON (C53).
+    pub(super) const UNSAID: Self = Self {
+        json: true,
+        events: false,
+    };
+
+    pub(super) const NOTHING: Self = Self {
+        json: false,
+        events: false,
+    };
+
+    /// Adds what is in an `Accept` header.
+    pub(super) fn add_all(&mut self, value: &HeaderValue) {
+        // What nearly every client sends.
+        if value.as_bytes() == b"application/json, text/event-stream" {
+            self.json = true;
+            self.events = true;
+            return;
         }
-        accepted
+        for range in value.as_bytes().split(|byte| *byte == b',') {
+            self.add(range.trim_ascii());
+        }
     }
 
     /// Whether that is anything we can answer with.
@@ -42,45 +53,39 @@ impl Accepted {
     }
 }
 
-/// Whether the body is said to be JSON.
-pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    let media_type = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
-    media_type.is_some_and(|value| essence(value).eq_ignore_ascii_case("application/json"))
-}
-
-/// A media type without its parameters.
-fn essence(media_type: &str) -> &str {
-    media_type.split(';').next().unwrap_or_default().trim()
+/// Whether a `Content-Type` is that of JSON, whatever its parameters.
+pub(super) fn is_json(content_type: &HeaderValue) -> bool {
+    let mut parts = content_type.as_bytes().split(|byte| *byte == b';');
+    let media_type = parts.next().unwrap_or_default().trim_ascii();
+    media_type.eq_ignore_ascii_case(b"application/json")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn with(name: http::HeaderName, value: &'static str) -> HeaderMap {
-        HeaderMap::from_iter([(name, http::HeaderValue::from_static(value))])
-    }
-
     /// C53, S003-38, HTTPLC-01.
     #[test]
     fn accept() {
-        let accept = |value| with(header::ACCEPT, value);
+        let accept = |value| {
+            let mut accepted = Accepted::NOTHING;
+            accepted.add_all(&HeaderValue::from_static(value));
+            accepted
+        };
         for events in [
             "text/event-stream",
             "application/json, text/event-stream",
             "*/*",
             "TEXT/*",
         ] {
-            assert!(Accepted::by(&accept(events)).events, "{events}");
+            assert!(accept(events).events, "{events}");
         }
         for none in ["application/json", "text/html", "text/event-stream;q=0", ""] {
-            assert!(!Accepted::by(&accept(none)).events, "{none}");
+            assert!(!accept(none).events, "{none}");
         }
-        assert!(Accepted::by(&HeaderMap::new()).is_anything());
-        assert!(Accepted::by(&accept("application/json;charset=utf-8")).is_anything());
-        assert!(!Accepted::by(&accept("text/html")).is_anything());
+        assert!(Accepted::UNSAID.is_anything());
+        assert!(accept("application/json;charset=utf-8").is_anything());
+        assert!(!accept("text/html").is_anything());
     }
 
     #[test]
@@ -90,11 +95,10 @@ mod tests {
             "application/json; charset=utf-8",
             "Application/JSON",
         ] {
-            assert!(is_json(&with(header::CONTENT_TYPE, json)), "{json}");
+            assert!(is_json(&HeaderValue::from_static(json)), "{json}");
         }
         for other in ["text/plain", "application/jsonp", ""] {
-            assert!(!is_json(&with(header::CONTENT_TYPE, other)), "{other}");
+            assert!(!is_json(&HeaderValue::from_static(other)), "{other}");
         }
-        assert!(!is_json(&HeaderMap::new()));
     }
 }

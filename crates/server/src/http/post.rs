@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderValue, Response, StatusCode};
 use hyper::body::Incoming as IncomingBody;
 use plexus_mcp::Revision;
 use plexus_mcp::classify::{self, Facts, Kind, Route};
@@ -14,9 +14,9 @@ use tokio::time::timeout;
 
 use super::access::Admitted;
 use super::attended::Attended;
-use super::negotiation::{self, Accepted};
+use super::head::{Head, SESSION_HEADER};
 use super::sessions::HttpSession;
-use super::{Endpoint, SESSION_HEADER, reply, speaks_stateless, spoken, streams, version_header};
+use super::{Endpoint, reply, streams};
 use crate::asked::Asked;
 use crate::batch;
 use crate::event_stream::Beginning;
@@ -28,42 +28,28 @@ use crate::session::Ticket;
 use crate::stateless;
 use crate::stdio::decode_fault;
 
-/// What is known of a POST beside its body.
-struct Head<'a> {
-    headers: &'a HeaderMap,
-    accepted: Accepted,
-    caller: &'a Admitted,
-}
-
 impl Endpoint {
     pub(super) async fn post(
         self: &Arc<Self>,
-        headers: &HeaderMap,
+        head: &Head<'_>,
         body: IncomingBody,
-        caller: &Admitted,
     ) -> Response<Body> {
-        if !negotiation::is_json(headers) {
+        if !head.is_json {
             let text = "a message is sent as application/json\n";
             return respond::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
         }
-        let accepted = Accepted::by(headers);
-        if !accepted.is_anything() {
+        if !head.accepted.is_anything() {
             let text = "answers are application/json or text/event-stream; send an Accept header that allows both\n";
             return respond::text(StatusCode::NOT_ACCEPTABLE, text);
         }
-        let head = Head {
-            headers,
-            accepted,
-            caller,
-        };
-        match self.decode(headers, body).await {
-            Ok(Incoming::Batch(messages)) => self.batch(&head, messages).await,
-            Ok(Incoming::Single(Ok(message))) => self.message(&head, message).await,
+        match self.decode(head, body).await {
+            Ok(Incoming::Batch(messages)) => self.batch(head, messages).await,
+            Ok(Incoming::Single(Ok(message))) => self.message(head, message).await,
             Ok(Incoming::Single(Err(malformed))) => {
                 let fault = Fault::InvalidRequest(malformed.reason.to_string());
                 reply(match &malformed.id {
-                    Some(id) => self.voice(headers).error(id, &fault),
-                    None => anonymous_error(spoken(headers), &fault),
+                    Some(id) => self.voice(head).error(id, &fault),
+                    None => anonymous_error(head.spoken(), &fault),
                 })
             }
             Err(response) => response,
@@ -72,7 +58,7 @@ impl Endpoint {
 
     pub(super) async fn decode(
         &self,
-        headers: &HeaderMap,
+        head: &Head<'_>,
         body: IncomingBody,
     ) -> Result<Incoming, Response<Body>> {
         let limits = self.edge.options.limits;
@@ -85,58 +71,55 @@ impl Endpoint {
             Ok(bytes) => bytes,
             Err(ReadError::TooLarge { limit }) => {
                 let fault = Fault::TooLarge { limit };
-                let response = reply(anonymous_error(spoken(headers), &fault));
+                let response = reply(anonymous_error(head.spoken(), &fault));
                 return Err(respond::closing(response));
             }
             Err(error) => return Err(error.to_response()),
         };
         wire::decode(bytes, &limits)
-            .map_err(|error| reply(anonymous_error(spoken(headers), &decode_fault(error))))
+            .map_err(|error| reply(anonymous_error(head.spoken(), &decode_fault(error))))
     }
 
     async fn message(self: &Arc<Self>, head: &Head<'_>, message: Message) -> Response<Body> {
-        let Head {
-            headers, caller, ..
-        } = *head;
         let request = match message {
             Message::Request(request) => request,
-            other => return self.one_way(headers, other, caller),
+            other => return self.one_way(head, other),
         };
         let asked = match Asked::read(request) {
             Ok(asked) => asked,
-            Err((id, Fault::InvalidParams(text))) if speaks_stateless(headers) => {
+            Err((id, Fault::InvalidParams(text))) if head.speaks_stateless() => {
                 let fault = Fault::MissingMeta(text);
-                return reply(self.voice(headers).error(&id, &fault));
+                return reply(self.voice(head).error(&id, &fault));
             }
-            Err((id, fault)) => return reply(self.voice(headers).error(&id, &fault)),
+            Err((id, fault)) => return reply(self.voice(head).error(&id, &fault)),
         };
         let facts = Facts {
             kind: Kind::Request(&asked.method),
             requested: asked.meta.handshake_version.as_deref(),
             version_in_meta: asked.meta.protocol_version.is_some(),
-            version_header: version_header(headers),
-            in_session: headers.contains_key(SESSION_HEADER),
+            version_header: head.version(),
+            in_session: head.session.is_some(),
         };
         let route = match classify::http(&facts, self.edge.options.served) {
             Ok(route) => route,
-            Err(fault) => return reply(self.refusal(headers, Some(&asked.id), &fault)),
+            Err(fault) => return reply(self.refusal(head, Some(&asked.id), &fault)),
         };
         match route {
             Route::Ignore => respond::empty(StatusCode::ACCEPTED),
             Route::Stateless => {
                 let caller = stateless::Caller {
-                    admitted: caller.clone(),
+                    admitted: head.caller.clone(),
                     presence: None,
                 };
-                let exchange = stateless::begin(&self.edge, asked, Some(headers), caller);
+                let exchange = stateless::begin(&self.edge, asked, Some(head.headers), caller);
                 self.answer_stateless(head, exchange).await
             }
-            Route::Handshake => match self.session(headers, caller) {
+            Route::Handshake => match self.session(head) {
                 // A second handshake: the session itself refuses it.
                 Ok(session) => self.in_session(head, &session, asked).await,
-                Err(_) => self.open_session(asked, caller),
+                Err(_) => self.open_session(asked, head.caller),
             },
-            Route::Session => match self.session(headers, caller) {
+            Route::Session => match self.session(head) {
                 Ok(session) => self.in_session(head, &session, asked).await,
                 Err(answer) => reply(answer),
             },
@@ -144,7 +127,7 @@ impl Endpoint {
     }
 
     /// Takes note of a message that is not answered.
-    fn one_way(&self, headers: &HeaderMap, message: Message, caller: &Admitted) -> Response<Body> {
+    fn one_way(&self, head: &Head<'_>, message: Message) -> Response<Body> {
         let kind = match &message {
             Message::Response(_) => Kind::Response,
             _ => Kind::Notification,
@@ -153,13 +136,13 @@ impl Endpoint {
             kind,
             requested: None,
             version_in_meta: false,
-            version_header: version_header(headers),
-            in_session: headers.contains_key(SESSION_HEADER),
+            version_header: head.version(),
+            in_session: head.session.is_some(),
         };
         match classify::http(&facts, self.edge.options.served) {
-            Err(fault) => return reply(self.refusal(headers, None, &fault)),
+            Err(fault) => return reply(self.refusal(head, None, &fault)),
             Ok(Route::Ignore) => {}
-            Ok(_) => match (self.session(headers, caller), message) {
+            Ok(_) => match (self.session(head), message) {
                 (Err(answer), _) => return reply(answer),
                 (Ok(session), Message::Notification(told)) => session.core.notified(&told),
                 (Ok(session), Message::Response(response)) => session.core.answered(response),
@@ -204,7 +187,7 @@ impl Endpoint {
         if session.core.revision().is_none() {
             return reply(answer);
         }
-        let Ok(session_id) = HeaderValue::from_str(&session.id) else {
+        let Ok(session_id) = HeaderValue::try_from(session.id.to_string()) else {
             return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
         };
         let core = Arc::clone(&session.core);
@@ -299,33 +282,28 @@ impl Endpoint {
         head: &Head<'_>,
         messages: Vec<Result<Message, wire::Malformed>>,
     ) -> Response<Body> {
-        let Head {
-            headers,
-            accepted,
-            caller,
-        } = *head;
         let facts = Facts {
             kind: Kind::Batch,
             requested: None,
             version_in_meta: false,
-            version_header: version_header(headers),
-            in_session: headers.contains_key(SESSION_HEADER),
+            version_header: head.version(),
+            in_session: head.session.is_some(),
         };
         if let Err(fault) = classify::http(&facts, self.edge.options.served) {
-            return reply(anonymous_error(spoken(headers), &fault));
+            return reply(anonymous_error(head.spoken(), &fault));
         }
-        let session = match self.session(headers, caller) {
+        let session = match self.session(head) {
             Ok(session) => session,
             Err(answer) => return reply(answer),
         };
-        let batch = match batch::begin(&session.core, messages, Some(caller)) {
+        let batch = match batch::begin(&session.core, messages, Some(head.caller)) {
             Ok(batch) if batch.is_silent() => return respond::empty(StatusCode::ACCEPTED),
             Ok(batch) => batch,
             Err(answer) => return reply(answer),
         };
         let (number, stream) = session.open_stream(self.options.replay);
         let task = Arc::clone(&stream);
-        let streaming = accepted.events;
+        let streaming = head.accepted.events;
         let messages = Arc::clone(if streaming {
             &stream
         } else {
@@ -351,11 +329,11 @@ impl Endpoint {
         }
     }
 
-    fn refusal(&self, headers: &HeaderMap, id: Option<&Id>, fault: &Fault) -> Answer {
+    fn refusal(&self, head: &Head<'_>, id: Option<&Id>, fault: &Fault) -> Answer {
         // What is missing or unknown is missing or unknown to the stateless era.
         let revision = match fault {
             Fault::MissingMeta(_) | Fault::UnsupportedVersion { .. } => Revision::NEWEST_STATELESS,
-            _ => spoken(headers),
+            _ => head.spoken(),
         };
         match id {
             Some(id) => self.edge.voice(revision).error(id, fault),
@@ -363,7 +341,7 @@ impl Endpoint {
         }
     }
 
-    fn voice(&self, headers: &HeaderMap) -> Voice {
-        self.edge.voice(spoken(headers))
+    fn voice(&self, head: &Head<'_>) -> Arc<Voice> {
+        self.edge.voice(head.spoken())
     }
 }

@@ -2,7 +2,8 @@
 
 use std::borrow::Borrow;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use foldhash::HashSet;
 use plexus_mcp::lifecycle::Rules;
 use plexus_service::Principal;
 use tokio::time::Instant;
@@ -26,23 +28,50 @@ use crate::shares::Shares;
 /// The most streams of one session that are kept for a client that may come back.
 const MAX_STREAMS: usize = 256;
 
+/// What a session is reached by: 256 random bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct SessionId([u8; 32]);
+
+impl SessionId {
+    fn new() -> Result<Self, getrandom::Error> {
+        random().map(Self)
+    }
+
+    /// The id that is written as `text`, which no other is.
+    fn read(text: &[u8]) -> Option<Self> {
+        // One more than an id has, so that longer texts are not cut short.
+        let mut bytes = [0; 33];
+        let length = URL_SAFE_NO_PAD.decode_slice(text, &mut bytes).ok()?;
+        bytes.get(..length)?.try_into().map(Self).ok()
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&URL_SAFE_NO_PAD.encode(self.0))
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionId(…)")
+    }
+}
+
 /// A legacy session that is reached by its id.
 #[derive(Debug)]
 pub(super) struct HttpSession {
-    pub(super) id: Box<str>,
-    /// Whose it is. For everybody else it is not there.
-    principal: Principal,
+    pub(super) id: SessionId,
     pub(super) core: Arc<Session>,
     /// For messages that belong to no request.
     pub(super) standalone: Arc<EventStream>,
     streams: Mutex<BTreeMap<u64, Arc<EventStream>>>,
     last_stream: AtomicU64,
-    /// When it was last used.
-    used: Mutex<Instant>,
+    /// When it was last used, in microseconds of the table that it is in.
+    used: AtomicU64,
 }
 
 impl HttpSession {
-    /// A session with an id of 256 random bits.
     pub(super) fn new(
         edge: &Arc<Edge>,
         replay: Replay,
@@ -52,13 +81,12 @@ impl HttpSession {
         let standalone = EventStream::new(replay);
         let outlet = Outlet::Stream(Arc::clone(&standalone));
         Ok(Arc::new(Self {
-            id: URL_SAFE_NO_PAD.encode(random::<32>()?).into(),
-            core: Session::new(Arc::clone(edge), outlet, rules, principal.clone()),
-            principal,
+            id: SessionId::new()?,
+            core: Session::new(Arc::clone(edge), outlet, rules, principal),
             standalone,
             streams: Mutex::default(),
             last_stream: AtomicU64::new(0),
-            used: Mutex::new(Instant::now()),
+            used: AtomicU64::new(0),
         }))
     }
 
@@ -85,12 +113,13 @@ impl HttpSession {
         lock(&self.streams).remove(&number);
     }
 
-    fn touch(&self) {
-        *lock(&self.used) = Instant::now();
+    /// Whose it is. For everybody else it is not there.
+    fn principal(&self) -> &Principal {
+        self.core.principal()
     }
 
-    fn used(&self) -> Instant {
-        *lock(&self.used)
+    fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
     }
 
     fn is_idle(&self) -> bool {
@@ -106,8 +135,8 @@ impl HttpSession {
 #[derive(Debug)]
 struct ById(Arc<HttpSession>);
 
-impl Borrow<str> for ById {
-    fn borrow(&self) -> &str {
+impl Borrow<SessionId> for ById {
+    fn borrow(&self) -> &SessionId {
         &self.0.id
     }
 }
@@ -132,6 +161,7 @@ pub(super) struct Sessions {
     table: Mutex<HashSet<ById>>,
     capacity: usize,
     idle: Duration,
+    began: Instant,
 }
 
 impl Sessions {
@@ -140,18 +170,20 @@ impl Sessions {
             table: Mutex::default(),
             capacity: options.max_sessions,
             idle: options.session_idle,
+            began: Instant::now(),
         }
     }
 
     /// Adds a session; `false` if there is no room and none of those is idle that may go.
     pub(super) fn add(&self, session: Arc<HttpSession>) -> bool {
+        self.touch(&session);
         let mut table = lock(&self.table);
         if table.len() >= self.capacity {
             let sessions = table.iter().map(|found| &found.0);
-            let Some(victim) = victim(sessions, &session.principal) else {
+            let Some(victim) = victim(sessions, session.principal()) else {
                 return false;
             };
-            table.remove(&*victim.id);
+            table.remove(&victim.id);
             end(&victim);
         }
         table.insert(ById(session));
@@ -160,19 +192,19 @@ impl Sessions {
 
     /// The session of `principal` with this id.
     pub(super) fn get(&self, id: &[u8], principal: &Principal) -> Option<Arc<HttpSession>> {
-        let id = std::str::from_utf8(id).ok()?;
+        let id = SessionId::read(id)?;
         let session = lock(&self.table)
-            .get(id)
+            .get(&id)
             .map(|found| Arc::clone(&found.0))?;
-        if session.principal != *principal {
+        if session.principal() != principal {
             return None;
         }
-        session.touch();
+        self.touch(&session);
         Some(session)
     }
 
     pub(super) fn remove(&self, session: &HttpSession) {
-        lock(&self.table).remove(&*session.id);
+        lock(&self.table).remove(&session.id);
         end(session);
     }
 
@@ -190,13 +222,23 @@ impl Sessions {
 
     /// Ends what nobody uses any more.
     pub(super) fn sweep(&self) {
+        let idle = u64::try_from(self.idle.as_micros()).unwrap_or(u64::MAX);
         for session in self.all() {
             session.sweep_streams();
-            if session.is_idle() && session.used().elapsed() >= self.idle {
+            if session.is_idle() && self.now().saturating_sub(session.used()) >= idle {
                 tracing::debug!("ended an idle session");
                 self.remove(&session);
             }
         }
+    }
+
+    fn touch(&self, session: &HttpSession) {
+        session.used.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// Microseconds since there is a table.
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 }
 
@@ -205,11 +247,11 @@ fn victim<'a>(
     sessions: impl Iterator<Item = &'a Arc<HttpSession>> + Clone,
     newcomer: &Principal,
 ) -> Option<Arc<HttpSession>> {
-    let principals = sessions.clone().map(|session| &session.principal);
+    let principals = sessions.clone().map(|session| session.principal());
     let shares = Shares::new(principals, newcomer);
     sessions
         .filter(|session| session.is_idle())
-        .filter_map(|session| Some((shares.of(&session.principal)?, session)))
+        .filter_map(|session| Some((shares.of(session.principal())?, session)))
         .min_by_key(|(share, session)| (Reverse(*share), session.used()))
         .map(|(_, session)| Arc::clone(session))
 }
@@ -218,4 +260,38 @@ fn end(session: &HttpSession) {
     session.core.end();
     session.core.cancel_all();
     session.standalone.end(None);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// HTTPL-18, SEC-03: an id is found by its text and by no other that says the same bits.
+    #[test]
+    fn an_id_has_one_text() {
+        let id = SessionId::new().unwrap();
+        let text = id.to_string();
+        assert_eq!(text.len(), 43);
+        assert_eq!(SessionId::read(text.as_bytes()), Some(id));
+
+        let mut same_bits = text.clone().into_bytes();
+        // The last letter says four bits, and two that must be zero.
+        let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+        let last = same_bits.last_mut().unwrap();
+        let place = alphabet.iter().position(|letter| letter == last).unwrap();
+        *last = alphabet[place + 1];
+        assert_eq!(SessionId::read(&same_bits), None);
+
+        for other in [
+            "",
+            "A",
+            text.get(..42).unwrap(),
+            &format!("{text}A"),
+            &format!("{text}="),
+        ] {
+            assert_eq!(SessionId::read(other.as_bytes()), None, "{other}");
+        }
+        assert_eq!(SessionId::read(&[b'A'; 1000]), None);
+        assert_eq!(SessionId::read(&[0xff; 43]), None);
+    }
 }

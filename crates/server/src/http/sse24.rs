@@ -13,8 +13,9 @@ use plexus_wire::sse::Frame;
 use plexus_wire::{Incoming, Message};
 
 use super::access::Admitted;
+use super::head::Head;
 use super::sessions::HttpSession;
-use super::{Endpoint, negotiation, reply, spoken, streams};
+use super::{Endpoint, reply, streams};
 use crate::batch;
 use crate::event_stream::{EventStream, Read, Reader};
 use crate::exchange::{Exchange, Output};
@@ -82,27 +83,28 @@ impl Endpoint {
         if request.method() != Method::POST {
             return respond::method_not_allowed("POST");
         }
-        let (head, body) = request.into_parts();
-        let caller = match self.admit(&head).await {
+        let (parts, body) = request.into_parts();
+        let caller = match self.admit(&parts).await {
             Ok(caller) => caller,
             Err(refusal) => return refusal,
         };
-        if !negotiation::is_json(&head.headers) {
+        let head = Head::read(&parts.headers, &caller);
+        if !head.is_json {
             let text = "a message is sent as application/json\n";
             return respond::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
         }
-        let query = head.uri.query();
+        let query = parts.uri.query();
         let id = query.and_then(|query| query.strip_prefix("session="));
         let session = id.and_then(|id| self.sessions.get(id.as_bytes(), &caller.principal));
         let Some(session) = session else {
             let fault = Fault::InvalidRequest("unknown session; open the stream again".to_owned());
-            let answer = anonymous_error(spoken(&head.headers), &fault);
+            let answer = anonymous_error(head.spoken(), &fault);
             return reply(Answer {
                 status: 404,
                 ..answer
             });
         };
-        match self.decode(&head.headers, body).await {
+        match self.decode(&head, body).await {
             Ok(incoming) => self.take(&session, incoming, &caller),
             Err(response) => return response,
         }

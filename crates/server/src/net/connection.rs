@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::convert::Infallible;
 use std::error::Error;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
@@ -19,10 +20,10 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
-use tokio_util::sync::CancellationToken;
 use tracing::{debug, error};
 
 use super::body::Body;
+use super::roster::{Entry, HeadTimer};
 
 /// What a handler may know of the connection a request came on.
 #[derive(Debug, Clone, Copy)]
@@ -32,13 +33,13 @@ pub struct ConnectionInfo {
     pub peer: SocketAddr,
 }
 
-/// Serves one connection until it is done; after `shutdown`, until its present answer is out.
+/// Serves one connection until it is done; once it is to close, until its present answer is out.
 pub(super) async fn run<I, H, F>(
     io: I,
     info: ConnectionInfo,
     handler: Arc<H>,
-    http: http1::Builder,
-    shutdown: CancellationToken,
+    mut http: http1::Builder,
+    entry: Arc<Entry>,
 ) where
     I: AsyncRead + AsyncWrite + Unpin,
     H: Fn(Request<Incoming>, ConnectionInfo) -> F,
@@ -46,14 +47,16 @@ pub(super) async fn run<I, H, F>(
 {
     let peer = info.peer;
     let service = service_fn(|request| handler(request, info).map(Ok::<_, Infallible>));
+    http.timer(HeadTimer::new(Arc::clone(&entry)));
     let mut connection = pin!(http.serve_connection(TokioIo::new(Lingering::new(io)), service));
-    let served = async {
-        tokio::select! {
-            result = connection.as_mut() => return result,
-            () = shutdown.cancelled() => connection.as_mut().graceful_shutdown(),
+    let mut is_closing = false;
+    let served = poll_fn(|cx| {
+        if !is_closing && entry.is_closing(cx) {
+            is_closing = true;
+            connection.as_mut().graceful_shutdown();
         }
-        connection.await
-    };
+        connection.as_mut().poll(cx)
+    });
     match AssertUnwindSafe(served).catch_unwind().await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {

@@ -10,7 +10,6 @@ use futures_util::future::poll_fn;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper_util::rt::TokioTimer;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -22,6 +21,7 @@ use tracing::{debug, warn};
 
 use super::body::Body;
 use super::connection::{self, ConnectionInfo};
+use super::roster::Roster;
 
 /// Where connections come from. [`Listener`] is the one in use; tests have others.
 pub trait Accept: Send {
@@ -54,7 +54,8 @@ pub struct Limits {
     /// Connections open at a time. Further ones wait, unaccepted.
     pub connections: usize,
     /// How long a client may take to send a request head, counted from the connection or from the
-    /// answer before. It is therefore also how long a connection may be idle.
+    /// answer before; an eighth more may pass until it is seen. It is therefore also how long a
+    /// connection may be idle.
     pub head_time: Duration,
     /// Size of a request head. A larger one, or one with more than 100 fields, is answered 431.
     pub head_bytes: usize,
@@ -141,30 +142,32 @@ pub async fn serve<A, H, F>(
         limits.connections.min(Semaphore::MAX_PERMITS),
     ));
     let connections = TaskTracker::new();
-    let abandon = CancellationToken::new();
-    let _abandon_on_drop = abandon.clone().drop_guard();
+    let roster = Abandoned(Arc::default());
 
     let accepting = async {
         while let Ok(slot) = Arc::clone(&slots).acquire_owned().await {
             let (io, info) = next_connection(&mut acceptor).await;
-            let connection = connection::run(
-                io,
-                info,
-                Arc::clone(&handler),
-                http.clone(),
-                shutdown.clone(),
-            );
+            let place = roster.0.enter();
+            let entry = place.entry();
+            let (handler, http) = (Arc::clone(&handler), http.clone());
+            let connection = connection::run(io, info, handler, http, Arc::clone(&entry));
             // Every future that has another within has room for it twice.
             let connection = Box::pin(connection);
-            let abandon = abandon.clone();
-            connections.spawn(async move {
-                abandon.run_until_cancelled(connection).await;
-                drop(slot);
+            let task = connections.spawn(async move {
+                connection.await;
+                drop((place, slot));
             });
+            // Nobody else sets it.
+            drop(entry.task.set(task.abort_handle()));
         }
     };
-    shutdown.run_until_cancelled(accepting).await;
+    shutdown
+        .run_until_cancelled(async {
+            tokio::join!(accepting, roster.0.keep_time(limits.head_time));
+        })
+        .await;
     drop(acceptor);
+    roster.0.close();
 
     connections.close();
     if timeout(limits.drain, connections.wait()).await.is_err() {
@@ -172,15 +175,23 @@ pub async fn serve<A, H, F>(
             open = connections.len(),
             "closing connections that did not finish in time"
         );
-        abandon.cancel();
+        roster.0.abandon();
         connections.wait().await;
+    }
+}
+
+/// A roster whose connections end when it is dropped.
+struct Abandoned(Arc<Roster>);
+
+impl Drop for Abandoned {
+    fn drop(&mut self) {
+        self.0.abandon();
     }
 }
 
 fn http(limits: &Limits) -> http1::Builder {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new())
-        .header_read_timeout(limits.head_time)
+    http.header_read_timeout(limits.head_time)
         .max_header_size(limits.head_bytes)
         // A client that closes its side is gone: that is the cancellation of its request.
         .half_close(false);

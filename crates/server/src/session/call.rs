@@ -1,5 +1,6 @@
 //! A call of a legacy session.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use plexus_service::{Boxed, Event, Outcome};
@@ -13,14 +14,14 @@ use crate::running::{Running, Step};
 /// A call of a legacy session: its questions go to the client as requests, on the same channel.
 pub(crate) struct SessionCall {
     session: Arc<Session>,
-    voice: Voice,
+    voice: Arc<Voice>,
     id: Id,
     work: Work,
 }
 
 enum Work {
     Running {
-        method: Box<str>,
+        method: Cow<'static, str>,
         narrator: Narrator,
         running: Box<Running>,
     },
@@ -30,9 +31,9 @@ enum Work {
 impl SessionCall {
     pub(super) fn new(
         session: Arc<Session>,
-        voice: Voice,
+        voice: Arc<Voice>,
         id: Id,
-        method: Box<str>,
+        method: Cow<'static, str>,
         narrator: Narrator,
         running: Running,
     ) -> Self {
@@ -51,7 +52,7 @@ impl SessionCall {
 
     pub(super) fn subscribing(
         session: Arc<Session>,
-        voice: Voice,
+        voice: Arc<Voice>,
         id: Id,
         subscribing: impl Future<Output = Outcome> + Send + 'static,
     ) -> Self {

@@ -24,24 +24,23 @@ impl Session {
     ) -> Result<Exchange, Fault> {
         let invalid = |what: &str| Fault::InvalidParams(format!("initialize: {what}"));
         let params = asked.raw.as_ref();
-        // What the client says of itself is kept as long as the session.
-        let params = params
-            .map(Raw::detached)
-            .ok_or_else(|| invalid("params are missing"))?;
-        let params = Object::parse(&params).map_err(|error| invalid(&error.to_string()))?;
+        let params = params.ok_or_else(|| invalid("params are missing"))?;
+        let params = Object::parse(params).map_err(|error| invalid(&error.to_string()))?;
         let requested = params
             .text("protocolVersion")
             .map(Cow::into_owned)
             .ok_or_else(|| invalid("protocolVersion must be a string"))?;
         let capabilities = match params.get("capabilities") {
-            Some(raw) => {
-                ClientCapabilities::from_raw(raw).map_err(|error| invalid(&error.to_string()))?
+            Some(raw) if *raw != Raw::empty_object() => {
+                // What the client says of itself is kept as long as the session.
+                ClientCapabilities::from_raw(&raw.detached())
+                    .map_err(|error| invalid(&error.to_string()))?
             }
-            None => ClientCapabilities::none(),
+            _ => ClientCapabilities::none(),
         };
         let revision = self.negotiate(requested)?;
         let capabilities = capabilities.within(revision.features());
-        let client_info = params.get("clientInfo").cloned();
+        let client_info = params.get("clientInfo").map(Raw::detached);
         let principal = self.principal.clone();
         let peer = Peer::new(revision, capabilities, client_info, principal);
         let peer = peer.present(self.presence.clone());

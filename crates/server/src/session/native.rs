@@ -7,6 +7,7 @@
 mod arguments;
 mod event;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -96,8 +97,9 @@ impl Session {
         self: &Arc<Self>,
         streams: &Arc<Streams>,
         peer: Arc<Peer>,
-        voice: Voice,
-        (id, method, params): (Id, Box<str>, Option<Raw>),
+        voice: Arc<Voice>,
+        (id, method, params): (Id, Cow<'static, str>, Option<Raw>),
+        cancel: &CancellationToken,
     ) -> Result<Exchange, Fault> {
         if &*method == UNSUBSCRIBE {
             let stopped = streams.stop(arguments::subscription(params.as_ref())?);
@@ -114,13 +116,15 @@ impl Session {
             log_level: Some(self.state().log_level),
             trace_parent: None,
         };
-        let running = self.edge.start(method::TOOLS_CALL, call, peer, wants);
+        let running = self
+            .edge
+            .start(method::TOOLS_CALL, call, peer, wants, cancel.clone());
         let stream = streams.open();
         Ok(Exchange::Native(Box::new(NativeCall {
             session: Arc::clone(self),
             voice,
             id,
-            teller: Teller::new(method, stream.number),
+            teller: Teller::new(method.into(), stream.number),
             stream,
             running,
             said: VecDeque::new(),
@@ -133,7 +137,7 @@ impl Session {
 /// A native call and its stream.
 pub(crate) struct NativeCall {
     session: Arc<Session>,
-    voice: Voice,
+    voice: Arc<Voice>,
     id: Id,
     teller: Teller,
     stream: Stream,

@@ -49,7 +49,7 @@ async fn call(edge: &Arc<Edge>, who: &str, more: &Value) -> Value {
     let request = Request {
         id: 1_i64.into(),
         method: "tools/call".into(),
-        params: Some(params),
+        params: Some(params.into()),
     };
     let Ok(asked) = Asked::read(request) else {
         panic!("the parameters are malformed");

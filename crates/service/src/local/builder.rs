@@ -10,7 +10,7 @@ use plexus_mcp::messages::{
     Completion, CompletionReference, Implementation, Prompt, Resource, ResourceTemplate, Tool,
 };
 use plexus_mcp::schema::InvalidSchema;
-use plexus_wire::Raw;
+use plexus_wire::{Object, Raw};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
@@ -159,7 +159,7 @@ impl Builder {
         R: IntoToolResult,
     {
         let handler = Arc::new(handler);
-        let handler = Arc::new(move |arguments: Raw, context| {
+        let handler = Arc::new(move |arguments: Object, context| {
             let handler = Arc::clone(&handler);
             Box::pin(async move {
                 let arguments = arguments
@@ -214,8 +214,8 @@ impl Builder {
                 source,
             });
         }
-        let handler = Arc::new(move |arguments, context| {
-            let future = handler(arguments, context);
+        let handler = Arc::new(move |arguments: Object, context| {
+            let future = handler(arguments.to_raw(), context);
             Box::pin(async move { future.await.into_tool_result() }) as Boxed<_>
         });
         self.add_tool(tool, check, handler)

@@ -8,14 +8,14 @@ use plexus_mcp::messages::{
     Completion, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents,
 };
 use plexus_mcp::schema::{InvalidSchema, Validator};
-use plexus_wire::Raw;
+use plexus_wire::{Object, Raw};
 
 use crate::call::Boxed;
 use crate::context::Context;
 use crate::tool_result::ToolResult;
 use crate::uri_template::{UriTemplate, Variables};
 
-pub(super) type ToolHandler = Arc<dyn Fn(Raw, Context) -> Boxed<ToolResult> + Send + Sync>;
+pub(super) type ToolHandler = Arc<dyn Fn(Object, Context) -> Boxed<ToolResult> + Send + Sync>;
 type ResourceHandler =
     Arc<dyn Fn(String, Context) -> Boxed<Result<ReadResourceResult, Fault>> + Send + Sync>;
 type TemplateHandler = Arc<

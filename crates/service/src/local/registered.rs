@@ -1,6 +1,6 @@
 //! What was added to a service.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// Entries by name, in the order in which they were added.
 #[derive(Clone)]
@@ -13,7 +13,7 @@ impl<T> Default for Registered<T> {
     fn default() -> Self {
         Self {
             order: Vec::new(),
-            slots: HashMap::new(),
+            slots: HashMap::default(),
         }
     }
 }

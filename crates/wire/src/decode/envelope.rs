@@ -1,25 +1,30 @@
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 use bytes::Bytes;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::check;
+use crate::object::Member;
 use crate::{
-    Flaw, Id, Kind, Malformed, Message, Notification, Object, Raw, Request, Response, RpcError,
-    check, string,
+    Flaw, Id, Kind, Malformed, Message, Notification, Object, Params, Raw, Request, Response,
+    RpcError, string,
 };
 
 /// The members that JSON-RPC defines, as they are written.
 #[derive(Default)]
 pub(super) struct Envelope<'a> {
-    jsonrpc: Option<&'a str>,
-    id: Option<&'a str>,
-    method: Option<&'a str>,
-    params: Option<&'a str>,
-    result: Option<&'a str>,
-    error: Option<&'a str>,
+    jsonrpc: Option<&'a [u8]>,
+    id: Option<&'a [u8]>,
+    method: Option<&'a [u8]>,
+    params: Option<&'a [u8]>,
+    /// The members of `params`, if they were looked for.
+    members: Option<Vec<Member>>,
+    result: Option<&'a [u8]>,
+    error: Option<&'a [u8]>,
     has_repeated_member: bool,
     has_repeated_id: bool,
 }
@@ -28,7 +33,7 @@ pub(super) struct Envelope<'a> {
 enum Body {
     Call {
         method: Box<str>,
-        params: Option<Raw>,
+        params: Option<Params>,
     },
     Outcome(Result<Raw, RpcError>),
 }
@@ -44,19 +49,18 @@ enum IdMember {
 impl<'a> Envelope<'a> {
     /// Finds the members in `text`, if that is an object that nests no deeper than `max_depth`; else
     /// somebody else must say what is wrong with it.
-    pub(super) fn read(text: &'a str, max_depth: usize) -> Option<Self> {
-        let mut envelope = Self::default();
-        let is_object = check::object(text.as_bytes(), max_depth, |key, value| {
-            if let (Some(key), Some(value)) = (text.get(key), text.get(value)) {
-                envelope.take(key, value);
-            }
-        });
-        is_object.then_some(envelope)
+    pub(super) fn read(text: &'a Bytes, max_depth: usize) -> Option<Self> {
+        let mut reading = Reading {
+            text,
+            envelope: Self::default(),
+            params_start: 0,
+        };
+        check::object(text, max_depth, &mut reading).then_some(reading.envelope)
     }
 
     /// Takes a member that JSON-RPC defines.
-    fn take(&mut self, key: &str, value: &'a str) {
-        let key = string::read(key).ok();
+    fn take(&mut self, key: &[u8], value: &'a [u8]) {
+        let key = string::read(key);
         let slot = match key.as_deref() {
             Some("jsonrpc") => &mut self.jsonrpc,
             Some("id") => &mut self.id,
@@ -73,13 +77,14 @@ impl<'a> Envelope<'a> {
     }
 
     /// Judges the members; what the message carries shares `source`, where they were read from.
-    pub(super) fn into_message(self, source: &Bytes) -> Result<Message, Malformed> {
+    pub(super) fn into_message(mut self, source: &Bytes) -> Result<Message, Malformed> {
         let malformed = |id, reason| Err(Malformed { id, reason });
         match (self.body(source), self.id()) {
             (Ok(Body::Call { method, params }), IdMember::Known(id)) => {
                 Ok(Message::Request(Request { id, method, params }))
             }
             (Ok(Body::Call { method, params }), IdMember::Absent) => {
+                let params = params.map(Params::into_raw);
                 Ok(Message::Notification(Notification { method, params }))
             }
             (Ok(Body::Call { .. }), IdMember::Null) => malformed(None, Flaw::NullId),
@@ -108,7 +113,7 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    fn body(&self, source: &Bytes) -> Result<Body, Flaw> {
+    fn body(&mut self, source: &Bytes) -> Result<Body, Flaw> {
         if self.has_repeated_member {
             return Err(Flaw::RepeatedMember);
         }
@@ -131,25 +136,66 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    fn params(&self, source: &Bytes) -> Result<Option<Raw>, Flaw> {
+    fn params(&mut self, source: &Bytes) -> Result<Option<Params>, Flaw> {
         let Some(params) = self.params else {
             return Ok(None);
         };
         match Kind::of(params) {
-            Kind::Object | Kind::Array => Ok(Some(Raw::slice(source, params))),
+            Kind::Object | Kind::Array => {
+                let raw = Raw::slice(source, params);
+                Ok(Some(match self.members.take() {
+                    Some(members) => Params::with_members(raw, members),
+                    None => raw.into(),
+                }))
+            }
             Kind::Null => Ok(None),
             Kind::Bool | Kind::Number | Kind::String => Err(Flaw::InvalidParams),
         }
     }
 }
 
-fn is_null(value: &str) -> bool {
+/// An envelope while its text is read.
+struct Reading<'a> {
+    text: &'a Bytes,
+    envelope: Envelope<'a>,
+    params_start: usize,
+}
+
+impl check::Visitor for Reading<'_> {
+    fn looks_into(&mut self, key: &Range<usize>, start: usize) -> bool {
+        if self.text.get(key.clone()) != Some(br#""params""#) {
+            return false;
+        }
+        self.params_start = start;
+        self.envelope.members = Some(Member::room_for_some());
+        true
+    }
+
+    fn member(&mut self, key: Range<usize>, value: Range<usize>) {
+        if let (Some(key), Some(value)) = (self.text.get(key), self.text.get(value)) {
+            self.envelope.take(key, value);
+        }
+    }
+
+    fn inner_member(&mut self, key: Range<usize>, value: Range<usize>) {
+        let Some(members) = &mut self.envelope.members else {
+            return;
+        };
+        match Member::in_object(self.text, self.params_start, key, value) {
+            Ok(member) => members.push(member),
+            // Whoever takes the parameters apart says so.
+            Err(_key_is_no_text) => self.envelope.members = None,
+        }
+    }
+}
+
+fn is_null(value: &[u8]) -> bool {
     Kind::of(value) == Kind::Null
 }
 
-fn text_of(value: &str) -> Option<Cow<'_, str>> {
+fn text_of(value: &[u8]) -> Option<Cow<'_, str>> {
     match Kind::of(value) {
-        Kind::String => string::read(value).ok(),
+        Kind::String => string::read(value),
         _ => None,
     }
 }
@@ -181,7 +227,7 @@ impl<'de> Visitor<'de> for EnvelopeVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut envelope = Envelope::default();
         while let Some((key, value)) = map.next_entry::<&RawValue, &RawValue>()? {
-            envelope.take(key.get(), value.get());
+            envelope.take(key.get().as_bytes(), value.get().as_bytes());
         }
         Ok(envelope)
     }

@@ -25,7 +25,7 @@ fn request(id: impl Into<Id>, method: &str, params: Option<Raw>) -> Message {
     Message::Request(Request {
         id: id.into(),
         method: method.into(),
-        params,
+        params: params.map(Into::into),
     })
 }
 

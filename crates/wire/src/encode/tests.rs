@@ -126,7 +126,11 @@ fn in_one_line(value: &Raw) -> Raw {
 /// The message as it is expected to arrive.
 fn as_received(mut message: Message) -> Message {
     let value = match &mut message {
-        Message::Request(request) => request.params.as_mut(),
+        Message::Request(request) => {
+            let params = request.params.take();
+            request.params = params.map(|params| in_one_line(&params).into());
+            None
+        }
         Message::Notification(notification) => notification.params.as_mut(),
         Message::Response(response) => match &mut response.outcome {
             Ok(result) => Some(result),
