@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use memchr::memchr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 use serde_json::value::RawValue;
@@ -135,6 +135,28 @@ impl Raw {
     /// `{}`, without allocating.
     pub fn empty_object() -> Self {
         Self(Bytes::from_static(b"{}"))
+    }
+
+    /// A text of the program itself, which is one JSON value. Only builds with debug assertions
+    /// look whether it is.
+    pub fn known(text: &'static str) -> Self {
+        Self::from_written(Bytes::from_static(text.as_bytes()))
+    }
+
+    /// An array of these values.
+    pub fn array<'a>(elements: impl IntoIterator<Item = &'a Self, IntoIter: Clone>) -> Self {
+        let elements = elements.into_iter();
+        let size: usize = elements.clone().map(|element| element.len() + 1).sum();
+        let mut out = BytesMut::with_capacity(size + 2);
+        out.put_u8(b'[');
+        for (place, element) in elements.enumerate() {
+            if place > 0 {
+                out.put_u8(b',');
+            }
+            out.extend_from_slice(element.as_bytes());
+        }
+        out.put_u8(b']');
+        Self::from_written(out.freeze())
     }
 
     /// A part of this value as a value of its own.
