@@ -13,11 +13,17 @@ use crate::check::plain;
 pub(crate) fn read(literal: &[u8]) -> Option<Cow<'_, str>> {
     match memchr(b'\\', literal) {
         None => {
-            let inside = literal.get(1..literal.len().checked_sub(1)?)?;
-            from_utf8(inside).ok().map(Cow::Borrowed)
+            let text = from_utf8(between_quotes(literal)).ok();
+            text.map(Cow::Borrowed)
         }
         Some(_) => serde_json::from_slice(literal).ok().map(Cow::Owned),
     }
+}
+
+/// What stands between the quotes of a literal, escapes and all.
+pub(crate) fn between_quotes(literal: &[u8]) -> &[u8] {
+    let inside = literal.get(1..literal.len().saturating_sub(1));
+    inside.unwrap_or_default()
 }
 
 /// Appends the literal for a text: only what must be escaped is.
