@@ -20,6 +20,8 @@ use crate::lock::lock;
 
 /// How many messages of our own may wait for a server that does not read.
 const MAX_NOTICES: usize = 4 * QUEUE;
+/// How many requests at once are many.
+const CROWD: usize = 8;
 /// How many requests that were given up are remembered, whose late answers are no surprise.
 const GIVEN_UP: usize = 1024;
 
@@ -101,6 +103,11 @@ impl Board {
         };
         table.pending.insert(number, pending);
         Some(slot)
+    }
+
+    /// Whether many requests wait for their answers.
+    pub(super) fn is_crowded(&self) -> bool {
+        lock(&self.table).pending.len() >= CROWD
     }
 
     /// Nobody waits for this request any more. Gives what it was about, unless it is answered.
