@@ -61,22 +61,7 @@ impl<'a> Envelope<'a> {
 
     /// Takes a member that JSON-RPC defines.
     fn take(&mut self, key: &[u8], value: &'a [u8]) {
-        let spelled = between_quotes(key);
-        if spelled.contains(&b'\\') {
-            return self.take_escaped(key, value);
-        }
-        self.take_named(spelled, value);
-    }
-
-    /// The same for a key with escapes, as nobody writes these.
-    #[cold]
-    fn take_escaped(&mut self, key: &[u8], value: &'a [u8]) {
-        if let Some(name) = string::read(key) {
-            self.take_named(name.as_bytes(), value);
-        }
-    }
-
-    fn take_named(&mut self, name: &[u8], value: &'a [u8]) {
+        let name = between_quotes(key);
         let slot = match name {
             b"jsonrpc" => &mut self.jsonrpc,
             b"id" => &mut self.id,
@@ -84,11 +69,21 @@ impl<'a> Envelope<'a> {
             b"params" => &mut self.params,
             b"result" => &mut self.result,
             b"error" => &mut self.error,
+            _ if name.contains(&b'\\') => return self.take_escaped(key, value),
             _ => return,
         };
         if slot.replace(value).is_some() {
             self.has_repeated_member = true;
             self.has_repeated_id |= name == b"id";
+        }
+    }
+
+    /// The same for a key with escapes, as nobody writes these.
+    #[cold]
+    fn take_escaped(&mut self, key: &[u8], value: &'a [u8]) {
+        let name = string::read(key).map(Cow::into_owned);
+        if let Some(name) = name.filter(|name| !name.contains('\\')) {
+            self.take(format!("\"{name}\"").as_bytes(), value);
         }
     }
 
