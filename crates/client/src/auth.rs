@@ -19,7 +19,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use plexus_oauth::OAuthError;
 use plexus_service::{Boxed, EventSender};
 
-pub(crate) use send::send;
+pub(crate) use send::{send, send_as};
 
 pub use file_vault::{FileVault, VaultKey};
 pub use identity::{ForPrincipal, Identities, Identity, OwnIdentity};

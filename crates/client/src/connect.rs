@@ -481,9 +481,9 @@ async fn ask(rpc: &Rpc, definition: &Definition, revision: Revision) -> Result<R
         client_info: &definition.client_info.to_raw(),
         log_level: None,
     };
-    let params = stamp::stateless(Object::new(), None, own);
-    let headers = stamp::mirrored(revision, method::DISCOVER, &params, None);
-    let params = params.to_raw();
+    let nothing = Object::new();
+    let params = stamp::stateless(&nothing, None, own).to_raw();
+    let headers = stamp::mirrored(revision, method::DISCOVER, &nothing, None);
     let traits = Traits {
         uncancellable: true,
         ..Traits::default()

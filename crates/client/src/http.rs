@@ -116,7 +116,7 @@ impl HttpClient {
         template: &Template,
         more: &[(HeaderName, HeaderValue)],
         body: Bytes,
-    ) -> Result<(Head, Connection), HttpError> {
+    ) -> Result<(Head, Box<Connection>), HttpError> {
         let origin = &template.origin;
         loop {
             let kept = self.pool.take(origin);
@@ -135,7 +135,7 @@ impl HttpClient {
         }
     }
 
-    async fn connect(&self, origin: &Origin, url: &Uri) -> Result<Connection, HttpError> {
+    async fn connect(&self, origin: &Origin, url: &Uri) -> Result<Box<Connection>, HttpError> {
         let mut connector = self.connector.clone();
         let stream = connector.call(url.clone()).await;
         let stream = stream.map_err(|failure| {

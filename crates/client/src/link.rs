@@ -35,6 +35,8 @@ pub(crate) struct Outgoing {
     pub(crate) message: BytesMut,
     /// Set for requests.
     pub(crate) request: Option<Number>,
+    /// Others are likely to follow at once.
+    pub(crate) is_one_of_many: bool,
     /// Dropped when the server has taken the message, or cannot.
     pub(crate) taken: Option<oneshot::Sender<()>>,
 }

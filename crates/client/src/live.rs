@@ -28,6 +28,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::auth::OwnIdentity;
 use crate::chain::brief;
 use crate::connect::{self, Connected, Quirk};
 use crate::definition::{Affinity, Definition, Target};
@@ -39,7 +40,7 @@ use crate::server_facts::ServerFacts;
 use crate::stamp;
 use crate::watched::Watched;
 pub(crate) use failure::CallFailure;
-use pool::{Pool, Sharers};
+use pool::{Place, Pool, Sharers};
 pub(crate) use session::Session;
 
 /// How long further change notices are waited for before a list is fetched anew.
@@ -147,7 +148,10 @@ impl Live {
     /// [`CallFailure::SessionLost`] if the server has forgotten us; then nothing was carried out.
     pub(crate) async fn call(self: &Arc<Self>, call: &Call) -> Result<Raw, CallFailure> {
         let _lane = match &self.lane {
-            Some(lane) => self.in_time(&call.method, lane.acquire()).await?.ok(),
+            Some(lane) => {
+                let turn = self.in_time(&call.method, lane.acquire());
+                Box::pin(turn).await?.ok()
+            }
             None => None,
         };
         let session = self.session_for(call.peer()).await?;
@@ -156,7 +160,7 @@ impl Live {
             Err(CallFailure::SessionLost) if !Arc::ptr_eq(&session, &self.own) => {
                 session.rpc.stop();
                 let renewed = self.session_for(call.peer()).await?;
-                match self.call_in(&renewed, call).await {
+                match Box::pin(self.call_in(&renewed, call)).await {
                     Err(CallFailure::SessionLost) => Err(forgetful().into()),
                     outcome => outcome,
                 }
@@ -186,11 +190,27 @@ impl Live {
             return Ok(Arc::clone(&self.own));
         }
         let place = self.others.place(&sharers)?;
+        if let Ok(open) = place.session.try_lock()
+            && let Some(session) = open.as_ref().filter(|session| !session.rpc.is_over())
+        {
+            return Ok(Arc::clone(session));
+        }
+        // Boxed, as it is large and seldom needed.
+        Box::pin(self.open_session(&place, profile, identity.as_ref())).await
+    }
+
+    /// Opens a session for all who share it, unless somebody did meanwhile.
+    async fn open_session(
+        self: &Arc<Self>,
+        place: &Place,
+        profile: ClientCapabilities,
+        identity: Option<&OwnIdentity>,
+    ) -> Result<Arc<Session>, CallFailure> {
         let mut open = place.session.lock().await;
         if let Some(session) = open.as_ref().filter(|session| !session.rpc.is_over()) {
             return Ok(Arc::clone(session));
         }
-        let identity = identity.as_ref();
+        let era = self.facts.revision.era();
         let mut definition = self.definition.of_sharers(era, profile, identity);
         if let Target::Http(target) = &definition.target
             && self.is_over_sse()
@@ -474,7 +494,7 @@ impl Live {
         if let Poll::Ready(done) = done {
             return Ok(done);
         }
-        let in_time = tokio::time::timeout(self.patience(method), work).await;
+        let in_time = Box::pin(tokio::time::timeout(self.patience(method), work)).await;
         in_time.map_err(|_elapsed| late(method))
     }
 
@@ -566,8 +586,8 @@ impl Lister for Live {
                     client_info: &self.client_info,
                     log_level: None,
                 };
-                let params = stamp::stateless(params, None, own);
                 let headers = stamp::mirrored(self.facts.revision, method, &params, None);
+                let params = stamp::stateless(&params, None, own);
                 (Some(params.to_raw()), headers)
             }
         };

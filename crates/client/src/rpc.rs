@@ -3,6 +3,7 @@
 mod board;
 mod driver;
 mod in_flight;
+mod numbers;
 mod turns;
 
 use std::collections::VecDeque;
@@ -13,19 +14,22 @@ use std::time::Duration;
 use bytes::BytesMut;
 use plexus_mcp::messages::CancelledParams;
 use plexus_mcp::method;
-use plexus_wire::{Id, Message, Notification, Object, Raw, Request, Response, RpcError, encode};
+use plexus_wire::{Id, Message, Notification, Raw, Request, Response, RpcError, encode};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::link::{Headers, Link, LinkError, Number, Outgoing, QUEUE};
 use crate::lock::lock;
+use crate::stamp::Stamped;
 pub(crate) use board::Board;
 use driver::Driver;
 use in_flight::Carriage;
 pub(crate) use in_flight::{InFlight, Next};
 pub(crate) use turns::{Caller, Turn, Turns};
 
+/// How much room a request has that is as short as most.
+const ROOM: usize = 512;
 /// How long a server may take to take a notification that we wait for.
 const TAKEN: Duration = Duration::from_secs(10);
 
@@ -220,12 +224,16 @@ impl Rpc {
         &self,
         number: Number,
         method: &str,
-        params: &Object,
+        stamped: &Stamped<'_>,
         headers: Headers,
         traits: Traits,
     ) -> Result<InFlight, RpcFailure> {
-        let mut message = BytesMut::new();
+        let Stamped { params, meta } = stamped;
+        let mut message = BytesMut::with_capacity(ROOM);
         encode::request_with(&mut message, &Id::from(number), method, params);
+        if let Some(meta) = meta {
+            put_meta(&mut message, meta, params.is_empty());
+        }
         self.send(number, message, headers, traits).await
     }
 
@@ -249,6 +257,7 @@ impl Rpc {
         let mut outgoing = Outgoing {
             message,
             request: Some(number),
+            is_one_of_many: shared.board.is_crowded(),
             taken: None,
         };
         while let Err(returned) = shared.link.try_send(outgoing) {
@@ -319,4 +328,15 @@ impl Rpc {
         // A closed connection is noticed by whoever waits for an answer.
         drop(self.orders.send(Order { message, taken }).await);
     }
+}
+
+/// Makes `_meta` the last of the parameters of a request, which come last in it themselves.
+fn put_meta(message: &mut BytesMut, meta: &Raw, is_alone: bool) {
+    message.truncate(message.len().saturating_sub(2));
+    if !is_alone {
+        message.extend_from_slice(b",");
+    }
+    message.extend_from_slice(br#""_meta":"#);
+    message.extend_from_slice(&encode::single_line(meta));
+    message.extend_from_slice(b"}}");
 }

@@ -1,5 +1,7 @@
 //! What every request to a server carries, and what it must not.
 
+use std::borrow::Cow;
+
 use http::{HeaderName, HeaderValue};
 use plexus_mcp::header::{HeaderParams, encode_value};
 use plexus_mcp::messages::{ClientCapabilities, LogLevel};
@@ -21,45 +23,110 @@ pub(crate) struct StatelessMeta<'a> {
     pub(crate) log_level: Option<LogLevel>,
 }
 
+/// Parameters as they are sent to a server.
+#[derive(Debug)]
+pub(crate) struct Stamped<'a> {
+    /// Without `_meta`.
+    pub(crate) params: Cow<'a, Object>,
+    /// What `_meta` holds, if there is one.
+    pub(crate) meta: Option<Raw>,
+}
+
+/// A `_meta` with nothing but our progress token.
+#[derive(serde::Serialize)]
+struct Token {
+    #[serde(rename = "progressToken")]
+    number: Number,
+}
+
+/// A `_meta` with nothing but what every stateless request carries.
+#[derive(serde::Serialize)]
+struct Meta<'a> {
+    #[serde(rename = "progressToken", skip_serializing_if = "Option::is_none")]
+    token: Option<Number>,
+    #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
+    version: &'a str,
+    #[serde(rename = "io.modelcontextprotocol/clientCapabilities")]
+    capabilities: &'a Raw,
+    #[serde(rename = "io.modelcontextprotocol/clientInfo")]
+    client_info: &'a Raw,
+    #[serde(
+        rename = "io.modelcontextprotocol/logLevel",
+        skip_serializing_if = "Option::is_none"
+    )]
+    log_level: Option<LogLevel>,
+}
+
 /// Parameters for a legacy server: what belonged to the hop they came by is gone, our progress
 /// token is there if one is wanted (TRANSLATION §5.2). Everything else survives.
 ///
 /// No hop of ours declares tasks, so whoever wants a tool's call to be one gets a call, as from every
 /// server that has none; the answer to a task would be no result of the tool.
-pub(crate) fn handshake(method: &str, mut params: Object, token: Option<Number>) -> Object {
-    params.remove("inputResponses");
-    params.remove("requestState");
+pub(crate) fn handshake<'a>(
+    method: &str,
+    params: &'a Object,
+    token: Option<Number>,
+) -> Stamped<'a> {
+    let mut params = Cow::Borrowed(params);
+    without(&mut params, "inputResponses");
+    without(&mut params, "requestState");
     if method == method::TOOLS_CALL {
-        params.remove("task");
+        without(&mut params, "task");
     }
-    let mut meta = cleaned(&mut params);
-    if let Some(token) = token {
-        meta.set(key::PROGRESS_TOKEN, json(&token));
-    }
-    if !meta.is_empty() {
-        params.set("_meta", meta.to_raw());
-    }
-    params
+    let meta = match (taken_meta(&mut params), token) {
+        (Some(mut meta), token) => {
+            if let Some(token) = token {
+                meta.set(key::PROGRESS_TOKEN, json(&token));
+            }
+            (!meta.is_empty()).then(|| meta.to_raw())
+        }
+        (None, token) => token.map(|number| json(&Token { number })),
+    };
+    Stamped { params, meta }
 }
 
 /// Parameters for a stateless server.
-pub(crate) fn stateless(
-    mut params: Object,
+pub(crate) fn stateless<'a>(
+    params: &'a Object,
     token: Option<Number>,
     own: StatelessMeta<'_>,
-) -> Object {
-    let mut meta = cleaned(&mut params);
-    if let Some(token) = token {
-        meta.set(key::PROGRESS_TOKEN, json(&token));
+) -> Stamped<'a> {
+    let mut params = Cow::Borrowed(params);
+    let others = taken_meta(&mut params).filter(|others| !others.is_empty());
+    let meta = match others {
+        None => json(&Meta {
+            token,
+            version: own.revision.as_str(),
+            capabilities: own.capabilities.raw(),
+            client_info: own.client_info,
+            log_level: own.log_level,
+        }),
+        Some(mut meta) => {
+            if let Some(token) = token {
+                meta.set(key::PROGRESS_TOKEN, json(&token));
+            }
+            meta.set(key::PROTOCOL_VERSION, Raw::string(own.revision.as_str()));
+            meta.set(key::CLIENT_CAPABILITIES, own.capabilities.raw().clone());
+            meta.set(key::CLIENT_INFO, own.client_info.clone());
+            if let Some(level) = own.log_level {
+                meta.set(key::LOG_LEVEL, json(&level));
+            }
+            meta.to_raw()
+        }
+    };
+    let meta = Some(meta);
+    Stamped { params, meta }
+}
+
+impl Stamped<'_> {
+    /// The parameters as one value.
+    pub(crate) fn to_raw(&self) -> Raw {
+        let mut params = Object::clone(&self.params);
+        if let Some(meta) = &self.meta {
+            params.set("_meta", meta.clone());
+        }
+        params.to_raw()
     }
-    meta.set(key::PROTOCOL_VERSION, Raw::string(own.revision.as_str()));
-    meta.set(key::CLIENT_CAPABILITIES, own.capabilities.raw().clone());
-    meta.set(key::CLIENT_INFO, own.client_info.clone());
-    if let Some(level) = own.log_level {
-        meta.set(key::LOG_LEVEL, json(&level));
-    }
-    params.set("_meta", meta.to_raw());
-    params
 }
 
 /// A stateless result without what belongs to the hop it came by.
@@ -82,12 +149,22 @@ pub(crate) fn of_no_legacy_hop(result: Raw) -> Raw {
 }
 
 fn without_reserved_meta(result: &mut Object) {
-    if result.contains("_meta") {
-        let meta = cleaned(result);
-        if !meta.is_empty() {
-            result.set("_meta", meta.to_raw());
-        }
+    let meta = result.remove("_meta").map(|meta| cleaned(&meta));
+    if let Some(meta) = meta.filter(|meta| !meta.is_empty()) {
+        result.set("_meta", meta.to_raw());
     }
+}
+
+/// Takes out a member that is seldom there.
+fn without(params: &mut Cow<'_, Object>, name: &str) -> Option<Raw> {
+    params
+        .contains(name)
+        .then(|| params.to_mut().remove(name))?
+}
+
+/// Takes `_meta` out of parameters, without what belongs to one hop.
+fn taken_meta(params: &mut Cow<'_, Object>) -> Option<Object> {
+    without(params, "_meta").map(|meta| cleaned(&meta))
 }
 
 /// The headers that mirror a stateless request (HDR26-01, HDR26-03, HDR26-09).
@@ -121,11 +198,9 @@ fn put(headers: &mut Headers, name: HeaderName, value: &str) {
     }
 }
 
-/// Takes `_meta` out of `object`, without what belongs to one hop.
-fn cleaned(object: &mut Object) -> Object {
-    let meta = object.remove("_meta");
-    let meta = meta.and_then(|meta| Object::parse(&meta).ok());
-    let mut meta = meta.unwrap_or_default();
+/// What of `_meta` does not belong to one hop.
+fn cleaned(meta: &Raw) -> Object {
+    let mut meta = Object::parse(meta).unwrap_or_default();
     meta.retain(|name| !name.starts_with(key::PREFIX) && name != key::PROGRESS_TOKEN);
     meta
 }
@@ -154,20 +229,23 @@ mod tests {
             r#"{"name":"t","arguments":{"big":12345678901234567890},"requestState":"s","inputResponses":{},"task":{"ttl":1},"unknown":[1],
                "_meta":{"progressToken":"theirs","traceparent":"00-a","vendor/x":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#,
         );
-        let sent = handshake("tools/call", params, Some(7));
+        let sent = handshake("tools/call", &params, Some(7));
         assert_eq!(
             sent.to_raw().as_str(),
             r#"{"name":"t","arguments":{"big":12345678901234567890},"unknown":[1],"_meta":{"traceparent":"00-a","vendor/x":1,"progressToken":7}}"#
         );
         assert_eq!(
-            handshake("vendor/do", object(r#"{"task":1}"#), None)
+            handshake("vendor/do", &object(r#"{"task":1}"#), None)
                 .to_raw()
                 .as_str(),
             r#"{"task":1}"#
         );
-        assert!(handshake("ping", Object::new(), None).is_empty());
         assert_eq!(
-            handshake("ping", Object::new(), Some(1)).to_raw().as_str(),
+            handshake("ping", &Object::new(), None).to_raw().as_str(),
+            "{}"
+        );
+        assert_eq!(
+            handshake("ping", &Object::new(), Some(1)).to_raw().as_str(),
             r#"{"_meta":{"progressToken":1}}"#
         );
     }
@@ -181,10 +259,19 @@ mod tests {
             client_info: &raw(r#"{"name":"us","version":"1"}"#),
             log_level: Some(LogLevel::Info),
         };
-        let sent = stateless(object(r#"{"uri":"a://b","_meta":{"k":1}}"#), None, own);
+        let params = object(r#"{"uri":"a://b","_meta":{"k":1}}"#);
+        let sent = stateless(&params, None, own);
         assert_eq!(
             sent.to_raw().as_str(),
             r#"{"uri":"a://b","_meta":{"k":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"us","version":"1"},"io.modelcontextprotocol/logLevel":"info"}}"#
+        );
+        let params = object(
+            r#"{"uri":"a://b","_meta":{"progressToken":"theirs","io.modelcontextprotocol/clientInfo":{}}}"#,
+        );
+        let sent = stateless(&params, Some(7), own);
+        assert_eq!(
+            sent.to_raw().as_str(),
+            r#"{"uri":"a://b","_meta":{"progressToken":7,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"us","version":"1"},"io.modelcontextprotocol/logLevel":"info"}}"#
         );
     }
 

@@ -255,8 +255,9 @@ impl Upstream {
         match live.call(call).await {
             // Nothing was carried out, so the call can be made once more.
             Err(CallFailure::SessionLost) => {
-                self.renew(&live).await?;
-                match self.live().await?.call(call).await {
+                Box::pin(self.renew(&live)).await?;
+                let renewed = self.live().await?;
+                match Box::pin(renewed.call(call)).await {
                     Err(CallFailure::SessionLost) => Err(forgetful().into()),
                     outcome => outcome,
                 }
@@ -298,7 +299,7 @@ impl Upstream {
             };
             let may_ask = invitations < MAX_INVITATIONS && method::may_ask(&call.method);
             let invited = if wants_user && may_ask {
-                self.invited(&call.events).await
+                Box::pin(self.invited(&call.events)).await
             } else {
                 Ok(false)
             };
@@ -330,9 +331,14 @@ impl Upstream {
     /// The connection; if one is being made, it is waited for. A server that wanted credentials is
     /// tried again, as there may be some by now.
     async fn live(&self) -> Result<Arc<Live>, CallFailure> {
-        if let Some(live) = self.inner.live() {
-            return Ok(live);
+        match self.inner.live() {
+            Some(live) => Ok(live),
+            // Boxed, as what is needed seldom is not to be carried along by every call.
+            None => Box::pin(self.awaited()).await,
         }
+    }
+
+    async fn awaited(&self) -> Result<Arc<Live>, CallFailure> {
         let made = self.inner.connecting.lock().await;
         let wants_credentials = self.inner.status.borrow().state == State::NeedsAuth;
         let live = self.inner.live();

@@ -1,5 +1,7 @@
 //! Method names, and which revision has which.
 
+use std::borrow::Cow;
+
 use crate::revision::{Era, Revision};
 
 /// Opens a legacy session.
@@ -64,6 +66,19 @@ pub const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
 pub const SUBSCRIPTION_ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 /// A URL elicitation is finished (2025-11-25).
 pub const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
+
+/// The name of a method; those that are called most need not be copied for it.
+pub fn named(method: &str) -> Cow<'static, str> {
+    const CALLED_MOST: [&str; 5] = [
+        TOOLS_CALL,
+        TOOLS_LIST,
+        RESOURCES_READ,
+        PROMPTS_GET,
+        COMPLETE,
+    ];
+    let known = CALLED_MOST.into_iter().find(|known| *known == method);
+    known.map_or_else(|| Cow::Owned(method.to_owned()), Cow::Borrowed)
+}
 
 /// Whether `revision` defines the client-to-server request `method`; `None` for methods that no
 /// revision defines, which a gateway may still pass on.

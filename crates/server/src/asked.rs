@@ -1,13 +1,15 @@
 //! A request on its way to whoever answers it.
 
-use plexus_mcp::RequestMeta;
+use std::borrow::Cow;
+
+use plexus_mcp::{RequestMeta, method};
 use plexus_service::Fault;
 use plexus_wire::{Id, Object, Params, Raw, Request};
 
 /// A request whose parameters are taken apart, once for everybody who looks into them.
 pub(crate) struct Asked {
     pub(crate) id: Id,
-    pub(crate) method: Box<str>,
+    pub(crate) method: Cow<'static, str>,
     /// The parameters as they arrived.
     pub(crate) raw: Option<Raw>,
     pub(crate) params: Object,
@@ -25,7 +27,7 @@ impl Asked {
         match read(params) {
             Ok((params, meta)) => Ok(Self {
                 id,
-                method,
+                method: method::named(&method),
                 raw,
                 params,
                 meta,
@@ -39,7 +41,7 @@ impl Asked {
         let Request { id, method, params } = request;
         Self {
             id,
-            method,
+            method: method::named(&method),
             raw: params.map(Params::into_raw),
             params: Object::new(),
             meta: RequestMeta::default(),

@@ -176,7 +176,7 @@ pub(crate) struct StatelessCall {
     narrator: Narrator,
     peer: Arc<Peer>,
     id: Id,
-    method: Box<str>,
+    method: Cow<'static, str>,
     /// As they arrived.
     params: Option<Raw>,
     /// Where the call was parked before.

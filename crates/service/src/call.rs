@@ -1,10 +1,11 @@
 //! One call, as every service sees it.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use plexus_mcp::Fault;
+use plexus_mcp::{Fault, method};
 use plexus_wire::{Object, Raw};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -44,7 +45,7 @@ pub trait Service: Send + Sync + 'static {
 #[non_exhaustive]
 pub struct Call {
     /// The method, `tools/call` and the like.
-    pub method: Box<str>,
+    pub method: Cow<'static, str>,
     /// The parameters, taken apart once for everybody on the way. Their `_meta` still holds what
     /// belongs to the hop they came by; whoever sends them on replaces that.
     pub params: Object,
@@ -59,13 +60,13 @@ pub struct Call {
 impl Call {
     /// A call of `method` with `params`.
     pub fn new(
-        method: impl Into<Box<str>>,
+        method: &str,
         params: Object,
         events: EventSender,
         cancel: CancellationToken,
     ) -> Self {
         Self {
-            method: method.into(),
+            method: method::named(method),
             params,
             events,
             cancel,

@@ -6,6 +6,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use memchr::memchr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 use serde_json::value::RawValue;
+use simdutf8::basic::from_utf8;
 
 use crate::decode::{checked_text, syntax_error};
 use crate::scan::{Elements, Members};
@@ -104,7 +105,7 @@ impl Raw {
         reason = "every constructor starts from valid UTF-8"
     )]
     pub fn as_str(&self) -> &str {
-        str::from_utf8(&self.0).expect("a raw value is made of UTF-8 text only")
+        from_utf8(&self.0).expect("a raw value is made of UTF-8 text only")
     }
 
     /// The value's JSON text, given away.

@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
-use http::{Request, StatusCode};
+use http::{HeaderName, HeaderValue, Request, StatusCode};
 
 use super::Refusal;
 use crate::definition::HttpTarget;
-use crate::http::{HttpClient, HttpResponse};
+use crate::http::{HttpClient, HttpResponse, Template};
 use crate::link::{LinkError, failed};
 
 /// How often a request is tried: as it is, with a renewed token, with one that a new sign-in gave,
@@ -23,22 +23,29 @@ pub(crate) fn send<'a>(
     target: &'a HttpTarget,
     request: Request<Bytes>,
 ) -> BoxFuture<'a, Result<HttpResponse, LinkError>> {
-    Box::pin(authorized(client, target, request))
+    Box::pin(async move {
+        let (head, body) = request.into_parts();
+        let template = client.template(head.method, &head.uri, head.headers);
+        let template = template.map_err(|error| failed(&error))?;
+        send_as(client, target, &template, &[], body).await
+    })
 }
 
-async fn authorized(
+/// The same for a request whose head is made of a template, with `more` headers.
+pub(crate) async fn send_as(
     client: &HttpClient,
     target: &HttpTarget,
-    request: Request<Bytes>,
+    template: &Template,
+    more: &[(HeaderName, HeaderValue)],
+    body: Bytes,
 ) -> Result<HttpResponse, LinkError> {
     let Some(authorizer) = &target.authorizer else {
-        let response = client.send(request).await;
+        let response = client.send_as(template, more, body).await;
         return response.map_err(|error| failed(&error));
     };
     let mut attempt = 0;
     loop {
-        let mut request = request.clone();
-        let credentials = authorizer.headers(request.method(), request.uri()).await;
+        let credentials = authorizer.headers(&template.method, &template.url).await;
         let credentials = credentials.map_err(|error| LinkError::NeedsAuth {
             status: StatusCode::UNAUTHORIZED.as_u16(),
             challenge: None,
@@ -46,8 +53,15 @@ async fn authorized(
             reason: Some(error.to_string()),
         })?;
         let sent = credentials.get(AUTHORIZATION).cloned();
-        request.headers_mut().extend(credentials);
-        let response = client.send(request).await;
+        let response = if credentials.is_empty() {
+            client.send_as(template, more, body.clone()).await
+        } else {
+            let credentials = credentials
+                .iter()
+                .map(|(name, value)| (name.clone(), value.clone()));
+            let more: Vec<_> = more.iter().cloned().chain(credentials).collect();
+            Box::pin(client.send_as(template, &more, body.clone())).await
+        };
         let response = response.map_err(|error| failed(&error))?;
         authorizer.noted(&response.headers);
         let status = response.status;

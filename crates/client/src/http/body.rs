@@ -16,12 +16,12 @@ pub(super) struct ResponseBody {
     /// How long it was to be at least, before any of it was taken.
     announced: u64,
     /// None after the end, when others may use it.
-    connection: Option<Connection>,
+    connection: Option<Box<Connection>>,
     pool: Weak<Pool>,
 }
 
 impl ResponseBody {
-    pub(super) fn new(connection: Connection, pool: &Arc<Pool>, origin: &Origin) -> Self {
+    pub(super) fn new(connection: Box<Connection>, pool: &Arc<Pool>, origin: &Origin) -> Self {
         let mut body = Self {
             announced: connection.at_least(),
             connection: Some(connection),
@@ -56,7 +56,7 @@ impl ResponseBody {
         if self
             .connection
             .as_ref()
-            .is_some_and(Connection::is_at_the_end)
+            .is_some_and(|connection| connection.is_at_the_end())
         {
             self.part(origin);
         }

@@ -29,8 +29,7 @@ type Stream = TokioIo<MaybeHttpsStream<Link>>;
 
 /// An open connection. Dropping it closes it.
 pub(super) struct Connection {
-    /// Boxed, as a secure one is large, and a connection changes hands often.
-    stream: Box<Stream>,
+    stream: Stream,
     unread: BytesMut,
     request: Request,
     framing: Framing,
@@ -74,15 +73,16 @@ pub(super) struct Refused {
 }
 
 impl Connection {
-    pub(super) fn new(stream: MaybeHttpsStream<Link>) -> Self {
-        Self {
+    /// It is boxed, as it is large and changes hands often.
+    pub(super) fn new(stream: MaybeHttpsStream<Link>) -> Box<Self> {
+        Box::new(Self {
             is_proxied: stream.connected().is_proxied(),
-            stream: Box::new(TokioIo::new(stream)),
+            stream: TokioIo::new(stream),
             unread: BytesMut::new(),
             request: Request::default(),
             framing: Framing::Done,
             is_kept: true,
-        }
+        })
     }
 
     /// Sends a request and waits for the head of the answer.

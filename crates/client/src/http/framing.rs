@@ -134,9 +134,9 @@ impl Framing {
                     },
                     None => return Ok(()),
                 },
-                Self::Trailers(read) => match line(unread, MAX_HEAD - read)? {
+                Self::Trailers(read) => match line(unread, MAX_HEAD.saturating_sub(read))? {
                     Some(line) if line.is_empty() => Self::Done,
-                    Some(line) => Self::Trailers(read + line.len()),
+                    Some(line) => Self::Trailers(read + line.len() + 2),
                     None => return Ok(()),
                 },
                 Self::Length(_) | Self::UntilClose | Self::Chunk(_) | Self::Done => return Ok(()),

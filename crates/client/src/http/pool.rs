@@ -35,20 +35,20 @@ struct Kept {
 }
 
 struct Idle {
-    connection: Connection,
+    connection: Box<Connection>,
     since: Instant,
 }
 
 impl Pool {
     /// A connection to `origin`, the one that was used last.
-    pub(super) fn take(&self, origin: &Origin) -> Option<Connection> {
+    pub(super) fn take(&self, origin: &Origin) -> Option<Box<Connection>> {
         let mut kept = lock(&self.kept);
         let idle = kept.of(origin)?.pop()?;
         (idle.since.elapsed() < IDLE_TIMEOUT).then_some(idle.connection)
     }
 
     /// Keeps a connection for whoever needs one next.
-    pub(super) fn put(self: &Arc<Self>, origin: &Origin, mut connection: Connection) {
+    pub(super) fn put(self: &Arc<Self>, origin: &Origin, mut connection: Box<Connection>) {
         let mut kept = lock(&self.kept);
         let caretaker = kept.caretaker.get_or_insert_with(|| {
             self.tasks.spawn(take_care(Arc::downgrade(self)));

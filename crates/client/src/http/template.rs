@@ -19,8 +19,8 @@ const LENGTH: usize = 48;
 #[derive(Debug, Clone)]
 pub(crate) struct Template {
     pub(super) origin: Origin,
-    pub(super) url: Uri,
-    method: Method,
+    pub(crate) url: Uri,
+    pub(crate) method: Method,
     headers: HeaderMap,
     /// The head as it is written where no proxy reads it, without its end.
     written: Bytes,
@@ -94,7 +94,9 @@ impl Template {
     /// The head with `more` headers, made anew.
     fn rewritten(&self, more: &[(HeaderName, HeaderValue)], is_proxied: bool) -> BytesMut {
         let mut headers = self.headers.clone();
-        headers.extend(more.iter().cloned());
+        for (name, value) in more {
+            headers.insert(name, value.clone());
+        }
         if is_proxied {
             return beginning(&self.method, &self.url.to_string(), &headers);
         }

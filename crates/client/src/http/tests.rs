@@ -1,5 +1,6 @@
 mod bodies;
 mod connections;
+mod messages;
 mod peer;
 mod proxies;
 mod security;

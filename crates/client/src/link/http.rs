@@ -192,26 +192,27 @@ impl Shared {
         {
             self.opened(session);
         }
-        if response.status == StatusCode::OK && response.is_event_stream() {
+        let status = response.status;
+        let is_json = response.is_json();
+        if !is_json && status == StatusCode::OK && response.is_event_stream() {
             // Boxed, lest those who are answered at once carry it along.
             return Box::pin(self.follow(number, response)).await;
         }
-        let status = response.status;
-        let challenge = response.headers.get(header::WWW_AUTHENTICATE).cloned();
-        let is_json = response.is_json();
-        let body = response.bytes().await.map_err(|error| failed(&error))?;
         // What the status alone says goes before what the body says: many servers put a JSON-RPC
         // error beside it.
-        let decided = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+        let is_decided = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
             || (status == StatusCode::NOT_FOUND && self.has_session());
+        let challenge = match status {
+            StatusCode::OK => None,
+            _ => response.headers.get(header::WWW_AUTHENTICATE).cloned(),
+        };
+        let body = response.bytes().await.map_err(|error| failed(&error))?;
         if is_json
-            && !decided
-            && let Some(answer) = self.answer(number, body.clone())
+            && !is_decided
+            && let Some(message) = self.answer(number, body.clone())
         {
-            self.inbox.take(Incoming::Message {
-                message: answer,
-                of: Some(number),
-            });
+            let of = Some(number);
+            self.inbox.take(Incoming::Message { message, of });
             return Ok(());
         }
         Err(self.refusal(status, challenge, &body))
@@ -401,19 +402,14 @@ impl Shared {
     }
 
     async fn post(&self, message: Bytes, headers: Headers) -> Result<HttpResponse, LinkError> {
-        let prepared = match &self.target.authorizer {
-            None => lock(&self.agreed).post.clone(),
-            // Credentials may replace what is prepared.
-            Some(_) => None,
-        };
-        if let Some(template) = prepared {
-            let response = self.client.send_as(&template, &headers, message).await;
-            return response.map_err(|error| failed(&error));
+        let prepared = lock(&self.agreed).post.clone();
+        match prepared {
+            Some(template) => {
+                auth::send_as(&self.client, &self.target, &template, &headers, message).await
+            }
+            // There is something wrong with the address, which is told like all that goes wrong.
+            None => auth::send(&self.client, &self.target, self.request(Method::POST)).await,
         }
-        let mut request = self.request(Method::POST);
-        *request.body_mut() = message;
-        request.headers_mut().extend(headers);
-        auth::send(&self.client, &self.target, request).await
     }
 
     fn get(&self, last_event: Option<&str>) -> Request<Bytes> {

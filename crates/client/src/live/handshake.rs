@@ -25,10 +25,12 @@ const MAX_ROUNDS: usize = 10;
 pub(super) async fn call(live: &Live, session: &Session, call: &Call) -> Result<Raw, CallFailure> {
     let end = Instant::now() + live.definition.timeouts.call_total;
     if live.definition.prime_roots {
-        live.in_time(&call.method, session.prime(call)).await?;
+        let priming = live.in_time(&call.method, session.prime(call));
+        Box::pin(priming).await?;
     }
-    if live.facts.capabilities.logging {
-        live.in_time(&call.method, session.log_for(call)).await?;
+    if live.facts.capabilities.logging && call.events.log_level().is_some() {
+        let setting = live.in_time(&call.method, session.log_for(call));
+        Box::pin(setting).await?;
     }
     for _ in 0..MAX_ROUNDS {
         match attempt(live, session, call, end).await {
@@ -68,7 +70,7 @@ async fn attempt(
     // Progress keeps the clock from running out, so it is asked for wherever it helps.
     let wants_progress = call.events.wants_progress() || &*call.method == method::TOOLS_CALL;
     let token = wants_progress.then_some(number);
-    let params = stamp::handshake(&call.method, call.params.clone(), token);
+    let params = stamp::handshake(&call.method, &call.params, token);
     let traits = Traits::call(caller, &call.method, is_interactive(call));
     let rpc = &session.rpc;
     let request = rpc.request_as(number, &call.method, &params, Headers::new(), traits);

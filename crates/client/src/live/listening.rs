@@ -148,9 +148,8 @@ impl Live {
         };
         let mut params = Object::new();
         params.set("notifications", stamp::json(filter));
-        let params = stamp::stateless(params, None, own);
         let headers = stamp::mirrored(revision, method::SUBSCRIPTIONS_LISTEN, &params, None);
-        let params = params.to_raw();
+        let params = stamp::stateless(&params, None, own).to_raw();
         let rpc = &self.own.rpc;
         let method = method::SUBSCRIPTIONS_LISTEN;
         rpc.request(method, Some(params), headers, Traits::default())

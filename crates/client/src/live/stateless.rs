@@ -84,7 +84,7 @@ async fn round(
         log_level: call.events.log_level(),
     };
     let token = (call.events.wants_progress() || is_tool).then_some(number);
-    let sent = stamp::stateless(params.clone(), token, own);
+    let sent = stamp::stateless(params, token, own);
     let headers = if session.rpc.link().has_headers() {
         let catalogue = live.catalogue.borrow();
         let tool = params.text("name").filter(|_| is_tool);
@@ -92,7 +92,7 @@ async fn round(
         stamp::mirrored(
             revision,
             &call.method,
-            &sent,
+            params,
             tool.map(|tool| &tool.headers),
         )
     } else {

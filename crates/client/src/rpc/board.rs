@@ -1,7 +1,6 @@
 //! Who waits for what: where messages of the server find those they are for.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -12,6 +11,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 use super::in_flight::Slot;
+use super::numbers::NumberMap;
 use super::turns::{Meant, Turns};
 use super::{Misdeeds, RpcFailure, Traits, Update};
 use crate::asks::Asks;
@@ -20,6 +20,8 @@ use crate::lock::lock;
 
 /// How many messages of our own may wait for a server that does not read.
 const MAX_NOTICES: usize = 4 * QUEUE;
+/// How many requests at once are many.
+const CROWD: usize = 8;
 /// How many requests that were given up are remembered, whose late answers are no surprise.
 const GIVEN_UP: usize = 1024;
 
@@ -40,7 +42,7 @@ pub(crate) struct Board {
 
 #[derive(Default)]
 struct Table {
-    pending: HashMap<Number, Pending, BuildHasherDefault<Counted>>,
+    pending: NumberMap<Number, Pending>,
     /// To which requests the server's questions were put.
     asked: HashMap<Id, Number>,
     /// Answers to these may still come.
@@ -101,6 +103,11 @@ impl Board {
         };
         table.pending.insert(number, pending);
         Some(slot)
+    }
+
+    /// Whether many requests wait for their answers.
+    pub(super) fn is_crowded(&self) -> bool {
+        lock(&self.table).pending.len() >= CROWD
     }
 
     /// Nobody waits for this request any more. Gives what it was about, unless it is answered.
@@ -343,34 +350,5 @@ impl Table {
         such()
             .all(|(_, pending)| pending.traits.caller == caller)
             .then_some(*number)
-    }
-}
-
-/// Spreads numbers that are counted up, which nobody else chooses.
-#[derive(Default)]
-struct Counted(u64);
-
-impl Hasher for Counted {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(self.0.rotate_left(8) ^ u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        // The golden ratio: tables look at both ends of a hash.
-        self.0 = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
-    }
-
-    fn write_i64(&mut self, number: i64) {
-        self.write_u64(number.cast_unsigned());
-    }
-
-    fn write_usize(&mut self, number: usize) {
-        self.write_u64(number as u64);
     }
 }

@@ -1,6 +1,5 @@
 //! Whose turn it is where a question does not say which call it belongs to (TRANSLATION §4).
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,6 +7,7 @@ use plexus_service::Principal;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::numbers::NumberMap;
 use crate::asks::Asks;
 use crate::lock::lock;
 
@@ -32,7 +32,7 @@ pub(crate) struct Turns {
 #[derive(Debug, Default)]
 struct State {
     /// Callers with calls that may ask now, and how many.
-    running: HashMap<Caller, usize>,
+    running: NumberMap<Caller, usize>,
     /// Calls that wait for an answer.
     waiting: Vec<Waiting>,
 }
@@ -199,7 +199,7 @@ impl Drop for Turn {
     }
 }
 
-fn leave(running: &mut HashMap<Caller, usize>, caller: Caller) {
+fn leave(running: &mut NumberMap<Caller, usize>, caller: Caller) {
     if let Some(calls) = running.get_mut(&caller) {
         *calls -= 1;
         if *calls == 0 {

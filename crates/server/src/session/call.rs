@@ -1,5 +1,6 @@
 //! A call of a legacy session.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use plexus_service::{Boxed, Event, Outcome};
@@ -20,7 +21,7 @@ pub(crate) struct SessionCall {
 
 enum Work {
     Running {
-        method: Box<str>,
+        method: Cow<'static, str>,
         narrator: Narrator,
         running: Box<Running>,
     },
@@ -32,7 +33,7 @@ impl SessionCall {
         session: Arc<Session>,
         voice: Arc<Voice>,
         id: Id,
-        method: Box<str>,
+        method: Cow<'static, str>,
         narrator: Narrator,
         running: Running,
     ) -> Self {

@@ -7,6 +7,7 @@
 mod arguments;
 mod event;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -97,7 +98,7 @@ impl Session {
         streams: &Arc<Streams>,
         peer: Arc<Peer>,
         voice: Arc<Voice>,
-        (id, method, params): (Id, Box<str>, Option<Raw>),
+        (id, method, params): (Id, Cow<'static, str>, Option<Raw>),
         cancel: &CancellationToken,
     ) -> Result<Exchange, Fault> {
         if &*method == UNSUBSCRIBE {
@@ -123,7 +124,7 @@ impl Session {
             session: Arc::clone(self),
             voice,
             id,
-            teller: Teller::new(method, stream.number),
+            teller: Teller::new(method.into(), stream.number),
             stream,
             running,
             said: VecDeque::new(),

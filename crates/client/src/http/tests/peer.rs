@@ -62,6 +62,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Link<S> {
         }
     }
 
+    /// The same; never, if the client closes its end instead.
+    pub(super) async fn request_or_end(&mut self) -> String {
+        while request_length(&self.unread).is_none() {
+            if self.stream.read_buf(&mut self.unread).await.unwrap_or(0) == 0 {
+                std::future::pending::<()>().await;
+            }
+        }
+        self.request().await
+    }
+
     pub(super) async fn write(&mut self, bytes: impl AsRef<[u8]>) {
         self.stream.write_all(bytes.as_ref()).await.unwrap();
         self.stream.flush().await.unwrap();

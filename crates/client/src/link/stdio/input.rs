@@ -17,11 +17,13 @@ use crate::lock::lock;
 
 /// How many messages are written at once.
 const AT_ONCE: usize = 32;
+/// Up to how many requests of many wait for one another, to be written together.
+const TOGETHER: usize = 8;
 
 pub(super) struct Input {
     state: Mutex<State>,
-    /// The child does not read fast enough, so a task is to wait for it.
-    blocked: Notify,
+    /// Something is left to a task: the child does not read fast enough, or others may follow.
+    left: Notify,
     /// There may be room again.
     room: Notify,
 }
@@ -31,6 +33,8 @@ struct State {
     input: Option<ChildInput>,
     /// What the child has not read yet.
     queue: VecDeque<Bytes>,
+    /// The child does not read, and the task waits for it.
+    is_blocked: bool,
     /// It is to be closed when that is written.
     is_ending: bool,
 }
@@ -41,9 +45,10 @@ impl Input {
             state: Mutex::new(State {
                 input: Some(input),
                 queue: VecDeque::new(),
+                is_blocked: false,
                 is_ending: false,
             }),
-            blocked: Notify::new(),
+            left: Notify::new(),
             room: Notify::new(),
         }
     }
@@ -56,12 +61,18 @@ impl Input {
         }
         outgoing.message.extend_from_slice(b"\n");
         state.queue.push_back(outgoing.message.freeze());
-        // What waits already is the task's.
-        if state.queue.len() == 1 {
+        let waiting = state.queue.len();
+        let is_alone = waiting == 1 && !outgoing.is_one_of_many;
+        if state.is_blocked {
+            // What waits already is the task's.
+        } else if is_alone || waiting >= TOGETHER {
             let mut nobody = Context::from_waker(Waker::noop());
-            if state.poll_write(&mut nobody).is_pending() {
-                self.blocked.notify_one();
+            state.is_blocked = state.poll_write(&mut nobody).is_pending();
+            if state.is_blocked {
+                self.left.notify_one();
             }
+        } else if waiting == 1 {
+            self.left.notify_one();
         }
         Ok(())
     }
@@ -82,10 +93,13 @@ impl Input {
     /// Writes what had to wait, until it is closed.
     pub(super) async fn write(self: Arc<Self>) {
         while !lock(&self.state).is_closed() {
-            self.blocked.notified().await;
+            self.left.notified().await;
+            // Who has something to send at this moment is let go first.
+            tokio::task::yield_now().await;
             poll_fn(|cx| {
                 let mut state = lock(&self.state);
                 let written = state.poll_write(cx);
+                state.is_blocked = written.is_pending();
                 if state.has_room() {
                     self.room.notify_waiters();
                 }
@@ -98,7 +112,7 @@ impl Input {
     /// Ends the child's input after what waits for it.
     pub(super) fn close(&self) {
         lock(&self.state).is_ending = true;
-        self.blocked.notify_one();
+        self.left.notify_one();
     }
 }
 
