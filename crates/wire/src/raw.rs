@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use simdutf8::basic::from_utf8;
 
 use crate::decode::{checked_text, syntax_error};
-use crate::scan::{Elements, Members};
+use crate::scan::{Elements, Members, after_string};
 use crate::{DecodeError, Limits, string};
 
 /// One JSON value as the bytes it arrived in: a reference-counted slice, always valid JSON in UTF-8.
@@ -214,6 +214,14 @@ impl Raw {
             // A key with escapes may spell anything.
             memchr(b'\\', spelled).is_some() || keys.iter().any(|key| key.as_bytes() == spelled)
         })
+    }
+
+    /// Whether this is a string between `before` and one of `after`, which together make a value of
+    /// it. Nothing else is looked at.
+    pub fn is_string_between(&self, before: &[u8], after: &[&[u8]]) -> bool {
+        let string = self.0.strip_prefix(before);
+        let inside = string.and_then(|string| string.strip_prefix(b"\""));
+        inside.is_some_and(|inside| after.contains(&after_string(inside)))
     }
 
     /// The same value in bytes of its own, for whoever keeps it: as part of a message, it keeps all

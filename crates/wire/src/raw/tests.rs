@@ -186,3 +186,25 @@ fn arrays_are_made_of_values_as_they_are() {
     assert_eq!(array.as_str(), r#"[{"a": 1.0},null,"x,y"]"#);
     assert!(array.elements().unwrap().eq(values));
 }
+
+#[test]
+fn a_string_between_two_texts_is_seen() {
+    let is_one = |json: &str| raw(json).is_string_between(b"{\"a\":[", &[b"]}", b"],\"b\":1}"]);
+    for json in [
+        r#"{"a":[""]}"#,
+        r#"{"a":["x\"]}"]}"#,
+        r#"{"a":["\\"],"b":1}"#,
+    ] {
+        assert!(is_one(json), "{json}");
+    }
+    for json in [
+        r#"{"a":[1]}"#,
+        r#"{"a":["x","]}"]}"#,
+        r#"{"a":["x"],"b":2}"#,
+        r#"{"a": ["x"]}"#,
+        r#"{"b":["x"]}"#,
+        r#""x""#,
+    ] {
+        assert!(!is_one(json), "{json}");
+    }
+}
