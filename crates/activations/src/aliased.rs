@@ -47,7 +47,7 @@ impl Aliased {
 
     /// Lets a tool answer to one more name, unless another tool has it already.
     pub(crate) fn alias(self, alias: &str, namespace: &str, method: &str) -> Self {
-        let shown = self.names.tool(namespace, method).name;
+        let shown = self.names.joined(namespace, method);
         self.also_called(alias, &shown)
     }
 
@@ -74,7 +74,7 @@ impl Aliased {
         alias: &'static str,
         argument: &'static str,
     ) -> Self {
-        let shown = self.names.tool(namespace, method).name;
+        let shown = self.names.joined(namespace, method);
         let aliases = self.arguments.entry(shown).or_default();
         aliases.push((alias, argument));
         self

@@ -21,10 +21,15 @@ pub enum Names {
 impl Names {
     /// A tool without arguments, called by this namespace and method.
     pub fn tool(self, namespace: &str, method: &str) -> Tool {
-        Tool::new(match self {
-            Self::Dotted => format!("{namespace}.{method}"),
-            Self::Underscored => format!("{namespace}_{method}"),
+        Tool::new(self.joined(namespace, method))
+    }
+
+    /// The one name.
+    pub(crate) fn joined(self, namespace: &str, method: &str) -> String {
+        match self {
+            Self::Dotted => [namespace, ".", method].concat(),
+            Self::Underscored => [namespace, "_", method].concat(),
             Self::Flat => method.to_owned(),
-        })
+        }
     }
 }

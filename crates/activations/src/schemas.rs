@@ -12,16 +12,27 @@ const WRITTEN: &str = include_str!("schemas.tsv");
 
 /// What is known of the tools under these names.
 pub(crate) fn known(names: Names) -> KnownSchemas {
-    let lines = WRITTEN.lines();
+    let lines = parted(WRITTEN, b'\n');
     lines.fold(KnownSchemas::default(), |known, line| {
-        let mut columns = line.split('\t');
+        let mut columns = parted(line, b'\t');
         match (columns.next(), columns.next(), columns.next()) {
             (Some(namespace), Some(method), Some(input)) => {
-                let tool = names.tool(namespace, method).name;
+                let tool = names.joined(namespace, method);
                 known.with(tool, input, columns.next())
             }
             _ => known,
         }
+    })
+}
+
+/// What stands between bytes that are `by`. Every start waits for this, and what the standard library
+/// has for it takes ten times as long.
+fn parted(text: &'static str, by: u8) -> impl Iterator<Item = &'static str> {
+    let ends = memchr::memchr_iter(by, text.as_bytes()).chain([text.len()]);
+    ends.scan(0, move |start, end| {
+        let part = text.get(*start..end);
+        *start = end + 1;
+        part
     })
 }
 

@@ -135,7 +135,7 @@ pub fn result(result: &Raw, features: &Features) -> Raw {
 #[must_use]
 pub fn call_tool_result(result: &Raw, features: &Features) -> Raw {
     let needs_nothing = || content::is_complete(features) && !result.may_have(&NOT_IN_EVERY_RESULT);
-    if is_newest(features) || needs_nothing() {
+    if is_newest(features) || is_one_text(result) || needs_nothing() {
         return result.clone();
     }
     lowered(result, features, |result| {
@@ -156,6 +156,13 @@ pub fn call_tool_result(result: &Raw, features: &Features) -> Raw {
             result.set("content", content::with_text(result.get("content"), &value));
         }
     })
+}
+
+/// Whether the result of a tool is one text and nothing more, as most are; every revision has it so.
+pub fn is_one_text(result: &Raw) -> bool {
+    const BEFORE: &[u8] = br#"{"content":[{"type":"text","text":"#;
+    const AFTER: [&[u8]; 2] = [b"}]}", br#"}],"isError":false}"#];
+    result.is_string_between(BEFORE, &AFTER)
 }
 
 /// Members of results that some revisions do not have, or have otherwise.

@@ -54,36 +54,9 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 fn main() -> ExitCode {
     let ended = match Cli::read() {
-        Ok(Command::Serve(arguments)) => {
-            logs::start(arguments.downstream.log_level);
-            serve::run(&arguments)
-        }
-        Ok(Command::Bridge(arguments)) => {
-            logs::start(arguments.downstream.log_level);
-            bridge::run(&arguments)
-        }
-        Ok(Command::Tools(arguments)) => tools::run(&arguments),
-        Ok(Command::Call(arguments)) => call::run(&arguments),
-        Ok(Command::Resources(arguments)) => resources::list(&arguments),
-        Ok(Command::Read(arguments)) => resources::read(&arguments),
-        Ok(Command::Subscribe(arguments)) => resources::subscribe(&arguments),
-        Ok(Command::Prompts(arguments)) => prompts::list(&arguments),
-        Ok(Command::Prompt(arguments)) => prompts::get(&arguments),
-        Ok(Command::Explain(arguments)) => explain::run(&arguments),
-        Ok(Command::Status(arguments)) => status::run(&arguments),
-        Ok(Command::Servers(arguments)) => servers::run(&arguments),
-        Ok(Command::Doctor(arguments)) => doctor::run(&arguments),
-        Ok(Command::Probe(arguments)) => probe::run(&arguments),
-        Ok(Command::Mcp(arguments)) => mcp::run(&arguments),
-        Ok(Command::Auth(arguments)) => auth::run(&arguments),
-        Ok(Command::Token(arguments)) => token::run(&arguments),
-        Ok(Command::Import(arguments)) => import::run(&arguments),
-        Ok(Command::Trust(arguments)) => trust::run(&arguments),
-        Ok(Command::Task(arguments)) => task::run(arguments),
-        Ok(Command::Memory(arguments)) => memory::run(arguments),
-        Ok(Command::Backup(arguments)) => backup::run(arguments),
-        Ok(Command::Man(arguments)) => man::run(&arguments, Cli::command()),
-        Ok(Command::Completions { shell }) => completions(shell),
+        Ok(Command::Serve(arguments)) => serve::run(&arguments),
+        Ok(Command::Bridge(arguments)) => bridge::run(&arguments),
+        Ok(command) => run(command),
         Err(usage) => {
             // Help and version come this way too. Whoever closed the pipe has read enough.
             drop(usage.print());
@@ -98,6 +71,38 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     })
+}
+
+/// Runs any command. To have room for all of them on the stack takes time and memory, of which those
+/// that serve are to have little.
+#[inline(never)]
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Serve(arguments) => serve::run(&arguments),
+        Command::Bridge(arguments) => bridge::run(&arguments),
+        Command::Tools(arguments) => tools::run(&arguments),
+        Command::Call(arguments) => call::run(&arguments),
+        Command::Resources(arguments) => resources::list(&arguments),
+        Command::Read(arguments) => resources::read(&arguments),
+        Command::Subscribe(arguments) => resources::subscribe(&arguments),
+        Command::Prompts(arguments) => prompts::list(&arguments),
+        Command::Prompt(arguments) => prompts::get(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Status(arguments) => status::run(&arguments),
+        Command::Servers(arguments) => servers::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Probe(arguments) => probe::run(&arguments),
+        Command::Mcp(arguments) => mcp::run(&arguments),
+        Command::Auth(arguments) => auth::run(&arguments),
+        Command::Token(arguments) => token::run(&arguments),
+        Command::Import(arguments) => import::run(&arguments),
+        Command::Trust(arguments) => trust::run(&arguments),
+        Command::Task(arguments) => task::run(arguments),
+        Command::Memory(arguments) => memory::run(arguments),
+        Command::Backup(arguments) => backup::run(arguments),
+        Command::Man(arguments) => man::run(&arguments, Cli::command()),
+        Command::Completions { shell } => completions(shell),
+    }
 }
 
 fn completions(shell: Shell) -> anyhow::Result<ExitCode> {

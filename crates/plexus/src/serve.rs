@@ -20,11 +20,15 @@ use crate::access::Entrance;
 use crate::cli::{Compat, DownstreamArgs, ServeArgs};
 use crate::gateway::{self, Gateway};
 use crate::signals::{Ending, Signals};
-use crate::{announce, control};
+use crate::{announce, control, logs};
+
+/// How long the program does nothing but answer after it was started.
+const FIRST_ANSWERS: Duration = Duration::from_millis(5);
 
 /// Serves the built-in tools and the configured servers until the client on standard input has
 /// gone, or a signal comes.
 pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
+    logs::start(arguments.downstream.log_level);
     let downstream = arguments.downstream.filled()?;
     for_clients(&downstream, async {
         let mut signals = Signals::take().context("cannot wait for signals")?;
@@ -62,6 +66,8 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
 /// What a gateway does beside serving: it follows its files and its data, listens to other
 /// processes of its user, and says what fails.
 async fn beside(gateway: &Arc<Gateway>) -> Infallible {
+    // Whoever started the program waits for its first answers.
+    tokio::time::sleep(FIRST_ANSWERS).await;
     let files = async {
         let Err(error) = gateway.follow_files().await;
         announce::problem(&format!("{:#}", anyhow::Error::from(error)));

@@ -153,14 +153,16 @@ impl Endpoint {
         cors::allow(response, origin)
     }
 
+    /// What is seldom waited for is boxed, here and below: every connection has room for all that
+    /// a request may wait for.
     async fn route(self: &Arc<Self>, request: Request<Incoming>) -> Response<Body> {
         let path = request.uri().path();
         if let Some(sse) = &self.options.sse {
             if path == sse.stream {
-                return self.sse_stream(request).await;
+                return Box::pin(self.sse_stream(request)).await;
             }
             if path == sse.messages {
-                return self.sse_message(request).await;
+                return Box::pin(self.sse_message(request)).await;
             }
         }
         if path == self.options.path {

@@ -132,8 +132,9 @@ impl Lowered {
         let features = voice.revision.features();
         let definitions = page.items.iter();
         let definitions = definitions.map(|(_, definition)| (self.lower)(definition, features));
+        let definitions: Vec<_> = definitions.collect();
         let mut result = Object::new();
-        result.set(name, json(&definitions.collect::<Vec<_>>()));
+        result.set(name, Raw::array(&definitions));
         if let Some(next) = &page.next_cursor {
             result.set("nextCursor", json(next));
         }

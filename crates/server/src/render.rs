@@ -75,7 +75,8 @@ impl Voice {
 
     /// The answer to request `id`, whose result has yet to be given what the revision wants.
     pub(crate) fn complete(&self, id: &Id, result: &Raw) -> Answer {
-        let needs_care = !self.stamp.is_empty() && result.may_have(&STAMPED);
+        let needs_care = || !convert::is_one_text(result) && result.may_have(&STAMPED);
+        let needs_care = !self.stamp.is_empty() && needs_care();
         if needs_care {
             return complete(id, &self.stamped(result.clone()));
         }

@@ -220,8 +220,7 @@ impl Pipe {
 
     async fn session_request(&self, asked: Asked) {
         let (exchange, ticket) = self.session.begin(asked, None);
-        self.run(exchange, ticket.cancel.clone(), Some(Box::new(ticket)))
-            .await;
+        self.run(exchange, ticket.cancel.clone(), ticket).await;
     }
 
     async fn stateless_request(&self, asked: Asked) {
@@ -254,7 +253,7 @@ impl Pipe {
             presence: Some(self.session.presence().clone()),
         };
         let exchange = stateless::begin(&self.edge, asked, None, caller);
-        self.run(exchange, cancel, Some(Box::new(entry))).await;
+        self.run(exchange, cancel, entry).await;
     }
 
     fn notification(&self, notification: &Notification) {
@@ -275,18 +274,19 @@ impl Pipe {
         &self,
         mut exchange: Exchange,
         cancel: CancellationToken,
-        entry: Option<Box<dyn Send>>,
+        entry: impl Send + 'static,
     ) {
-        let mut first = exchange.next_unless(&cancel).now_or_never();
         let listening = match &exchange {
             Exchange::Listen(listen) => Some(listen.id().clone()),
             _ => None,
         };
-        if let (Some(Some(Output::Answer(answer))), None) = (&first, &listening) {
-            let message = answer.clone().into_bytes();
-            drop(entry);
-            return self.send(message).await;
-        }
+        let mut first = match exchange.next_unless(&cancel).now_or_never() {
+            Some(Some(Output::Answer(answer))) if listening.is_none() => {
+                drop(entry);
+                return self.send(answer.into_bytes()).await;
+            }
+            first => first,
+        };
         let outlet = self.session.outlet().clone();
         let gone = self.gone.clone();
         self.tracker.spawn(async move {

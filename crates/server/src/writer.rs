@@ -1,17 +1,21 @@
 //! Messages as lines on one output, written by one task.
 //!
 //! Every message goes through one queue to one writer, so lines of different tasks cannot
-//! interleave. The writer takes all that is queued and gives it to the system in one call.
+//! interleave. The queue is the bytes to be written: the writer takes all there are and gives them
+//! to the system in one call.
+
+mod queue;
 
 use std::io;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use thiserror::Error;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
+
+use queue::{Batch, Queue};
 
 /// The task that writes, seen by whoever started it.
 #[derive(Debug)]
@@ -22,19 +26,8 @@ pub(crate) struct LineWriter {
 /// Queues messages for the writer. Cheap to clone; the writer ends when the last one is dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct LineSender {
-    queue: mpsc::Sender<Queued>,
-    room: Arc<Semaphore>,
+    end: Arc<SendingEnd>,
 }
-
-/// A message with the room that it takes until it is written.
-#[derive(Debug)]
-struct Queued {
-    message: Bytes,
-    _room: OwnedSemaphorePermit,
-}
-
-/// How many KiB may wait to be written. A larger message waits alone.
-const ROOM: u32 = 2048;
 
 /// The writer has ended: the output is closed or failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -62,10 +55,10 @@ impl LineWriter {
     where
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        let (queue, messages) = mpsc::channel(capacity.max(1));
-        let task = tracker.spawn(write(output, messages));
-        let room = Arc::new(Semaphore::new(ROOM as usize));
-        (LineSender { queue, room }, Self { task })
+        let queue = Arc::new(Queue::new(capacity.max(1)));
+        let task = tracker.spawn(write(output, ReceivingEnd(Arc::clone(&queue))));
+        let end = Arc::new(SendingEnd(queue));
+        (LineSender { end }, Self { task })
     }
 
     /// Waits for the writer to end. Dropping this future leaves the writer running.
@@ -79,79 +72,60 @@ impl LineSender {
     ///
     /// Dropping this future before it completes leaves the message unsent.
     pub(crate) async fn send(&self, message: Bytes) -> Result<(), Closed> {
-        match self.try_send(message.clone()) {
-            Ok(()) => return Ok(()),
-            Err(TrySendError::Closed) => return Err(Closed),
-            Err(TrySendError::Full) => {}
+        let message = on_one_line(message);
+        loop {
+            match self.end.0.push(&message) {
+                Ok(()) => return Ok(()),
+                Err(TrySendError::Closed) => return Err(Closed),
+                Err(TrySendError::Full) => self.end.0.has_room().await,
+            }
         }
-        let room = Arc::clone(&self.room).acquire_many_owned(kibibytes(&message));
-        let queued = tokio::select! {
-            biased;
-            room = room => Queued {
-                message,
-                _room: room.map_err(|_closed| Closed)?,
-            },
-            () = self.queue.closed() => return Err(Closed),
-        };
-        let sent = self.queue.send(queued).await;
-        sent.map_err(|mpsc::error::SendError(_)| Closed)
     }
 
     /// Queues a message if there is room now. For what may be dropped under load.
     pub(crate) fn try_send(&self, message: Bytes) -> Result<(), TrySendError> {
-        let room = Arc::clone(&self.room).try_acquire_many_owned(kibibytes(&message));
-        let room = room.map_err(|error| match error {
-            TryAcquireError::NoPermits => TrySendError::Full,
-            TryAcquireError::Closed => TrySendError::Closed,
-        })?;
-        let queued = Queued {
-            message,
-            _room: room,
-        };
-        self.queue.try_send(queued).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => TrySendError::Full,
-            mpsc::error::TrySendError::Closed(_) => TrySendError::Closed,
-        })
+        self.end.0.push(&on_one_line(message))
     }
 
     /// Completes when the writer has ended. Dropping this future has no effect.
     pub(crate) async fn closed(&self) {
-        self.queue.closed().await;
+        self.end.0.is_closed().await;
     }
 }
 
-/// Messages taken from the queue at a time.
-const BATCH: usize = 64;
+/// What all senders share.
+#[derive(Debug)]
+struct SendingEnd(Arc<Queue>);
 
-/// A message at least this long is written as it is; copying it would cost more than the call.
-const LARGE: usize = 32 * 1024;
+impl Drop for SendingEnd {
+    fn drop(&mut self) {
+        self.0.finish();
+    }
+}
 
-async fn write<W>(mut output: W, mut messages: mpsc::Receiver<Queued>) -> io::Result<()>
+/// What the writer has.
+struct ReceivingEnd(Arc<Queue>);
+
+impl Drop for ReceivingEnd {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+async fn write<W>(mut output: W, queued: ReceivingEnd) -> io::Result<()>
 where
     W: AsyncWrite + Unpin,
 {
-    let mut batch = Vec::with_capacity(BATCH);
-    let mut lines = BytesMut::new();
-    while messages.recv_many(&mut batch, BATCH).await > 0 {
-        for Queued { message, _room } in batch.drain(..) {
-            let message = on_one_line(message);
-            if message.len() < LARGE {
-                lines.extend_from_slice(&message);
-            } else {
-                output.write_all_buf(&mut lines).await?;
-                output.write_all(&message).await?;
-            }
-            lines.extend_from_slice(b"\n");
+    let mut batch = Batch::default();
+    while queued.0.take(&mut batch).await {
+        for part in &batch.parts {
+            output.write_all(part).await?;
         }
-        output.write_all_buf(&mut lines).await?;
+        output.write_all(&batch.lines).await?;
         output.flush().await?;
+        queued.0.written(&mut batch);
     }
     output.shutdown().await
-}
-
-/// How much room a message takes.
-fn kibibytes(message: &Bytes) -> u32 {
-    u32::try_from(message.len() / 1024).map_or(ROOM, |size| size.clamp(1, ROOM))
 }
 
 /// The message without line breaks.
@@ -159,16 +133,14 @@ fn kibibytes(message: &Bytes) -> u32 {
 /// A message is JSON, in which a raw line break can only be white space between tokens; one that
 /// is passed on as it came may be laid out over several lines (S003-31).
 fn on_one_line(message: Bytes) -> Bytes {
-    if !message.contains(&b'\n') && !message.contains(&b'\r') {
+    if memchr::memchr2(b'\n', b'\r', &message).is_none() {
         return message;
     }
-    let mut line = BytesMut::from(message);
-    for byte in line.iter_mut() {
-        if matches!(byte, b'\n' | b'\r') {
-            *byte = b' ';
-        }
-    }
-    line.freeze()
+    let broken = |byte: u8| matches!(byte, b'\n' | b'\r');
+    let joined = message
+        .iter()
+        .map(|&byte| if broken(byte) { b' ' } else { byte });
+    joined.collect()
 }
 
 #[cfg(test)]

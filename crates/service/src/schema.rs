@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use plexus_wire::{Limits, Raw};
+use plexus_wire::Raw;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
@@ -26,7 +26,7 @@ struct KnownSchema {
 }
 
 impl KnownSchemas {
-    /// Notes the schemas of a tool.
+    /// Notes the schemas of a tool, which are JSON.
     #[must_use]
     pub fn with(
         mut self,
@@ -38,16 +38,10 @@ impl KnownSchemas {
         self
     }
 
-    /// The input schema of a tool, and its output schema, if it has one. What is no JSON is not
-    /// known.
+    /// The input schema of a tool, and its output schema, if it has one.
     pub(crate) fn find(&self, tool: &str) -> Option<(Raw, Option<Raw>)> {
         let known = self.0.get(tool)?;
-        let parsed = |text: &'static str| Raw::parse(text.into(), &Limits::default()).ok();
-        let output = match known.output {
-            Some(output) => Some(parsed(output)?),
-            None => None,
-        };
-        Some((parsed(known.input)?, output))
+        Some((Raw::known(known.input), known.output.map(Raw::known)))
     }
 }
 

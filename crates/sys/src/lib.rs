@@ -3,3 +3,4 @@
 //! This is the one crate with `unsafe` code in it; every other one denies it.
 
 pub mod memory;
+pub mod text;

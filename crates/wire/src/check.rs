@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use plexus_sys::text::{is_special, plain_pieces};
+
 /// Who is told of the members of an object, by the places of their keys and values.
 pub(crate) trait Visitor {
     /// Whether to be told, too, of the members of the object that starts here, under this key.
@@ -44,7 +46,7 @@ pub(crate) fn object(text: &[u8], max_depth: usize, visitor: &mut impl Visitor) 
     });
     reader.skip_spaces();
     // Outside of strings JSON is nothing but ASCII, and mostly inside of them as well.
-    let is_text = || reader.seen & HIGH == 0 || str::from_utf8(text).is_ok();
+    let is_text = || reader.seen & HIGH == 0 || simdutf8::basic::from_utf8(text).is_ok();
     is_object.is_some() && reader.at == text.len() && is_text()
 }
 
@@ -224,24 +226,6 @@ fn plain_seen(text: &[u8]) -> (usize, u64) {
     (at + last, seen | more | most)
 }
 
-/// The same, for texts that are long, up to the piece in which they end.
-fn plain_pieces(text: &[u8]) -> (usize, u64) {
-    const PIECE: usize = 64;
-    let mut plain = 0;
-    let mut seen = 0;
-    for piece in text.as_chunks::<PIECE>().0 {
-        // Looking at all of a piece, whatever its first bytes are, is done for many bytes at once.
-        let is_any_special = |any: bool, byte: &u8| any | is_special(*byte);
-        if piece.iter().fold(false, is_any_special) {
-            break;
-        }
-        let words = piece.as_chunks().0.iter();
-        seen |= words.fold(0, |seen, word| seen | u64::from_le_bytes(*word));
-        plain += PIECE;
-    }
-    (plain, seen)
-}
-
 /// The same, for texts that are short.
 #[inline]
 pub(crate) fn plain_words(text: &[u8]) -> (usize, u64) {
@@ -261,10 +245,6 @@ pub(crate) fn plain_words(text: &[u8]) -> (usize, u64) {
         seen |= u64::from(*byte);
     }
     (plain, seen)
-}
-
-fn is_special(byte: u8) -> bool {
-    byte < b' ' || byte == b'"' || byte == b'\\'
 }
 
 const ONES: u64 = u64::from_le_bytes([1; 8]);

@@ -76,12 +76,8 @@ impl Id {
 }
 
 /// Appends a decimal integer.
-#[expect(
-    clippy::expect_used,
-    reason = "writing to a growing buffer does not fail"
-)]
 pub(crate) fn write_integer(out: &mut BytesMut, number: i64) {
-    fmt::Write::write_fmt(out, format_args!("{number}")).expect("the buffer grows as needed");
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 impl From<i64> for Id {

@@ -2,13 +2,14 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use memchr::memchr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 use serde_json::value::RawValue;
+use simdutf8::basic::from_utf8;
 
 use crate::decode::{checked_text, syntax_error};
-use crate::scan::{Elements, Members};
+use crate::scan::{Elements, Members, after_string};
 use crate::{DecodeError, Limits, string};
 
 /// One JSON value as the bytes it arrived in: a reference-counted slice, always valid JSON in UTF-8.
@@ -104,7 +105,7 @@ impl Raw {
         reason = "every constructor starts from valid UTF-8"
     )]
     pub fn as_str(&self) -> &str {
-        str::from_utf8(&self.0).expect("a raw value is made of UTF-8 text only")
+        from_utf8(&self.0).expect("a raw value is made of UTF-8 text only")
     }
 
     /// The value's JSON text, given away.
@@ -134,6 +135,28 @@ impl Raw {
     /// `{}`, without allocating.
     pub fn empty_object() -> Self {
         Self(Bytes::from_static(b"{}"))
+    }
+
+    /// A text of the program itself, which is one JSON value. Only builds with debug assertions
+    /// look whether it is.
+    pub fn known(text: &'static str) -> Self {
+        Self::from_written(Bytes::from_static(text.as_bytes()))
+    }
+
+    /// An array of these values.
+    pub fn array<'a>(elements: impl IntoIterator<Item = &'a Self, IntoIter: Clone>) -> Self {
+        let elements = elements.into_iter();
+        let size: usize = elements.clone().map(|element| element.len() + 1).sum();
+        let mut out = BytesMut::with_capacity(size + 2);
+        out.put_u8(b'[');
+        for (place, element) in elements.enumerate() {
+            if place > 0 {
+                out.put_u8(b',');
+            }
+            out.extend_from_slice(element.as_bytes());
+        }
+        out.put_u8(b']');
+        Self::from_written(out.freeze())
     }
 
     /// A part of this value as a value of its own.
@@ -191,6 +214,14 @@ impl Raw {
             // A key with escapes may spell anything.
             memchr(b'\\', spelled).is_some() || keys.iter().any(|key| key.as_bytes() == spelled)
         })
+    }
+
+    /// Whether this is a string between `before` and one of `after`, which together make a value of
+    /// it. Nothing else is looked at.
+    pub fn is_string_between(&self, before: &[u8], after: &[&[u8]]) -> bool {
+        let string = self.0.strip_prefix(before);
+        let inside = string.and_then(|string| string.strip_prefix(b"\""));
+        inside.is_some_and(|inside| after.contains(&after_string(inside)))
     }
 
     /// The same value in bytes of its own, for whoever keeps it: as part of a message, it keeps all

@@ -4,19 +4,30 @@ use std::borrow::Cow;
 
 use bytes::{BufMut, BytesMut};
 use memchr::memchr;
+use simdutf8::basic::from_utf8;
 
-use crate::check::plain;
+use crate::check::{plain, plain_words};
 
 /// The text of a literal that is known to be a valid JSON string; half a surrogate pair, which JSON
 /// can spell but text cannot hold, has none.
 pub(crate) fn read(literal: &[u8]) -> Option<Cow<'_, str>> {
-    match memchr(b'\\', literal) {
-        None => {
-            let inside = literal.get(1..literal.len().checked_sub(1)?)?;
-            str::from_utf8(inside).ok().map(Cow::Borrowed)
-        }
-        Some(_) => serde_json::from_slice(literal).ok().map(Cow::Owned),
+    const SHORT: usize = 48;
+    let inside = between_quotes(literal);
+    let has_escapes = if inside.len() <= SHORT {
+        plain_words(inside).0 < inside.len()
+    } else {
+        memchr(b'\\', inside).is_some()
+    };
+    if has_escapes {
+        return serde_json::from_slice(literal).ok().map(Cow::Owned);
     }
+    from_utf8(inside).ok().map(Cow::Borrowed)
+}
+
+/// What stands between the quotes of a literal, escapes and all.
+pub(crate) fn between_quotes(literal: &[u8]) -> &[u8] {
+    let inside = literal.get(1..literal.len().saturating_sub(1));
+    inside.unwrap_or_default()
 }
 
 /// Appends the literal for a text: only what must be escaped is.

@@ -382,3 +382,29 @@ fn sampling_that_cannot_be_put_in_older_words_is_refused() {
     assert!(sampled(&audio, V03).is_ok());
     assert_eq!(sampled(&audio, V24), refused("audio"));
 }
+
+/// What is taken for one text is as it was in every revision, and what is more than that is not.
+#[test]
+fn one_text_is_the_same_in_every_revision() {
+    let texts = [
+        r#"{"content":[{"type":"text","text":"a \"_meta\": {} \\"}]}"#,
+        r#"{"content":[{"type":"text","text":""}],"isError":false}"#,
+    ];
+    for text in texts {
+        let result = raw(text);
+        assert!(is_one_text(&result), "{text}");
+        for revision in Revision::ALL {
+            let same = call_tool_result(&result, revision.features());
+            assert_eq!(same.as_str(), text, "{revision}");
+        }
+    }
+    for more in [
+        r#"{"content":[{"type":"text","text":"a"}],"isError":true}"#,
+        r#"{"content":[{"type":"text","text":"a"}],"_meta":{}}"#,
+        r#"{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#,
+        r#"{"content":[{"type":"text","text":"a","_meta":{}}]}"#,
+        r#"{"content":[]}"#,
+    ] {
+        assert!(!is_one_text(&raw(more)), "{more}");
+    }
+}

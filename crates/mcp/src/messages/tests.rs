@@ -499,3 +499,24 @@ fn server_capabilities_are_told_in_the_words_of_the_revision() {
         "{}"
     );
 }
+
+/// A tool is written member by member as serde would write it.
+#[test]
+fn a_tool_is_written_as_it_is_serialised() {
+    let bare = Tool::new("bare \"quoted\"");
+    let full = Tool::new("full")
+        .title("Full")
+        .description("Line\nbreak")
+        .input_schema(raw(r#"{"type":"object"}"#))
+        .output_schema(raw(r#"{"type":"object","properties":{}}"#))
+        .annotations(ToolAnnotations {
+            read_only_hint: Some(true),
+            ..ToolAnnotations::default()
+        })
+        .icon(Icon::new("https://example.com/icon.png"))
+        .meta(raw(r#"{"a":1}"#));
+    for tool in [bare, full] {
+        let serialised = serde_json::to_string(&tool).unwrap();
+        assert_eq!(tool.to_raw().as_str(), serialised);
+    }
+}

@@ -3,7 +3,7 @@
 use plexus_wire::{Object, Raw};
 use serde::{Deserialize, Serialize};
 
-use super::codec::{self, encodes, null_as_default};
+use super::codec::{self, null_as_default};
 
 /// The definition of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,14 +40,11 @@ pub struct Tool {
 impl Tool {
     /// A tool that takes no arguments, until [`input_schema`](Self::input_schema) says otherwise.
     pub fn new(name: impl Into<String>) -> Self {
-        let mut no_arguments = Object::new();
-        no_arguments.set("type", codec::to_raw("object"));
-        no_arguments.set("additionalProperties", codec::to_raw(&false));
         Self {
             name: name.into(),
             title: None,
             description: None,
-            input_schema: no_arguments.to_raw(),
+            input_schema: Raw::known(r#"{"type":"object","additionalProperties":false}"#),
             output_schema: None,
             annotations: None,
             icons: Vec::new(),
@@ -102,6 +99,38 @@ impl Tool {
     pub fn meta(mut self, meta: Raw) -> Self {
         self.meta = Some(meta);
         self
+    }
+
+    /// This message as JSON. The same as serialising it, but schemas are not read again.
+    pub fn to_raw(&self) -> Raw {
+        let Self {
+            name,
+            title,
+            description,
+            input_schema,
+            output_schema,
+            annotations,
+            icons,
+            meta,
+        } = self;
+        let string = |text: &String| Raw::string(text);
+        let members = [
+            ("name", Some(Raw::string(name))),
+            ("title", title.as_ref().map(string)),
+            ("description", description.as_ref().map(string)),
+            ("inputSchema", Some(input_schema.clone())),
+            ("outputSchema", output_schema.clone()),
+            ("annotations", annotations.as_ref().map(codec::to_raw)),
+            ("icons", (!icons.is_empty()).then(|| codec::to_raw(icons))),
+            ("_meta", meta.clone()),
+        ];
+        let mut tool = Object::new();
+        for (key, value) in members {
+            if let Some(value) = value {
+                tool.set(key, value);
+            }
+        }
+        tool.to_raw()
     }
 }
 
@@ -218,8 +247,6 @@ impl Icon {
         self
     }
 }
-
-encodes!(Tool);
 
 /// Tool annotations with both spellings of each hint.
 #[derive(Deserialize)]

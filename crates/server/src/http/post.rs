@@ -43,7 +43,7 @@ impl Endpoint {
             return respond::text(StatusCode::NOT_ACCEPTABLE, text);
         }
         match self.decode(head, body).await {
-            Ok(Incoming::Batch(messages)) => self.batch(head, messages).await,
+            Ok(Incoming::Batch(messages)) => Box::pin(self.batch(head, messages)).await,
             Ok(Incoming::Single(Ok(message))) => self.message(head, message).await,
             Ok(Incoming::Single(Err(malformed))) => {
                 let fault = Fault::InvalidRequest(malformed.reason.to_string());
@@ -220,11 +220,11 @@ impl Endpoint {
             None if streaming => match streams::release_after(self, session) {
                 Some(release) => {
                     let patience = release.min(self.options.stream_after);
-                    timeout(patience, request.first()).await.ok()
+                    Box::pin(timeout(patience, request.first())).await.ok()
                 }
-                None => self.patiently(request.first()).await,
+                None => Box::pin(self.patiently(request.first())).await,
             },
-            None => Some(request.first().await),
+            None => Some(Box::pin(request.first()).await),
         };
         let stream = match first {
             Some(Some(Output::Answer(answer))) => return reply(answer),
@@ -249,7 +249,7 @@ impl Endpoint {
                 return respond::text(StatusCode::NOT_ACCEPTABLE, text);
             }
             loop {
-                if let Output::Answer(answer) = exchange.next().await {
+                if let Output::Answer(answer) = Box::pin(exchange.next()).await {
                     return reply(answer);
                 }
             }
@@ -257,7 +257,7 @@ impl Endpoint {
         // Most requests are answered at once, and no clock is needed for them.
         let first = match exchange.next().now_or_never() {
             Some(first) => Some(first),
-            None => self.patiently(exchange.next()).await,
+            None => Box::pin(self.patiently(exchange.next())).await,
         };
         match first {
             Some(Output::Answer(answer)) => reply(answer),

@@ -100,7 +100,8 @@ where
             let now = Instant::now();
             let deadline = *deadline.get_or_insert(now + limits.total);
             let patience = deadline.min(now + limits.idle);
-            let waited = timeout_at(patience, body.frame()).await;
+            // Few have to wait, and all have room for it.
+            let waited = Box::pin(timeout_at(patience, body.frame())).await;
             waited.map_err(|_elapsed| ReadError::TimedOut)?
         };
         let Some(frame) = frame else {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
+use super::queue::LARGE;
 use super::*;
 
 /// Remembers each write call.

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::check;
 use crate::object::Member;
+use crate::string::between_quotes;
 use crate::{
     Flaw, Id, Kind, Malformed, Message, Notification, Object, Params, Raw, Request, Response,
     RpcError, string,
@@ -60,19 +61,29 @@ impl<'a> Envelope<'a> {
 
     /// Takes a member that JSON-RPC defines.
     fn take(&mut self, key: &[u8], value: &'a [u8]) {
-        let key = string::read(key);
-        let slot = match key.as_deref() {
-            Some("jsonrpc") => &mut self.jsonrpc,
-            Some("id") => &mut self.id,
-            Some("method") => &mut self.method,
-            Some("params") => &mut self.params,
-            Some("result") => &mut self.result,
-            Some("error") => &mut self.error,
+        let name = between_quotes(key);
+        let slot = match name {
+            b"jsonrpc" => &mut self.jsonrpc,
+            b"id" => &mut self.id,
+            b"method" => &mut self.method,
+            b"params" => &mut self.params,
+            b"result" => &mut self.result,
+            b"error" => &mut self.error,
+            _ if name.contains(&b'\\') => return self.take_escaped(key, value),
             _ => return,
         };
         if slot.replace(value).is_some() {
             self.has_repeated_member = true;
-            self.has_repeated_id |= key.as_deref() == Some("id");
+            self.has_repeated_id |= name == b"id";
+        }
+    }
+
+    /// The same for a key with escapes, as nobody writes these.
+    #[cold]
+    fn take_escaped(&mut self, key: &[u8], value: &'a [u8]) {
+        let name = string::read(key).map(Cow::into_owned);
+        if let Some(name) = name.filter(|name| !name.contains('\\')) {
+            self.take(format!("\"{name}\"").as_bytes(), value);
         }
     }
 
@@ -117,7 +128,8 @@ impl<'a> Envelope<'a> {
         if self.has_repeated_member {
             return Err(Flaw::RepeatedMember);
         }
-        if self.jsonrpc.and_then(text_of).as_deref() != Some("2.0") {
+        let is_version = |version| text_of(version).as_deref() == Some("2.0");
+        if self.jsonrpc != Some(br#""2.0""#) && !self.jsonrpc.is_some_and(is_version) {
             return Err(Flaw::Version);
         }
         match (self.method, self.result, self.error) {

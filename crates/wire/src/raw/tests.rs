@@ -176,3 +176,35 @@ fn the_first_member_is_changed_without_reading_the_rest() {
         assert_eq!(edited(other), None, "{other}");
     }
 }
+
+#[test]
+fn arrays_are_made_of_values_as_they_are() {
+    let none: [Raw; 0] = [];
+    assert_eq!(Raw::array(&none).as_str(), "[]");
+    let values = [Raw::known(r#"{"a": 1.0}"#), Raw::null(), Raw::string("x,y")];
+    let array = Raw::array(&values);
+    assert_eq!(array.as_str(), r#"[{"a": 1.0},null,"x,y"]"#);
+    assert!(array.elements().unwrap().eq(values));
+}
+
+#[test]
+fn a_string_between_two_texts_is_seen() {
+    let is_one = |json: &str| raw(json).is_string_between(b"{\"a\":[", &[b"]}", b"],\"b\":1}"]);
+    for json in [
+        r#"{"a":[""]}"#,
+        r#"{"a":["x\"]}"]}"#,
+        r#"{"a":["\\"],"b":1}"#,
+    ] {
+        assert!(is_one(json), "{json}");
+    }
+    for json in [
+        r#"{"a":[1]}"#,
+        r#"{"a":["x","]}"]}"#,
+        r#"{"a":["x"],"b":2}"#,
+        r#"{"a": ["x"]}"#,
+        r#"{"b":["x"]}"#,
+        r#""x""#,
+    ] {
+        assert!(!is_one(json), "{json}");
+    }
+}
