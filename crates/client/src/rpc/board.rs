@@ -21,7 +21,7 @@ use crate::lock::lock;
 /// How many messages of our own may wait for a server that does not read.
 const MAX_NOTICES: usize = 4 * QUEUE;
 /// How many requests at once are many.
-const CROWD: usize = 8;
+const CROWD: usize = 4;
 /// How many requests that were given up are remembered, whose late answers are no surprise.
 const GIVEN_UP: usize = 1024;
 

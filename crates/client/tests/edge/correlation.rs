@@ -49,6 +49,33 @@ async fn a_thousand_calls_at_once_get_each_its_own_answer() {
     assert_eq!(misdeeds.unknown_answers, 0);
 }
 
+/// Requests that are written together with others do not wait for more than are there.
+#[tokio::test]
+async fn a_few_calls_at_once_all_arrive_before_any_is_answered() {
+    let server = StdioServer::new(script()).await;
+    let upstream = connected(stdio(&server)).await;
+    let process = server.process().await;
+    for calls in 1..=20 {
+        let calling = (0..calls).map(|number| call(&upstream, "tools/call", &numbered(number)));
+        let answering = async {
+            let mut requests = Vec::new();
+            for number in 0..calls {
+                let request = process.received("tools/call").await;
+                assert_eq!(request["params"]["arguments"]["number"], number);
+                requests.push(request);
+            }
+            for request in requests {
+                process.reply(&request, json!({})).await;
+            }
+        };
+        let (outcomes, ()) = within("all answers", async {
+            tokio::join!(join_all(calling), answering)
+        })
+        .await;
+        assert!(outcomes.iter().all(Result::is_ok));
+    }
+}
+
 /// The same while the server answers as it reads, in both eras, with large messages: neither side
 /// may wait for the other for ever.
 #[tokio::test]
