@@ -64,13 +64,12 @@ impl Running {
             }
         }
         // What was said before the end comes before the end.
-        Poll::Ready(match self.events.try_recv() {
-            Some(event) => Step::Event(self.merged(event)),
-            None => {
-                self.abandon.take().map(DropGuard::disarm);
-                Step::Done(self.outcome.take().unwrap_or(Err(Fault::Cancelled)))
-            }
-        })
+        if let Some(event) = self.events.try_recv() {
+            return Poll::Ready(Step::Event(self.merged(event)));
+        }
+        self.abandon.take().map(DropGuard::disarm);
+        let outcome = self.outcome.take().unwrap_or(Err(Fault::Cancelled));
+        Poll::Ready(Step::Done(outcome))
     }
 
     /// Joins what waits behind `event` with it, as long as that loses nothing: a newer progress

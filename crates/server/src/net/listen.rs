@@ -163,7 +163,8 @@ pub async fn serve<A, H, F>(
     };
     shutdown
         .run_until_cancelled(async {
-            tokio::join!(accepting, roster.0.keep_time(limits.head_time));
+            let ((), never) = tokio::join!(accepting, roster.0.keep_time(limits.head_time));
+            match never {}
         })
         .await;
     drop(acceptor);

@@ -4,6 +4,7 @@
 //! each request. Somebody looks at all connections now and then instead, and wakes those that are
 //! concerned.
 
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -45,8 +46,8 @@ impl Roster {
     }
 
     /// Ends connections that take longer for a request head than `head_time`, by no more than an
-    /// eighth of that. Never returns.
-    pub(super) async fn keep_time(&self, head_time: Duration) {
+    /// eighth of that.
+    pub(super) async fn keep_time(&self, head_time: Duration) -> Infallible {
         loop {
             if lock(&self.open).is_empty() {
                 self.comes.notified().await;
@@ -143,7 +144,7 @@ pub(super) struct HeadTimer {
 
 impl HeadTimer {
     pub(super) fn new(entry: Arc<Entry>) -> Self {
-        let made = Instant::now();
+        let made = tokio::time::Instant::now().into_std();
         Self { entry, made }
     }
 }
