@@ -122,6 +122,10 @@ async fn give_back_memory() -> Infallible {
     const AFTER_THE_START: Duration = Duration::from_secs(1);
     const EVERY: Duration = Duration::from_mins(1);
     tokio::time::sleep(AFTER_THE_START).await;
+    #[expect(
+        clippy::infinite_loop,
+        reason = "it is dropped with the work beside it"
+    )]
     loop {
         memory::give_back_what_is_free();
         tokio::time::sleep(EVERY).await;

@@ -48,6 +48,7 @@ impl Roster {
     /// Ends connections that take longer for a request head than `head_time`, by no more than an
     /// eighth of that.
     pub(super) async fn keep_time(&self, head_time: Duration) -> Infallible {
+        #[expect(clippy::infinite_loop, reason = "whoever waits for it drops it")]
         loop {
             if lock(&self.open).is_empty() {
                 self.comes.notified().await;
