@@ -6,6 +6,7 @@ mod handshake;
 mod listening;
 mod pool;
 mod session;
+mod session_for;
 mod stateless;
 mod subscribed;
 mod visit;
@@ -21,17 +22,16 @@ use plexus_mcp::messages::{
     LoggingMessageParams,
 };
 use plexus_mcp::{Era, Fault, code, method};
-use plexus_service::{Call, Catalogue, EventSender, Log, Peer, Principal, Progress, Section};
+use plexus_service::{Call, Catalogue, EventSender, Log, Progress, Section};
 use plexus_wire::{Notification, Object, Raw};
 use tokio::sync::{Mutex as AsyncMutex, Notify, Semaphore, mpsc, oneshot, watch as signal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::auth::OwnIdentity;
 use crate::chain::brief;
-use crate::connect::{self, Connected, Quirk};
-use crate::definition::{Affinity, Definition, Target};
+use crate::connect::{Connected, Quirk};
+use crate::definition::{Definition, Target};
 use crate::link::Headers;
 use crate::listing::{Lister, Listing, Oddity, Quarantined};
 use crate::lock::lock;
@@ -40,7 +40,7 @@ use crate::server_facts::ServerFacts;
 use crate::stamp;
 use crate::watched::Watched;
 pub(crate) use failure::CallFailure;
-use pool::{Place, Pool, Sharers};
+use pool::Pool;
 pub(crate) use session::Session;
 
 /// How long further change notices are waited for before a list is fetched anew.
@@ -174,60 +174,6 @@ impl Live {
             Era::Handshake => handshake::call(self, session, call).await,
             Era::Stateless => stateless::call(self, session, call).await,
         }
-    }
-
-    /// The session that a caller's calls belong in.
-    async fn session_for(self: &Arc<Self>, peer: &Peer) -> Result<Arc<Session>, CallFailure> {
-        let era = self.facts.revision.era();
-        let identity = self.definition.identity(peer)?;
-        let is_shared = self.definition.affinity == Affinity::Shared || era == Era::Stateless;
-        if is_shared && identity.is_none() {
-            return Ok(Arc::clone(&self.own));
-        }
-        let (sharers, profile) = Sharers::of(peer, identity.as_ref());
-        let is_own = profile == self.profile;
-        if is_own && identity.is_none() && peer.principal == Principal::anonymous() {
-            return Ok(Arc::clone(&self.own));
-        }
-        let place = self.others.place(&sharers)?;
-        if let Ok(open) = place.session.try_lock()
-            && let Some(session) = open.as_ref().filter(|session| !session.rpc.is_over())
-        {
-            return Ok(Arc::clone(session));
-        }
-        // Boxed, as it is large and seldom needed.
-        Box::pin(self.open_session(&place, profile, identity.as_ref())).await
-    }
-
-    /// Opens a session for all who share it, unless somebody did meanwhile.
-    async fn open_session(
-        self: &Arc<Self>,
-        place: &Place,
-        profile: ClientCapabilities,
-        identity: Option<&OwnIdentity>,
-    ) -> Result<Arc<Session>, CallFailure> {
-        let mut open = place.session.lock().await;
-        if let Some(session) = open.as_ref().filter(|session| !session.rpc.is_over()) {
-            return Ok(Arc::clone(session));
-        }
-        let era = self.facts.revision.era();
-        let mut definition = self.definition.of_sharers(era, profile, identity);
-        if let Target::Http(target) = &definition.target
-            && self.is_over_sse()
-        {
-            definition.target = Target::Sse(target.clone());
-        }
-        let connected = connect::connect(&Arc::new(definition), &self.tasks).await?;
-        let names_calls = names_calls(&self.definition, &self.quirks);
-        let revision = connected.facts.revision;
-        if revision.era() == Era::Stateless {
-            connected.rpc.set_stateless();
-        }
-        let session = Arc::new(Session::new(connected.rpc, revision, names_calls));
-        let heeding = Arc::clone(self).heed(Arc::downgrade(&session), connected.stray);
-        self.spawn(heeding);
-        *open = Some(Arc::clone(&session));
-        Ok(session)
     }
 
     /// The resources that are watched here, if the server lets them be watched.
