@@ -49,6 +49,11 @@ pub fn encode_value(value: &str) -> Cow<'_, str> {
     }
 }
 
+/// Whether a header value is `text` as it is written, so that there is nothing to decode: as most are.
+pub fn is_literally(value: &[u8], text: &str) -> bool {
+    value == text.as_bytes() && !value.starts_with(b"=") && value.iter().all(u8::is_ascii_graphic)
+}
+
 /// The text a header value stands for (HDR26-05).
 ///
 /// White space around the value belongs to the header, not to it. A value without both markers,
@@ -145,6 +150,20 @@ mod tests {
         ] {
             assert_eq!(decode_value(value), Err(reason), "{value:?}");
         }
+    }
+
+    /// HDR26-05: what is literally the text is decoded to it, and what would be decoded to something
+    /// else is not.
+    #[test]
+    fn what_is_literally_a_text_stands_for_it() {
+        for text in ["tools/call", "2026-07-28", "a_b-c.d"] {
+            assert!(is_literally(text.as_bytes(), text));
+            assert_eq!(decode_value(text.as_bytes()).unwrap(), text);
+        }
+        for text in ["=?base64?YQ==?=", " a", "a ", "a\tb", "é"] {
+            assert!(!is_literally(text.as_bytes(), text), "{text}");
+        }
+        assert!(!is_literally(b"tools/call", "tools/list"));
     }
 
     proptest! {

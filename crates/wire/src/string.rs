@@ -30,19 +30,24 @@ pub(crate) fn between_quotes(literal: &[u8]) -> &[u8] {
     inside.unwrap_or_default()
 }
 
+/// How much the nearest cache of a processor holds, with room for a copy.
+const NEAR: usize = 8 * 1024;
+
 /// Appends the literal for a text: only what must be escaped is.
 pub(crate) fn write(out: &mut BytesMut, text: &str) {
     out.reserve(text.len() + 2);
     out.put_u8(b'"');
-    let mut rest = text.as_bytes();
-    loop {
-        let (plain, special) = rest.split_at(plain(rest).min(rest.len()));
-        out.extend_from_slice(plain);
-        let Some((byte, tail)) = special.split_first() else {
-            break;
-        };
-        write_escape(out, *byte);
-        rest = tail;
+    // What was just looked at is copied while it is still near.
+    for mut rest in text.as_bytes().chunks(NEAR) {
+        loop {
+            let (plain, special) = rest.split_at(plain(rest).min(rest.len()));
+            out.extend_from_slice(plain);
+            let Some((byte, tail)) = special.split_first() else {
+                break;
+            };
+            write_escape(out, *byte);
+            rest = tail;
+        }
     }
     out.put_u8(b'"');
 }

@@ -190,10 +190,14 @@ impl Drop for Abandoned {
     }
 }
 
+/// How much is read at a time: more, and it is no longer near when it is put together.
+const READ: usize = 64 * 1024;
+
 fn http(limits: &Limits) -> http1::Builder {
     let mut http = http1::Builder::new();
     http.header_read_timeout(limits.head_time)
         .max_header_size(limits.head_bytes)
+        .max_buf_size(READ.max(limits.head_bytes))
         // A client that closes its side is gone: that is the cancellation of its request.
         .half_close(false);
     http

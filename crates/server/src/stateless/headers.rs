@@ -1,7 +1,7 @@
 //! Headers that mirror the body (HDR26): a proxy may act on them, so they must tell the truth.
 
 use http::{HeaderMap, HeaderName};
-use plexus_mcp::header::decode_value;
+use plexus_mcp::header::{decode_value, is_literally};
 use plexus_mcp::method;
 use plexus_service::{Catalogue, Fault, Section};
 use plexus_wire::Object;
@@ -81,6 +81,9 @@ fn check(headers: &HeaderMap, name: &HeaderName, expected: &str) -> Result<(), F
             )));
         }
     };
+    if is_literally(given.as_bytes(), expected) {
+        return Ok(());
+    }
     let given = decode_value(given.as_bytes())
         .map_err(|error| Fault::HeaderMismatch(format!("the {name} header: {error}")))?;
     if given == expected {
