@@ -21,6 +21,7 @@ pub mod remembered;
 mod routes;
 mod search;
 pub mod secrets;
+mod turns;
 
 pub use hub::{Hub, HubEvent, MemberStatus, Origin, SetMembers};
 pub use member::{MemberKind, MemberSpec, Prepare, Resolve, ToolFilter};

@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::remembered::Known;
+use crate::turns::Turns;
 pub(crate) use connection::Connection;
 
 /// A server that is to be part of a hub.
@@ -139,6 +140,8 @@ pub(crate) struct Member {
     pub(crate) over: CancellationToken,
     /// Fires when the calls that it still had are no longer waited for.
     closing: CancellationToken,
+    /// What of it was kept last.
+    pub(crate) kept: Turns,
 }
 
 /// What a member is, once it is one.
@@ -194,6 +197,7 @@ impl Member {
             calls: TaskTracker::new(),
             over,
             closing: CancellationToken::new(),
+            kept: Turns::default(),
         }
     }
 

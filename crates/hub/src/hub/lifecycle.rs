@@ -270,6 +270,8 @@ impl Hub {
             .unwrap_or_else(PoisonError::into_inner) = members;
         inner.merge();
         for member in leaving.into_values().chain(ended) {
+            // What it was found out to do of late may not be kept yet.
+            inner.remember(&member);
             // Calls find their way to its successor from here on.
             member.over.cancel();
             inner
@@ -363,7 +365,7 @@ impl Inner {
     }
 
     /// Keeps what a member offers, now that it is connected.
-    fn remember(&self, member: &Member) {
+    fn remember(&self, member: &Arc<Member>) {
         let (Some(remembered), Some(connection)) = (&self.remembered, member.connection()) else {
             return;
         };
@@ -375,10 +377,14 @@ impl Inner {
             revision: connection.facts().revision,
             asks: connection.asks().is_known(),
         };
-        let (remembered, fingerprint) = (remembered.clone(), member.fingerprint);
-        let name = Arc::clone(&member.name);
+        let (remembered, member) = (remembered.clone(), Arc::clone(member));
+        let turn = member.kept.next();
         self.leaving.spawn_blocking(move || {
-            if let Err(error) = remembered.keep(&fingerprint, &known) {
+            let kept = member
+                .kept
+                .unless_newer(turn, || remembered.keep(&member.fingerprint, &known));
+            if let Some(Err(error)) = kept {
+                let name = &member.name;
                 tracing::warn!(server = %name, %error, "cannot keep what the server offers");
             }
         });
