@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 
-use super::peer::Peer;
+use super::peer::{EMPTY, Peer};
 use super::{client, get, options, post};
 use crate::http::{HttpClient, HttpError, Stage};
-
-const EMPTY: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
 #[tokio::test]
 async fn a_refused_connection_is_safe_to_retry() {
@@ -148,18 +146,7 @@ async fn a_connection_closed_while_idle_is_replaced_unnoticed() {
     let client = client();
     let peer = Peer::bind().await;
     let url = peer.url("/");
-    let ((), mut first) = tokio::join!(
-        async {
-            let response = client.send(post(&url, "1")).await.unwrap();
-            response.bytes().await.unwrap();
-        },
-        async {
-            let mut link = peer.accept().await;
-            link.request().await;
-            link.write(EMPTY).await;
-            link
-        }
-    );
+    let mut first = peer.used_by(&client).await;
     first.shut_down().await;
     first.closed().await;
 

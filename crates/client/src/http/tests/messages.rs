@@ -3,12 +3,10 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 
-use super::peer::Peer;
+use super::peer::{EMPTY, Peer};
 use super::{client, get, post};
 use crate::http::template::Template;
 use crate::http::{HttpError, ProxyRules};
-
-const EMPTY: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
 /// What becomes of an answer, and whether its connection was used for the next request.
 async fn outcome(answer: &str) -> (Result<(StatusCode, Bytes), HttpError>, bool) {
@@ -148,18 +146,7 @@ async fn what_comes_on_an_unused_connection_is_no_answer() {
     let client = client();
     let peer = Peer::bind().await;
     let url = peer.url("/");
-    let ((), mut link) = tokio::join!(
-        async {
-            let response = client.send(post(&url, "1")).await.unwrap();
-            response.bytes().await.unwrap();
-        },
-        async {
-            let mut link = peer.accept().await;
-            link.request().await;
-            link.write(EMPTY).await;
-            link
-        }
-    );
+    let mut link = peer.used_by(&client).await;
     link.write("HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n")
         .await;
     link.closed().await;

@@ -5,6 +5,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use super::post;
+use crate::http::HttpClient;
+
+/// An answer without a body.
+pub(super) const EMPTY: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+
 /// A listener on loopback.
 pub(super) struct Peer {
     listener: TcpListener,
@@ -32,6 +38,22 @@ impl Peer {
         let (stream, _) = self.listener.accept().await.unwrap();
         stream.set_nodelay(true).unwrap();
         Link::new(stream)
+    }
+
+    /// A connection that `client` had one request answered on, and keeps.
+    pub(super) async fn used_by(&self, client: &HttpClient) -> Link {
+        let url = self.url("/");
+        let asking = async {
+            let response = client.send(post(&url, "1")).await.unwrap();
+            response.bytes().await.unwrap();
+        };
+        let answering = async {
+            let mut link = self.accept().await;
+            link.request().await;
+            link.write(EMPTY).await;
+            link
+        };
+        tokio::join!(asking, answering).1
     }
 }
 
