@@ -26,7 +26,7 @@ use crate::control;
 use crate::data;
 use crate::named::is_address;
 use crate::output::print;
-use crate::serve::on_runtime;
+use crate::runtime::on_runtime;
 use crate::signals::Signals;
 use crate::surroundings::{environment, locations};
 use crate::trust::Approvals;

@@ -9,7 +9,7 @@ use clap::Args;
 use jiff::Timestamp;
 
 use crate::data;
-use crate::serve::on_runtime;
+use crate::runtime::on_runtime;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

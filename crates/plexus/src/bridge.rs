@@ -10,13 +10,13 @@ use plexus_server::Options;
 use crate::access::Entrance;
 use crate::cli::BridgeArgs;
 use crate::signals::Signals;
-use crate::{logs, named, serve};
+use crate::{logs, named, runtime, serve};
 
 /// Connects to the server, then serves it until the client on standard input has gone, or a signal
 /// comes.
 pub(crate) fn run(arguments: &BridgeArgs) -> anyhow::Result<ExitCode> {
     logs::start(arguments.downstream.log_level);
-    serve::for_clients(&arguments.downstream, async {
+    runtime::for_clients(&arguments.downstream, async {
         let mut signals = Signals::take().context("cannot wait for signals")?;
         let entrance = Entrance::of(&arguments.downstream)?;
         let era = arguments.server_era.map(Into::into);

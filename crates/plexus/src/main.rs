@@ -29,6 +29,7 @@ mod output;
 mod probe;
 mod prompts;
 mod resources;
+mod runtime;
 mod serve;
 mod servers;
 mod session;

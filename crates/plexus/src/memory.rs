@@ -9,7 +9,7 @@ use plexus_activations::context::{Forget, Graph, NewNode, Node, Search};
 
 use crate::data;
 use crate::output::{as_json, if_nothing, print, printable, readable};
-use crate::serve::on_runtime;
+use crate::runtime::on_runtime;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

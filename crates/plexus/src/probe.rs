@@ -18,7 +18,7 @@ pub(crate) use args::{EXAMPLES, ProbeArgs};
 use findings::{Findings, Latency, NotConnected};
 
 use crate::output::print;
-use crate::serve;
+use crate::runtime;
 use crate::signals::Signals;
 
 /// How often the server is asked something small.
@@ -27,7 +27,7 @@ const ROUND_TRIPS: usize = 5;
 /// Connects to the server, says what it is, and leaves it. The exit code says whether it could be
 /// connected.
 pub(crate) fn run(arguments: &ProbeArgs) -> anyhow::Result<ExitCode> {
-    serve::on_runtime(async {
+    runtime::on_runtime(async {
         let mut signals = Signals::take().context("cannot wait for signals")?;
         tokio::select! {
             ended = probe(arguments) => ended,

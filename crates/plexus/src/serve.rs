@@ -2,25 +2,21 @@
 
 use std::convert::Infallible;
 use std::io::{self, IsTerminal};
-use std::num::NonZero;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::thread::available_parallelism;
 use std::time::Duration;
 
 use anyhow::Context;
 use plexus_server::http::HttpServer;
 use plexus_server::{Edge, Options, stdio};
 use plexus_service::Service;
-use plexus_sys::memory;
-use tokio::runtime::Builder;
 
 use crate::access::Entrance;
 use crate::cli::{Compat, DownstreamArgs, ServeArgs};
 use crate::gateway::{self, Gateway};
 use crate::signals::{Ending, Signals};
-use crate::{announce, control, logs};
+use crate::{announce, control, logs, runtime};
 
 /// How long the program does nothing but answer after it was started.
 const FIRST_ANSWERS: Duration = Duration::from_millis(5);
@@ -30,7 +26,7 @@ const FIRST_ANSWERS: Duration = Duration::from_millis(5);
 pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
     logs::start(arguments.downstream.log_level);
     let downstream = arguments.downstream.filled()?;
-    for_clients(&downstream, async {
+    runtime::for_clients(&downstream, async {
         let mut signals = Signals::take().context("cannot wait for signals")?;
         let entrance = Entrance::of(&downstream)?;
         let mut options = Options::default();
@@ -90,65 +86,6 @@ async fn beside(gateway: &Arc<Gateway>) -> Infallible {
         gateway.announce_failures()
     );
     never
-}
-
-/// Runs `work` to its end, for the clients that come this way. What comes over HTTP may come from
-/// many at once and has a thread for each core that we may use.
-pub(crate) fn for_clients(
-    arguments: &DownstreamArgs,
-    work: impl Future<Output = anyhow::Result<ExitCode>>,
-) -> anyhow::Result<ExitCode> {
-    let threads = match arguments.address() {
-        Some(_) => available_parallelism().unwrap_or(NonZero::<usize>::MIN),
-        None => NonZero::<usize>::MIN,
-    };
-    memory::keep_what_is_free(threads);
-    let work = async {
-        tokio::select! {
-            ended = work => ended,
-            never = give_back_memory() => match never {},
-        }
-    };
-    if threads.get() > 1 {
-        run_on(&mut Builder::new_multi_thread(), work)
-    } else {
-        on_runtime(work)
-    }
-}
-
-/// Gives memory back that nobody needs any more.
-async fn give_back_memory() -> Infallible {
-    /// What is needed for the start only.
-    const AFTER_THE_START: Duration = Duration::from_secs(1);
-    const EVERY: Duration = Duration::from_mins(1);
-    tokio::time::sleep(AFTER_THE_START).await;
-    #[expect(
-        clippy::infinite_loop,
-        reason = "it is dropped with the work beside it"
-    )]
-    loop {
-        memory::give_back_what_is_free();
-        tokio::time::sleep(EVERY).await;
-    }
-}
-
-/// Runs `work` to its end, on one thread: whoever talks to one client, or none, only loses time by
-/// handing messages from thread to thread.
-pub(crate) fn on_runtime(
-    work: impl Future<Output = anyhow::Result<ExitCode>>,
-) -> anyhow::Result<ExitCode> {
-    run_on(&mut Builder::new_current_thread(), work)
-}
-
-fn run_on(
-    runtime: &mut Builder,
-    work: impl Future<Output = anyhow::Result<ExitCode>>,
-) -> anyhow::Result<ExitCode> {
-    let runtime = runtime.enable_all().build().context("cannot start")?;
-    let ended = runtime.block_on(work);
-    // A terminal is read on a thread that cannot be interrupted: it is left behind.
-    runtime.shutdown_background();
-    ended
 }
 
 /// Why serving ended.

@@ -21,7 +21,7 @@ use crate::live::Live;
 use crate::output::harmless;
 use crate::signals::Signals;
 use crate::suggest::{alike, did_you_mean};
-use crate::{announce, extras, serve};
+use crate::{announce, extras, runtime};
 
 /// The name of the member that is built in.
 pub(crate) const BUILTIN: &str = "plexus";
@@ -86,7 +86,7 @@ fn run_on(
     opening: impl Future<Output = anyhow::Result<Gateway>>,
     work: impl AsyncFnOnce(&Session) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
-    serve::on_runtime(async {
+    runtime::on_runtime(async {
         let mut signals = Signals::take().context("cannot wait for signals")?;
         let opened = tokio::select! {
             opened = opening => opened.and_then(Session::new),

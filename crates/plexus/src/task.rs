@@ -11,7 +11,7 @@ use plexus_activations::task::{Filter, NewTask, Status, Task, TaskError, Tasks, 
 use self::show::Waiting;
 use crate::data;
 use crate::output::{as_json, if_nothing, print};
-use crate::serve::on_runtime;
+use crate::runtime::on_runtime;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

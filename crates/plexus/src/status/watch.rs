@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{Seen, text};
 use crate::gateway::ServerReport;
 use crate::output::{as_json, is_read, print, print_while_read};
-use crate::serve;
+use crate::runtime;
 use crate::session::Session;
 use crate::signals::Signals;
 use crate::terminal::Canvas;
@@ -41,7 +41,7 @@ struct Changed<'a> {
 
 /// Watches the gateways that run, until a signal comes.
 pub(super) fn running(json: bool) -> anyhow::Result<ExitCode> {
-    serve::on_runtime(async {
+    runtime::on_runtime(async {
         let mut signals = Signals::take().context("cannot wait for signals")?;
         let mut watch = Watch::new(json);
         loop {
