@@ -7,6 +7,7 @@
 //! A handler is dropped when its client goes away, and so is the stream behind a [`Body`]: that is
 //! how a call learns of its cancellation.
 
+mod attention;
 mod body;
 mod connection;
 mod guard;

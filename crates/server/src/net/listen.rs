@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::future::poll_fn;
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
+use super::attention::Attention;
 use super::body::Body;
 use super::connection::{self, ConnectionInfo};
 use super::roster::Roster;
@@ -136,7 +138,14 @@ pub async fn serve<A, H, F>(
     H: Fn(Request<Incoming>, ConnectionInfo) -> F + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
-    let handler = Arc::new(handler);
+    let attention = Attention::spawn();
+    let handler = Arc::new(move |request, connection| {
+        let under_way = attention.begin();
+        handler(request, connection).map(|response| {
+            drop(under_way);
+            response
+        })
+    });
     let http = http(limits);
     let slots = Arc::new(Semaphore::new(
         limits.connections.min(Semaphore::MAX_PERMITS),
