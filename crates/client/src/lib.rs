@@ -27,6 +27,7 @@ pub mod auth;
 mod chain;
 pub mod child;
 mod connect;
+pub mod crowd;
 mod definition;
 pub mod http;
 mod link;

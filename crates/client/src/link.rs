@@ -35,8 +35,8 @@ pub(crate) struct Outgoing {
     pub(crate) message: BytesMut,
     /// Set for requests.
     pub(crate) request: Option<Number>,
-    /// Others are likely to follow at once.
-    pub(crate) is_one_of_many: bool,
+    /// How many requests wait for their answers, with this one; none for what is no request.
+    pub(crate) waiting: usize,
     /// Dropped when the server has taken the message, or cannot.
     pub(crate) taken: Option<oneshot::Sender<()>>,
 }

@@ -257,7 +257,7 @@ impl Rpc {
         let mut outgoing = Outgoing {
             message,
             request: Some(number),
-            is_one_of_many: shared.board.is_crowded(),
+            waiting: shared.board.waiting(),
             taken: None,
         };
         while let Err(returned) = shared.link.try_send(outgoing) {

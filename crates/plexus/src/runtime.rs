@@ -7,6 +7,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use anyhow::Context;
+use plexus_client::crowd;
 use plexus_sys::memory;
 use tokio::runtime::Builder;
 
@@ -32,8 +33,30 @@ pub(crate) fn for_clients(
     if threads.get() > 1 {
         run_on(&mut Builder::new_multi_thread(), work)
     } else {
-        on_runtime(work)
+        let mut runtime = Builder::new_current_thread();
+        run_on(runtime.on_thread_park(let_answers_collect), work)
     }
+}
+
+/// Puts off waiting for a little while, if children have many answers to give.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the thread has nothing to do but to wait, and this is how it does"
+)]
+fn let_answers_collect() {
+    if let Some(pause) = pause(crowd::take()) {
+        std::thread::sleep(pause);
+    }
+}
+
+/// How long answers are let collect, of children that have so many to give.
+fn pause(answers: usize) -> Option<Duration> {
+    /// With fewer, there is nothing to collect while we wait.
+    const MANY: u32 = 8;
+    const EACH: Duration = Duration::from_micros(6);
+    const LONGEST: Duration = Duration::from_micros(200);
+    let answers = u32::try_from(answers).unwrap_or(u32::MAX);
+    (answers >= MANY).then(|| EACH.saturating_mul(answers).min(LONGEST))
 }
 
 /// Runs `work` to its end, on one thread: whoever talks to one client, or none, only loses time by
@@ -69,4 +92,20 @@ fn run_on(
     // A terminal is read on a thread that cannot be interrupted: it is left behind.
     runtime.shutdown_background();
     ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_collect_only_where_there_are_many() {
+        assert_eq!(pause(0), None);
+        assert_eq!(pause(7), None);
+        let some = pause(8).unwrap();
+        let more = pause(16).unwrap();
+        assert!(some < more);
+        assert_eq!(pause(10_000), pause(usize::MAX));
+        assert!(pause(usize::MAX).unwrap() < Duration::from_millis(1));
+    }
 }

@@ -20,8 +20,6 @@ use crate::lock::lock;
 
 /// How many messages of our own may wait for a server that does not read.
 const MAX_NOTICES: usize = 4 * QUEUE;
-/// How many requests at once are many.
-const CROWD: usize = 4;
 /// How many requests that were given up are remembered, whose late answers are no surprise.
 const GIVEN_UP: usize = 1024;
 
@@ -105,9 +103,9 @@ impl Board {
         Some(slot)
     }
 
-    /// Whether many requests wait for their answers.
-    pub(super) fn is_crowded(&self) -> bool {
-        lock(&self.table).pending.len() >= CROWD
+    /// How many requests wait for their answers.
+    pub(super) fn waiting(&self) -> usize {
+        lock(&self.table).pending.len()
     }
 
     /// Nobody waits for this request any more. Gives what it was about, unless it is answered.

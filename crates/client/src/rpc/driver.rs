@@ -103,7 +103,7 @@ fn outgoing(message: &Message) -> Outgoing {
     Outgoing {
         message: bytes,
         request: None,
-        is_one_of_many: false,
+        waiting: 0,
         taken: None,
     }
 }

@@ -13,10 +13,13 @@ use tokio::sync::Notify;
 
 use super::super::{Outgoing, QUEUE};
 use crate::child::ChildInput;
+use crate::crowd;
 use crate::lock::lock;
 
 /// How many messages are written at once.
 const AT_ONCE: usize = 32;
+/// From how many requests on that wait for their answers others are likely to follow at once.
+const MANY: usize = 4;
 /// Up to how many requests of many wait for one another, to be written together.
 const TOGETHER: usize = 8;
 
@@ -61,17 +64,18 @@ impl Input {
         }
         outgoing.message.extend_from_slice(b"\n");
         state.queue.push_back(outgoing.message.freeze());
-        let waiting = state.queue.len();
-        let is_alone = waiting == 1 && !outgoing.is_one_of_many;
+        crowd::seen(outgoing.waiting);
+        let queued = state.queue.len();
+        let is_alone = queued == 1 && outgoing.waiting < MANY;
         if state.is_blocked {
             // What waits already is the task's.
-        } else if is_alone || waiting >= TOGETHER {
+        } else if is_alone || queued >= TOGETHER {
             let mut nobody = Context::from_waker(Waker::noop());
             state.is_blocked = state.poll_write(&mut nobody).is_pending();
             if state.is_blocked {
                 self.left.notify_one();
             }
-        } else if waiting == 1 {
+        } else if queued == 1 {
             self.left.notify_one();
         }
         Ok(())
