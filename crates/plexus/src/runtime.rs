@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use plexus_client::crowd;
 use plexus_sys::memory;
+use plexus_wire::block;
 use tokio::runtime::Builder;
 
 use crate::cli::DownstreamArgs;
@@ -78,6 +79,7 @@ async fn give_back_memory() -> Infallible {
         reason = "it is dropped with the work beside it"
     )]
     loop {
+        block::give_back();
         memory::give_back_what_is_free();
         tokio::time::sleep(EVERY).await;
     }

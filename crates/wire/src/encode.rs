@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use bytes::{BufMut, Bytes, BytesMut};
 use memchr::memchr2;
 
+use crate::copy::append;
 use crate::id::write_integer;
 use crate::{Id, Message, Object, Raw, RpcError, string};
 
@@ -76,6 +77,19 @@ pub fn response_with(out: &mut BytesMut, id: &Id, result: &Raw, members: &[u8]) 
 pub fn response_parts(id: &Id, result: &Raw, members: &[u8]) -> [Bytes; 3] {
     let (mut before, mut behind) = (BytesMut::new(), BytesMut::new());
     open_response(&mut before, id, 0);
+    if let Some([first, long, last]) = result.parts() {
+        before.extend_from_slice(first);
+        match last.strip_suffix(b"}") {
+            Some(open_object) if !members.is_empty() => {
+                for piece in [open_object, b",", members, b"}"] {
+                    behind.extend_from_slice(piece);
+                }
+            }
+            _ => behind.extend_from_slice(last),
+        }
+        behind.put_u8(b'}');
+        return [before.freeze(), long.clone(), behind.freeze()];
+    }
     close_response(&mut behind, result, members);
     let kept = kept_of(result, members).len();
     let result = result.clone().into_bytes().slice(..kept);
@@ -205,11 +219,11 @@ fn raw(out: &mut BytesMut, value: &Raw) {
 fn write_line(out: &mut BytesMut, mut rest: &[u8]) {
     while let Some(at) = memchr2(b'\r', b'\n', rest) {
         let (before, after) = rest.split_at(at);
-        out.extend_from_slice(before);
+        append(out, before);
         out.put_u8(b' ');
         rest = after.get(1..).unwrap_or_default();
     }
-    out.extend_from_slice(rest);
+    append(out, rest);
 }
 
 #[cfg(test)]

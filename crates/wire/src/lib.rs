@@ -30,7 +30,9 @@
 //! # Ok::<(), plexus_wire::DecodeError>(())
 //! ```
 
+pub mod block;
 mod check;
+mod copy;
 mod decode;
 pub mod encode;
 mod id;
@@ -46,6 +48,7 @@ mod string;
 mod testing;
 mod writer;
 
+pub use block::Block;
 pub use decode::{DecodeError, Incoming, decode};
 pub use encode::ErrorId;
 pub use id::Id;

@@ -1,6 +1,10 @@
+mod framed;
+
 use std::borrow::Cow;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use memchr::memchr;
@@ -8,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 use serde_json::value::RawValue;
 use simdutf8::basic::from_utf8;
 
+use self::framed::Framed;
 use crate::decode::{checked_text, syntax_error};
 use crate::scan::{Elements, Members, after_string};
 use crate::{DecodeError, Limits, string};
@@ -16,8 +21,14 @@ use crate::{DecodeError, Limits, string};
 ///
 /// Cloning and slicing share the bytes of the message the value came in. Equality and hash are of
 /// the bytes: `1.0` and `1.00` differ.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Raw(Bytes);
+#[derive(Clone)]
+pub struct Raw(Repr);
+
+#[derive(Clone)]
+enum Repr {
+    Whole(Bytes),
+    Framed(Arc<Framed>),
+}
 
 /// The type of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,6 +64,9 @@ impl Kind {
     }
 }
 
+/// To copy what is shorter costs less than to keep it in parts.
+const LONG: usize = 32 * 1024;
+
 impl Raw {
     /// Reads exactly one JSON value; the white space around it is trimmed.
     #[expect(
@@ -67,19 +81,19 @@ impl Raw {
 
     /// Serialises a value.
     pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
-        serde_json::to_vec(value).map(|json| Self(json.into()))
+        serde_json::to_vec(value).map(|json| Self::whole(json.into()))
     }
 
     /// A string.
     pub fn string(text: &str) -> Self {
         let mut out = BytesMut::with_capacity(text.len() + 2);
         string::write(&mut out, text);
-        Self(out.freeze())
+        Self::whole(out.freeze())
     }
 
     /// Deserialises the value, borrowing from it where `T` can.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
-        serde_json::from_slice(&self.0)
+        serde_json::from_slice(self.as_bytes())
     }
 
     /// The text that this is, if it is a string; one with half a surrogate pair has none.
@@ -87,12 +101,19 @@ impl Raw {
         if self.kind() != Kind::String {
             return None;
         }
-        string::read(&self.0)
+        string::read(self.as_bytes())
     }
 
     /// The value's JSON text as bytes: the form for the hot path.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        self.bytes()
+    }
+
+    fn bytes(&self) -> &Bytes {
+        match &self.0 {
+            Repr::Whole(bytes) => bytes,
+            Repr::Framed(framed) => framed.whole(),
+        }
     }
 
     /// The value's JSON text.
@@ -105,12 +126,15 @@ impl Raw {
         reason = "every constructor starts from valid UTF-8"
     )]
     pub fn as_str(&self) -> &str {
-        from_utf8(&self.0).expect("a raw value is made of UTF-8 text only")
+        from_utf8(self.as_bytes()).expect("a raw value is made of UTF-8 text only")
     }
 
     /// The value's JSON text, given away.
     pub fn into_bytes(self) -> Bytes {
-        self.0
+        match self.0 {
+            Repr::Whole(bytes) => bytes,
+            Repr::Framed(framed) => framed.whole().clone(),
+        }
     }
 
     /// The length of the JSON text in bytes; never zero.
@@ -119,28 +143,65 @@ impl Raw {
         reason = "a JSON value has at least one byte"
     )]
     pub fn len(&self) -> usize {
-        self.0.len()
+        match &self.0 {
+            Repr::Whole(bytes) => bytes.len(),
+            Repr::Framed(framed) => framed.len(),
+        }
     }
 
     /// The type of the value, told by its first byte.
     pub fn kind(&self) -> Kind {
-        Kind::of(&self.0)
+        match &self.0 {
+            Repr::Whole(bytes) => Kind::of(bytes),
+            Repr::Framed(framed) => Kind::of(&framed.parts[0]),
+        }
     }
 
     /// `null`, without allocating.
     pub fn null() -> Self {
-        Self(Bytes::from_static(b"null"))
+        Self::whole(Bytes::from_static(b"null"))
     }
 
     /// `{}`, without allocating.
     pub fn empty_object() -> Self {
-        Self(Bytes::from_static(b"{}"))
+        Self::whole(Bytes::from_static(b"{}"))
     }
 
     /// A text of the program itself, which is one JSON value. Only builds with debug assertions
     /// look whether it is.
     pub fn known(text: &'static str) -> Self {
         Self::from_written(Bytes::from_static(text.as_bytes()))
+    }
+
+    /// A value that is `before`, a value as it came, and `behind`: pieces of the program itself. A long
+    /// value is not copied until somebody wants all of it in one piece.
+    #[must_use]
+    pub fn framed(before: &'static str, value: &Self, behind: &'static str) -> Self {
+        let (before, behind) = (before.as_bytes(), behind.as_bytes());
+        let framed = match &value.0 {
+            Repr::Framed(inner) => {
+                let [first, long, last] = &inner.parts;
+                let first = framed::concat(&[before, &**first]);
+                let last = framed::concat(&[&**last, behind]);
+                [first, long.clone(), last]
+            }
+            Repr::Whole(long) if long.len() >= LONG => {
+                let piece = Bytes::from_static;
+                [piece(before), long.clone(), piece(behind)]
+            }
+            Repr::Whole(short) => {
+                return Self::from_written(framed::concat(&[before, &**short, behind]));
+            }
+        };
+        Self(Repr::Framed(Arc::new(Framed::new(framed))))
+    }
+
+    /// What stands before a long value, the value, and what stands behind it, if it was framed.
+    pub(crate) fn parts(&self) -> Option<&[Bytes; 3]> {
+        match &self.0 {
+            Repr::Whole(_) => None,
+            Repr::Framed(framed) => Some(&framed.parts),
+        }
     }
 
     /// An array of these values.
@@ -164,22 +225,23 @@ impl Raw {
     /// Shares the bytes if `part` was borrowed from `self`, and copies it otherwise.
     #[must_use]
     pub fn part(&self, part: &RawValue) -> Self {
-        Self::slice(&self.0, part.get().as_bytes())
+        Self::slice(self.bytes(), part.get().as_bytes())
     }
 
     /// This object with `new` instead of `old` as the value of its first member, if that is `key`,
     /// written without white space. Nothing else is read; if it is `None`, there is still
     /// [`Object`](crate::Object).
     pub fn with_first_member(&self, key: &str, old: &Self, new: &Self) -> Option<Self> {
-        let start = self.0.strip_prefix(b"{")?;
+        let bytes = self.as_bytes();
+        let start = bytes.strip_prefix(b"{")?;
         let start = start.strip_prefix(Self::encode(key).ok()?.as_bytes())?;
         let rest = start.strip_prefix(b":")?.strip_prefix(old.as_bytes())?;
         if !rest.starts_with(b",") && !rest.starts_with(b"}") {
             return None;
         }
-        let kept = self.0.len() - rest.len() - old.len();
+        let kept = bytes.len() - rest.len() - old.len();
         let mut edited = Vec::with_capacity(kept + new.len() + rest.len());
-        edited.extend_from_slice(self.0.get(..kept)?);
+        edited.extend_from_slice(bytes.get(..kept)?);
         edited.extend_from_slice(new.as_bytes());
         edited.extend_from_slice(rest);
         Some(Self::from_written(edited.into()))
@@ -189,15 +251,15 @@ impl Raw {
     pub(crate) fn slice(source: &Bytes, part: &[u8]) -> Self {
         let (outer, inner) = (source.as_ptr_range(), part.as_ptr_range());
         if outer.start <= inner.start && inner.end <= outer.end {
-            Self(source.slice_ref(part))
+            Self::whole(source.slice_ref(part))
         } else {
-            Self(Bytes::copy_from_slice(part))
+            Self::whole(Bytes::copy_from_slice(part))
         }
     }
 
     /// The elements of the array that this is; `None` if it is none.
     pub fn elements(&self) -> Option<impl Iterator<Item = Self>> {
-        let places = (self.kind() == Kind::Array).then(|| Elements::of(&self.0))?;
+        let places = (self.kind() == Kind::Array).then(|| Elements::of(self.as_bytes()))?;
         Some(places.map(|place| self.at(place)))
     }
 
@@ -207,8 +269,9 @@ impl Raw {
         if self.kind() != Kind::Object {
             return false;
         }
-        Members::of(&self.0).any(|(key, _)| {
-            let literal = self.0.get(key).unwrap_or_default();
+        let bytes = self.as_bytes();
+        Members::of(bytes).any(|(key, _)| {
+            let literal = bytes.get(key).unwrap_or_default();
             let spelled = literal.get(1..literal.len().saturating_sub(1));
             let spelled = spelled.unwrap_or_default();
             // A key with escapes may spell anything.
@@ -219,7 +282,11 @@ impl Raw {
     /// Whether this is a string between `before` and one of `after`, which together make a value of
     /// it. Nothing else is looked at.
     pub fn is_string_between(&self, before: &[u8], after: &[&[u8]]) -> bool {
-        let string = self.0.strip_prefix(before);
+        if let Repr::Framed(framed) = &self.0 {
+            let [first, long, last] = &framed.parts;
+            return first == before && Kind::of(long) == Kind::String && after.contains(&&**last);
+        }
+        let string = self.as_bytes().strip_prefix(before);
         let inside = string.and_then(|string| string.strip_prefix(b"\""));
         inside.is_some_and(|inside| after.contains(&after_string(inside)))
     }
@@ -228,17 +295,17 @@ impl Raw {
     /// of the buffer that the message came in.
     #[must_use]
     pub fn detached(&self) -> Self {
-        Self(Bytes::copy_from_slice(&self.0))
+        Self::whole(Bytes::copy_from_slice(self.as_bytes()))
     }
 
     /// The value at a place that [`Members`](crate::scan::Members) found in this one.
     pub(crate) fn at(&self, place: Range<usize>) -> Self {
-        Self::at_place(&self.0, place)
+        Self::at_place(self.bytes(), place)
     }
 
     /// The value that was found at a place of `source`.
     pub(crate) fn at_place(source: &Bytes, place: Range<usize>) -> Self {
-        Self(source.slice(place))
+        Self::whole(source.slice(place))
     }
 
     /// Wraps bytes that the caller wrote as one JSON value.
@@ -247,7 +314,25 @@ impl Raw {
             serde_json::from_slice::<&RawValue>(&json).is_ok(),
             "{json:?} is not one JSON value"
         );
-        Self(json)
+        Self::whole(json)
+    }
+
+    fn whole(json: Bytes) -> Self {
+        Self(Repr::Whole(json))
+    }
+}
+
+impl PartialEq for Raw {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Raw {}
+
+impl Hash for Raw {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_bytes().hash(state);
     }
 }
 
@@ -270,7 +355,8 @@ impl fmt::Debug for Raw {
 /// The text is scanned once more on the way; [`crate::encode`] does not.
 impl Serialize for Raw {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let value: &RawValue = serde_json::from_slice(&self.0).map_err(ser::Error::custom)?;
+        let value: &RawValue =
+            serde_json::from_slice(self.as_bytes()).map_err(ser::Error::custom)?;
         value.serialize(serializer)
     }
 }
@@ -280,7 +366,7 @@ impl<'de> Deserialize<'de> for Raw {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Box::<RawValue>::deserialize(deserializer)?;
         let text = String::from(Box::<str>::from(value));
-        Ok(Self(text.into()))
+        Ok(Self::whole(text.into()))
     }
 }
 

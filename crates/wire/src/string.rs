@@ -7,6 +7,7 @@ use memchr::memchr;
 use simdutf8::basic::from_utf8;
 
 use crate::check::{plain, plain_words};
+use crate::copy::append;
 
 /// The text of a literal that is known to be a valid JSON string; half a surrogate pair, which JSON
 /// can spell but text cannot hold, has none.
@@ -41,7 +42,7 @@ pub(crate) fn write(out: &mut BytesMut, text: &str) {
     for mut rest in text.as_bytes().chunks(NEAR) {
         loop {
             let (plain, special) = rest.split_at(plain(rest).min(rest.len()));
-            out.extend_from_slice(plain);
+            append(out, plain);
             let Some((byte, tail)) = special.split_first() else {
                 break;
             };

@@ -1,6 +1,7 @@
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
+use plexus_wire::Block;
 use plexus_wire::sse::{Decoder, Event};
 
 use super::body::ResponseBody;
@@ -74,14 +75,14 @@ impl HttpResponse {
         if first.len() <= limit && self.body.is_at_its_end() {
             return Ok(first);
         }
-        let mut whole = BytesMut::with_capacity(announced.max(first.len()));
+        let mut whole = Block::with_capacity(announced.max(first.len()));
         let mut next = Some(first);
         while let Some(part) = next {
             if whole.len() + part.len() > limit {
                 let origin = self.origin;
                 return Err(HttpError::TooLarge { origin, limit });
             }
-            whole.extend_from_slice(&part);
+            whole.push(&part);
             drop(part);
             next = self.body.next(&self.origin).await?;
         }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::Revision;
+use crate::messages::{CallToolResult, ContentBlock};
 
 const V24: &Features = Revision::V2024_11_05.features();
 const V03: &Features = Revision::V2025_03_26.features();
@@ -397,6 +398,13 @@ fn one_text_is_the_same_in_every_revision() {
             let same = call_tool_result(&result, revision.features());
             assert_eq!(same.as_str(), text, "{revision}");
         }
+    }
+    for length in [1, 100_000] {
+        let text = "x".repeat(length);
+        let block = ContentBlock::text_as_written(&Raw::string(&text));
+        let result = CallToolResult::new([block]).to_raw();
+        assert!(is_one_text(&result));
+        assert_eq!(result, CallToolResult::text(text).to_raw());
     }
     for more in [
         r#"{"content":[{"type":"text","text":"a"}],"isError":true}"#,

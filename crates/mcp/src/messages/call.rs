@@ -85,14 +85,19 @@ impl CallToolResult {
 
     /// This message as JSON.
     pub fn to_raw(&self) -> Raw {
-        match self.only_text() {
-            Some(text) => self.write_with(text),
-            None => to_raw(self),
+        match self.only_block() {
+            Some(ContentBlock::Text(content)) if let Some(text) = content.alone() => {
+                self.write_with(text)
+            }
+            Some(ContentBlock::Other(block)) if !self.is_error => {
+                Raw::framed(r#"{"content":["#, block, r#"],"isError":false}"#)
+            }
+            _ => to_raw(self),
         }
     }
 
-    /// The text that is all there is, as in most results.
-    fn only_text(&self) -> Option<&str> {
+    /// The block that is all there is, as in most results.
+    fn only_block(&self) -> Option<&ContentBlock> {
         match self {
             Self {
                 content,
@@ -100,7 +105,7 @@ impl CallToolResult {
                 meta: None,
                 ..
             } => match content.as_slice() {
-                [ContentBlock::Text(content)] => content.alone(),
+                [block] => Some(block),
                 _ => None,
             },
             _ => None,

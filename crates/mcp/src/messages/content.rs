@@ -1,7 +1,7 @@
 //! What results and prompts show: text, media and resources.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use plexus_wire::Raw;
+use plexus_wire::{Kind, Raw};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::annotations::Annotations;
@@ -23,7 +23,7 @@ pub enum ContentBlock {
     ResourceLink(Box<Resource>),
     /// A resource with its contents.
     Resource(EmbeddedResource),
-    /// A block of a type this crate does not know, kept as it came.
+    /// A block that is kept as it came, mostly of a type this crate does not know.
     #[serde(untagged)]
     Other(Raw),
 }
@@ -32,6 +32,12 @@ impl ContentBlock {
     /// A block of text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextContent::new(text))
+    }
+
+    /// A block of text that is there as JSON already, and need not be read to be passed on: a string.
+    pub fn text_as_written(string: &Raw) -> Self {
+        debug_assert_eq!(string.kind(), Kind::String, "{string:?} is no text");
+        Self::Other(Raw::framed(r#"{"type":"text","text":"#, string, "}"))
     }
 
     /// A picture.

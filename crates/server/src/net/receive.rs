@@ -4,10 +4,11 @@ use std::error::Error as StdError;
 use std::pin::pin;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{Response, StatusCode};
 use http_body_util::BodyExt;
+use plexus_wire::Block;
 use thiserror::Error;
 use tokio::time::{Instant, timeout_at};
 
@@ -89,7 +90,7 @@ where
     let mut deadline = None;
     let mut body = pin!(body);
     let mut first = Bytes::new();
-    let mut joined = BytesMut::new();
+    let mut joined = Block::with_capacity(0);
     loop {
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(ReadError::TimedOut);
@@ -121,10 +122,10 @@ where
         } else {
             if joined.is_empty() {
                 deadline.get_or_insert_with(|| Instant::now() + limits.total);
-                joined.reserve(announced.max(received + data.len()));
+                joined = Block::with_capacity(announced.max(received + data.len()));
             }
-            joined.extend_from_slice(&std::mem::take(&mut first));
-            joined.extend_from_slice(&data);
+            joined.push(&std::mem::take(&mut first));
+            joined.push(&data);
         }
     }
     Ok(if joined.is_empty() {

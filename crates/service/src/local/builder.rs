@@ -59,6 +59,12 @@ pub enum BuildError {
 /// The input schema of a tool, and its output schema, if it has one.
 type Schemas = (Raw, Option<Raw>);
 
+/// Those of a tool with these arguments and results.
+fn schemas<Args: JsonSchema, R: IntoToolResult>() -> Schemas {
+    let input = schema::to_raw(schemars::schema_for!(Args));
+    (input, R::output_schema().map(schema::to_raw))
+}
+
 /// Puts a [`LocalService`] together, and changes one.
 #[derive(Clone)]
 #[must_use = "a builder does nothing until it is built"]
@@ -168,11 +174,7 @@ impl Builder {
                 handler(arguments, context).await.into_tool_result()
             }) as Boxed<_>
         });
-        let schemas = || {
-            let input = schema::to_raw(schemars::schema_for!(Args));
-            (input, R::output_schema().map(schema::to_raw))
-        };
-        self.typed_tool(tool, schemas, handler)
+        self.typed_tool(tool, schemas::<Args, R>, handler)
     }
 
     /// The part of it that is the same for all types: there are many tools.
@@ -197,6 +199,22 @@ impl Builder {
             });
         }
         self.add_tool(tool, check, handler)
+    }
+
+    /// The same for a handler that passes arguments on: it gets them undecoded, once they are found to
+    /// be what the schema of `Args` says.
+    pub fn undecoded_tool<Args, F, Fut, R>(self, tool: Tool, handler: F) -> Self
+    where
+        Args: JsonSchema,
+        F: Fn(Object, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = R> + Send + 'static,
+        R: IntoToolResult,
+    {
+        let handler = Arc::new(move |arguments: Object, context| {
+            let future = handler(arguments, context);
+            Box::pin(async move { future.await.into_tool_result() }) as Boxed<_>
+        });
+        self.typed_tool(tool, schemas::<Args, R>, handler)
     }
 
     /// Adds a tool that brings its own input schema, and gets its arguments as raw JSON.

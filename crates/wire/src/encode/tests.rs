@@ -85,6 +85,28 @@ fn members_are_added_to_results() {
     assert_eq!(with("[1]"), expected("[1]"));
 }
 
+/// A result that was framed is not copied to be sent.
+#[test]
+fn a_framed_result_is_sent_in_parts() {
+    let text = Raw::string(&"x".repeat(64 * 1024));
+    for behind in ["}", "}]"] {
+        let before = if behind == "}" {
+            r#"{"a":"#
+        } else {
+            r#"[{"a":"#
+        };
+        let framed = Raw::framed(before, &text, behind);
+        let whole = raw(framed.as_str());
+        let id = Id::from(1_i64);
+        for members in [&b""[..], br#""b":2"#] {
+            let parts = response_parts(&id, &framed, members);
+            assert_eq!(parts[1].as_ptr(), text.as_bytes().as_ptr());
+            let expected = written(|out| response_with(out, &id, &whole, members));
+            assert_eq!(joined(&parts), expected);
+        }
+    }
+}
+
 /// C33: an unknown id is null for the earlier revisions and absent for the later ones.
 #[test]
 fn an_unknown_id_is_null_or_absent() {

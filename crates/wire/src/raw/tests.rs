@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Kind, Raw};
+use super::{Kind, LONG, Raw};
 use crate::testing::{json, raw};
 use crate::{DecodeError, Limits};
 
@@ -207,4 +207,30 @@ fn a_string_between_two_texts_is_seen() {
     ] {
         assert!(!is_one(json), "{json}");
     }
+}
+
+/// A value around another one is what it would be if all of it were written anew.
+#[test]
+fn a_long_value_is_framed_without_being_copied() {
+    for length in [1, LONG] {
+        let text = Raw::string(&"x".repeat(length));
+        let block = Raw::framed(r#"{"text":"#, &text, "}");
+        let framed = Raw::framed("[", &block, ",1]");
+        let written = raw(&format!(r#"[{{"text":{}}},1]"#, text.as_str()));
+        assert_eq!(framed.len(), written.len());
+        assert_eq!(framed.kind(), Kind::Array);
+        assert!(framed.is_string_between(br#"[{"text":"#, &[b"}]", b"},1]"]));
+        assert!(!framed.is_string_between(br#"[{"text":"#, &[b"}]"]));
+        assert!(!framed.is_string_between(br#"[{"texts":"#, &[b"},1]"]));
+        let shared = framed.parts().map(|parts| parts[1].as_ptr());
+        let long = length == LONG;
+        assert_eq!(shared, long.then_some(text.as_bytes().as_ptr()));
+
+        assert_eq!(framed, written);
+        assert_eq!(framed.clone().into_bytes(), written.as_bytes());
+        let elements: Vec<Raw> = framed.elements().unwrap().collect();
+        assert_eq!(elements, [block, raw("1")]);
+    }
+    let number = Raw::framed("[", &raw(&"1".repeat(LONG)), "]");
+    assert!(!number.is_string_between(b"[", &[b"]"]));
 }
