@@ -76,8 +76,8 @@ fn frame_lines(times: usize) -> anyhow::Result<()> {
 fn read_meta(times: usize) -> anyhow::Result<()> {
     let params = params(STATELESS_CALL)?;
     for _ in 0..times {
-        let params = Object::parse(black_box(&params))?;
-        black_box(RequestMeta::read(&params)?);
+        let mut params = Object::parse(black_box(&params))?;
+        black_box(RequestMeta::read(&mut params)?);
     }
     Ok(())
 }

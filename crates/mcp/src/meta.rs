@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use plexus_wire::{Id, Object, Raw};
+use plexus_wire::{Id, Object, ObjectError, Raw};
 
 use crate::fault::Fault;
 
@@ -56,18 +56,17 @@ impl RequestMeta {
     /// # Errors
     /// `_meta` that is no object, duplicate keys, a progress token that is neither string nor
     /// integer (PROG-01).
-    pub fn read(params: &Object) -> Result<Self, Fault> {
-        let mut meta = match params.get("_meta") {
-            Some(meta) => Self::parse(meta)?,
+    pub fn read(params: &mut Object) -> Result<Self, Fault> {
+        let mut meta = match params.take_apart("_meta") {
+            Some(meta) => Self::of(meta)?,
             None => Self::default(),
         };
         meta.handshake_version = params.text("protocolVersion").map(Cow::into_owned);
         Ok(meta)
     }
 
-    fn parse(meta: &Raw) -> Result<Self, Fault> {
-        let meta = Object::parse(meta)
-            .map_err(|error| Fault::InvalidParams(format!("params._meta: {error}")))?;
+    fn of(meta: Result<Object, ObjectError>) -> Result<Self, Fault> {
+        let meta = meta.map_err(|error| Fault::InvalidParams(format!("params._meta: {error}")))?;
         let invalid = |error| Fault::InvalidParams(format!("params._meta.progressToken: {error}"));
         let token = meta.get(key::PROGRESS_TOKEN);
         Ok(Self {
@@ -88,7 +87,7 @@ mod tests {
 
     fn read(params: &str) -> Result<RequestMeta, Fault> {
         let params = Raw::parse(params.to_owned().into(), &plexus_wire::Limits::default()).unwrap();
-        RequestMeta::read(&Object::parse(&params).unwrap())
+        RequestMeta::read(&mut Object::parse(&params).unwrap())
     }
 
     #[test]

@@ -54,7 +54,7 @@ fn read(params: Option<Params>) -> Result<(Object, RequestMeta), Fault> {
         return Ok((Object::new(), RequestMeta::default()));
     };
     let malformed = |error| Fault::InvalidParams(format!("params: {error}"));
-    let params = params.into_object().map_err(malformed)?;
-    let meta = RequestMeta::read(&params)?;
+    let mut params = params.into_object().map_err(malformed)?;
+    let meta = RequestMeta::read(&mut params)?;
     Ok((params, meta))
 }

@@ -99,7 +99,6 @@ fn try_begin(
     let catalogue = edge.catalogue_for(&peer);
     admit(&method, voice.revision, &catalogue.capabilities)?;
     if let Some(headers) = headers {
-        headers::check_name(headers, &method, &params)?;
         headers::check_params(headers, &method, &params, &catalogue)?;
     }
     if let Some(answer) = edge.answer_directly(&catalogue, &method, raw.as_ref(), &voice) {

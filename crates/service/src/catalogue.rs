@@ -1,6 +1,6 @@
 //! What a service offers: an immutable snapshot, swapped whole.
 
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 use std::sync::{Arc, OnceLock};
 
 use plexus_mcp::header::{HeaderParams, InvalidHeaderAnnotation};

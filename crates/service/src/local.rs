@@ -14,7 +14,7 @@ use plexus_mcp::messages::{
     GetPromptParams,
 };
 use plexus_mcp::{Fault, method};
-use plexus_wire::{Kind, Object, Raw};
+use plexus_wire::{Object, ObjectError, Raw};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, watch};
 
@@ -141,19 +141,19 @@ impl LocalService {
         }
     }
 
-    async fn call_tool(self, call: Call) -> Outcome {
+    async fn call_tool(self, mut call: Call) -> Outcome {
         let name = text(&call, "name")?;
         let registry = self.registry();
         let tool = registry.tools.get(&name);
         let tool = tool.ok_or_else(|| Fault::UnknownTool(name.into_owned()))?;
-        let arguments = match call.params.get("arguments") {
-            Some(arguments) if arguments.kind() == Kind::Object => Object::parse(arguments)
-                .map_err(|error| Fault::InvalidArguments(error.to_string()))?,
+        let arguments = match call.params.take_apart("arguments") {
+            Some(Ok(arguments)) => arguments,
             None => Object::new(),
-            Some(_) => {
+            Some(Err(ObjectError::NotAnObject)) => {
                 let why = "arguments must be an object".to_owned();
                 return Err(Fault::InvalidParams(why));
             }
+            Some(Err(error)) => return Err(Fault::InvalidArguments(error.to_string())),
         };
         let validator = tool.input.validator();
         let unusable = |error| Fault::Internal(format!("the tool's input schema: {error}"));

@@ -7,16 +7,22 @@ use std::ops::Range;
 
 use plexus_sys::text::{is_special, plain_pieces};
 
+/// A key as it is spelled, quotes included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Spelled {
+    pub(crate) place: Range<usize>,
+    pub(crate) has_escapes: bool,
+}
+
 /// Who is told of the members of an object, by the places of their keys and values.
 pub(crate) trait Visitor {
-    /// Whether to be told, too, of the members of the object that starts here, under this key.
-    fn looks_into(&mut self, key: &Range<usize>, start: usize) -> bool;
+    /// Whether to be told, too, of the members of the object that starts here, under this key of an
+    /// object which is so deep inside: the outermost is at 0.
+    fn looks_into(&mut self, depth: usize, key: &Spelled, start: usize) -> bool;
 
-    /// A member of the object.
-    fn member(&mut self, key: Range<usize>, value: Range<usize>);
-
-    /// A member of an object that is looked into; comes before the member which that object is.
-    fn inner_member(&mut self, key: Range<usize>, value: Range<usize>);
+    /// A member of the object at that depth. Those of an object that is looked into come before the
+    /// member which it is.
+    fn member(&mut self, depth: usize, key: &Spelled, value: Range<usize>);
 }
 
 /// Shows `visitor` the object that `text` is, if it is one in UTF-8, and nothing in it nests deeper
@@ -29,21 +35,7 @@ pub(crate) fn object(text: &[u8], max_depth: usize, visitor: &mut impl Visitor) 
         seen: 0,
     };
     reader.skip_spaces();
-    let is_object = reader.members(|reader, key| {
-        let value = reader.at;
-        if reader.peek() == Some(b'{') && visitor.looks_into(&key, value) {
-            reader.members(|reader, key| {
-                let value = reader.at;
-                reader.value()?;
-                visitor.inner_member(key, value..reader.at);
-                Some(())
-            })?;
-        } else {
-            reader.value()?;
-        }
-        visitor.member(key, value..reader.at);
-        Some(())
-    });
+    let is_object = reader.visited(0, visitor);
     reader.skip_spaces();
     // Outside of strings JSON is nothing but ASCII, and mostly inside of them as well.
     let is_text = || reader.seen & HIGH == 0 || simdutf8::basic::from_utf8(text).is_ok();
@@ -76,7 +68,7 @@ impl Reader<'_> {
 
     fn value(&mut self) -> Option<()> {
         match self.peek()? {
-            b'"' => self.string(),
+            b'"' => self.string().map(drop),
             b'{' => self.members(|reader, _| reader.value()),
             b'[' => self.array(),
             b't' => self.literal(b"true"),
@@ -86,16 +78,28 @@ impl Reader<'_> {
         }
     }
 
+    /// An object whose members `visitor` is told of.
+    fn visited(&mut self, depth: usize, visitor: &mut impl Visitor) -> Option<()> {
+        self.members(|reader, key| {
+            let value = reader.at;
+            if reader.peek() == Some(b'{') && visitor.looks_into(depth, &key, value) {
+                reader.visited(depth + 1, visitor)?;
+            } else {
+                reader.value()?;
+            }
+            visitor.member(depth, &key, value..reader.at);
+            Some(())
+        })
+    }
+
     /// An object; `value` reads what belongs to the key at a place.
     #[inline]
-    fn members(
-        &mut self,
-        mut value: impl FnMut(&mut Self, Range<usize>) -> Option<()>,
-    ) -> Option<()> {
+    fn members(&mut self, mut value: impl FnMut(&mut Self, Spelled) -> Option<()>) -> Option<()> {
         self.items(b'{', b'}', |reader| {
-            let key = reader.at;
-            reader.string()?;
-            let key = key..reader.at;
+            let start = reader.at;
+            let has_escapes = reader.string()?;
+            let place = start..reader.at;
+            let key = Spelled { place, has_escapes };
             reader.skip_spaces();
             reader.expect(b':')?;
             reader.skip_spaces();
@@ -170,8 +174,10 @@ impl Reader<'_> {
         (self.at > start).then_some(())
     }
 
-    fn string(&mut self) -> Option<()> {
+    /// A string; says whether it has escapes.
+    fn string(&mut self) -> Option<bool> {
         self.expect(b'"')?;
+        let mut has_escapes = false;
         loop {
             let (plain, seen) = plain_seen(self.text.get(self.at..)?);
             self.at += plain;
@@ -179,9 +185,10 @@ impl Reader<'_> {
             match self.peek()? {
                 b'"' => {
                     self.at += 1;
-                    return Some(());
+                    return Some(has_escapes);
                 }
                 b'\\' => {
+                    has_escapes = true;
                     self.at += 1;
                     self.escape()?;
                 }
@@ -275,7 +282,7 @@ mod tests {
 
     use std::ops::Range;
 
-    use super::{Visitor, is_special, object, plain};
+    use super::{Spelled, Visitor, is_special, object, plain};
     use crate::scan::Members;
     use crate::testing::json_object;
 
@@ -284,25 +291,32 @@ mod tests {
     /// What a visitor is told that looks into every object.
     #[derive(Default)]
     struct Found {
-        members: Places,
-        inner: Places,
-        /// Those of each member of the object.
-        looked_into: Vec<(Range<usize>, Places)>,
+        /// The members of those that are not at their ends yet, by their depth.
+        open: Vec<Places>,
+        /// Those of each value that is at its end: none, if it is no object.
+        ended: Vec<(Range<usize>, Places)>,
+    }
+
+    impl Found {
+        fn at(&mut self, depth: usize) -> &mut Places {
+            if self.open.len() <= depth {
+                self.open.resize_with(depth + 1, Places::new);
+            }
+            &mut self.open[depth]
+        }
     }
 
     impl Visitor for Found {
-        fn looks_into(&mut self, _key: &Range<usize>, _start: usize) -> bool {
+        fn looks_into(&mut self, depth: usize, _key: &Spelled, _start: usize) -> bool {
+            assert!(self.at(depth + 1).is_empty());
             true
         }
 
-        fn member(&mut self, key: Range<usize>, value: Range<usize>) {
-            let inner = std::mem::take(&mut self.inner);
-            self.looked_into.push((value.clone(), inner));
-            self.members.push((key, value));
-        }
-
-        fn inner_member(&mut self, key: Range<usize>, value: Range<usize>) {
-            self.inner.push((key, value));
+        fn member(&mut self, depth: usize, key: &Spelled, value: Range<usize>) {
+            let key = key.place.clone();
+            let inner = std::mem::take(self.at(depth + 1));
+            self.ended.push((value.clone(), inner));
+            self.at(depth).push((key, value));
         }
     }
 
@@ -398,10 +412,10 @@ mod tests {
 
         #[test]
         fn members_are_where_a_parser_finds_them(text in json_object()) {
-            let found = found(text.as_bytes(), 128).unwrap();
+            let mut found = found(text.as_bytes(), 128).unwrap();
             let expected: Vec<_> = Members::of(text.as_bytes()).collect();
-            prop_assert_eq!(found.members, expected);
-            for (value, inner) in found.looked_into {
+            prop_assert_eq!(found.at(0), &expected);
+            for (value, inner) in found.ended {
                 let (start, value) = (value.start, &text.as_bytes()[value]);
                 let moved = |place: Range<usize>| start + place.start..start + place.end;
                 let members = Members::of(value).filter(|_| value.starts_with(b"{"));

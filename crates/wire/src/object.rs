@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use crate::check::plain_words;
+use crate::check::{Spelled, plain_words};
 use crate::scan::Members;
 use crate::string;
 use crate::{Kind, Raw};
@@ -68,7 +68,7 @@ impl Object {
         for (key, value) in Members::of(raw.as_bytes()) {
             let key = Key::read(raw.as_bytes(), key).map_err(ObjectError::Key)?;
             let value = raw.at(value);
-            members.push(Member { key, value });
+            members.push(Member::new(key, value));
         }
         Self::of(raw.clone(), members)
     }
@@ -92,11 +92,25 @@ impl Object {
         self.members.get(at).map(|member| &member.value)
     }
 
+    /// The object under `key`, taken apart; nobody has to look for its members who was the first to
+    /// ask for them.
+    ///
+    /// # Errors
+    /// The value is no object, or has no one meaning.
+    pub fn take_apart(&mut self, key: &str) -> Option<Result<Self, ObjectError>> {
+        let at = self.position(key)?;
+        let member = self.members.get_mut(at)?;
+        Some(match member.members.take() {
+            Some(members) => Self::of(member.value.clone(), members),
+            None => Self::parse(&member.value),
+        })
+    }
+
     /// The value under `key`, to be replaced.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Raw> {
         let at = self.position(key)?;
         self.is_edited = true;
-        self.members.get_mut(at).map(|member| &mut member.value)
+        self.members.get_mut(at).map(Member::value_mut)
     }
 
     /// The text under `key`, if that is a string.
@@ -127,7 +141,7 @@ impl Object {
         }
         let key = Key::Named(key);
         self.is_edited = true;
-        self.members.push(Member { key, value });
+        self.members.push(Member::new(key, value));
         None
     }
 
@@ -157,7 +171,7 @@ impl Object {
     /// The values of the members in order, to be replaced.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Raw> {
         self.is_edited = true;
-        self.members.iter_mut().map(|member| &mut member.value)
+        self.members.iter_mut().map(Member::value_mut)
     }
 
     /// The object as one value: the bytes it was parsed from if nothing was edited, else written
@@ -184,7 +198,7 @@ impl Object {
     /// Appends the object, without white space between its members.
     pub(crate) fn write(&self, out: &mut BytesMut) {
         let mut separator = b'{';
-        for Member { key, value } in &self.members {
+        for Member { key, value, .. } in &self.members {
             out.put_u8(separator);
             key.write(&self.source, out);
             out.put_u8(b':');
@@ -240,6 +254,8 @@ impl fmt::Debug for Object {
 pub(crate) struct Member {
     key: Key,
     value: Raw,
+    /// The members of the object that the value is, if somebody has seen them.
+    members: Option<Vec<Member>>,
 }
 
 impl Member {
@@ -248,13 +264,38 @@ impl Member {
     pub(crate) fn in_object(
         source: &Bytes,
         start: usize,
-        key: Range<usize>,
+        key: &Spelled,
         value: Range<usize>,
     ) -> Result<Self, serde_json::Error> {
-        let object = source.get(start..).unwrap_or_default();
-        let key = Key::read(object, key.start - start..key.end - start)?;
+        let place = key.place.start - start..key.place.end - start;
+        let key = if key.has_escapes {
+            Key::read_escaped(source.get(start..).unwrap_or_default(), place)?
+        } else {
+            Key::Plain(place)
+        };
         let value = Raw::at_place(source, value);
-        Ok(Self { key, value })
+        Ok(Self::new(key, value))
+    }
+
+    fn new(key: Key, value: Raw) -> Self {
+        let members = None;
+        Self {
+            key,
+            value,
+            members,
+        }
+    }
+
+    /// The same, whose value is an object with these members, if they are known.
+    pub(crate) fn with_members(mut self, members: Option<Vec<Self>>) -> Self {
+        self.members = members;
+        self
+    }
+
+    /// The value, to be replaced.
+    fn value_mut(&mut self) -> &mut Raw {
+        self.members = None;
+        &mut self.value
     }
 
     /// A list for the members of an object; few in messages have more.
@@ -281,6 +322,11 @@ impl Key {
         if plain_words(spelled).0 == spelled.len() {
             return Ok(Self::Plain(place));
         }
+        Self::read_escaped(source, place)
+    }
+
+    /// The same for one that has escapes.
+    fn read_escaped(source: &[u8], place: Range<usize>) -> Result<Self, serde_json::Error> {
         let literal = source.get(place.clone()).unwrap_or_default();
         let text = serde_json::from_slice(literal)?;
         Ok(Self::Escaped(place, text))

@@ -20,29 +20,34 @@ pub(super) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), Faul
     check(headers, &METHOD, method)
 }
 
-/// HDR26-03: the tool, prompt or resource that the request names.
-pub(super) fn check_name(headers: &HeaderMap, method: &str, params: &Object) -> Result<(), Fault> {
-    let Some(member) = method::name_member(method) else {
-        return Ok(());
-    };
-    let name = params
-        .text(member)
-        .ok_or_else(|| Fault::InvalidParams(format!("params.{member} must be a string")))?;
-    check(headers, &NAME, &name)
-}
-
-/// HDR26-13: arguments that the tool's schema wants to see in headers.
+/// HDR26-03: the tool, prompt or resource that the request names; HDR26-13: arguments of the tool.
 pub(super) fn check_params(
     headers: &HeaderMap,
     method: &str,
     params: &Object,
     catalogue: &Catalogue,
 ) -> Result<(), Fault> {
-    if method != method::TOOLS_CALL {
+    let Some(member) = method::name_member(method) else {
         return Ok(());
+    };
+    let name = params
+        .text(member)
+        .ok_or_else(|| Fault::InvalidParams(format!("params.{member} must be a string")))?;
+    check(headers, &NAME, &name)?;
+    if method == method::TOOLS_CALL {
+        check_arguments(headers, &name, params, catalogue)?;
     }
-    let name = params.text("name");
-    let Some(tool) = name.and_then(|name| catalogue.list(Section::Tools).get(&name)) else {
+    Ok(())
+}
+
+/// HDR26-13: arguments that the tool's schema wants to see in headers.
+fn check_arguments(
+    headers: &HeaderMap,
+    tool: &str,
+    params: &Object,
+    catalogue: &Catalogue,
+) -> Result<(), Fault> {
+    let Some(tool) = catalogue.list(Section::Tools).get(tool) else {
         return Ok(());
     };
     if let Some(name) = doubled(headers) {

@@ -7,7 +7,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::check;
+use crate::check::{self, Spelled};
 use crate::object::Member;
 use crate::string::between_quotes;
 use crate::{
@@ -55,6 +55,7 @@ impl<'a> Envelope<'a> {
             text,
             envelope: Self::default(),
             params_start: 0,
+            inside: None,
         };
         check::object(text, max_depth, &mut reading).then_some(reading.envelope)
     }
@@ -171,32 +172,59 @@ struct Reading<'a> {
     text: &'a Bytes,
     envelope: Envelope<'a>,
     params_start: usize,
+    /// Where the object among the parameters starts that is looked into, and its members.
+    inside: Option<(usize, Vec<Member>)>,
 }
 
+/// What nearly everybody takes apart who takes parameters apart.
+const LOOKED_INTO: [&[u8]; 2] = [br#""arguments""#, br#""_meta""#];
+
 impl check::Visitor for Reading<'_> {
-    fn looks_into(&mut self, key: &Range<usize>, start: usize) -> bool {
-        if self.text.get(key.clone()) != Some(br#""params""#) {
-            return false;
+    fn looks_into(&mut self, depth: usize, key: &Spelled, start: usize) -> bool {
+        let key = self.text.get(key.place.clone()).unwrap_or_default();
+        match depth {
+            0 if key == br#""params""# => {
+                self.params_start = start;
+                self.envelope.members = Some(Member::room_for_some());
+                true
+            }
+            1 if LOOKED_INTO.contains(&key) => {
+                self.inside = Some((start, Member::room_for_some()));
+                true
+            }
+            _ => false,
         }
-        self.params_start = start;
-        self.envelope.members = Some(Member::room_for_some());
-        true
     }
 
-    fn member(&mut self, key: Range<usize>, value: Range<usize>) {
-        if let (Some(key), Some(value)) = (self.text.get(key), self.text.get(value)) {
-            self.envelope.take(key, value);
-        }
-    }
-
-    fn inner_member(&mut self, key: Range<usize>, value: Range<usize>) {
-        let Some(members) = &mut self.envelope.members else {
-            return;
-        };
-        match Member::in_object(self.text, self.params_start, key, value) {
-            Ok(member) => members.push(member),
-            // Whoever takes the parameters apart says so.
-            Err(_key_is_no_text) => self.envelope.members = None,
+    fn member(&mut self, depth: usize, key: &Spelled, value: Range<usize>) {
+        match depth {
+            0 => {
+                if let (Some(key), Some(value)) =
+                    (self.text.get(key.place.clone()), self.text.get(value))
+                {
+                    self.envelope.take(key, value);
+                }
+            }
+            1 => {
+                let inside = self.inside.take().map(|(_, members)| members);
+                let Some(members) = &mut self.envelope.members else {
+                    return;
+                };
+                match Member::in_object(self.text, self.params_start, key, value) {
+                    Ok(member) => members.push(member.with_members(inside)),
+                    // Whoever takes the parameters apart says so.
+                    Err(_key_is_no_text) => self.envelope.members = None,
+                }
+            }
+            _ => {
+                let Some((start, members)) = &mut self.inside else {
+                    return;
+                };
+                match Member::in_object(self.text, *start, key, value) {
+                    Ok(member) => members.push(member),
+                    Err(_key_is_no_text) => self.inside = None,
+                }
+            }
         }
     }
 }

@@ -3,7 +3,9 @@ use proptest::prelude::*;
 
 use super::{DecodeError, Incoming, decode};
 use crate::testing::{json, raw};
-use crate::{Flaw, Id, Limits, Malformed, Message, Notification, Raw, Request, Response, RpcError};
+use crate::{
+    Flaw, Id, Limits, Malformed, Message, Notification, Object, Raw, Request, Response, RpcError,
+};
 
 fn incoming(json: &str) -> Result<Incoming, DecodeError> {
     decode(json.to_owned().into(), &Limits::default())
@@ -12,6 +14,13 @@ fn incoming(json: &str) -> Result<Incoming, DecodeError> {
 fn single(json: &str) -> Result<Message, Malformed> {
     match incoming(json) {
         Ok(Incoming::Single(message)) => message,
+        other => panic!("{json} gave {other:?}"),
+    }
+}
+
+fn params(json: &str) -> Object {
+    match single(json) {
+        Ok(Message::Request(request)) => request.params.unwrap().into_object().unwrap(),
         other => panic!("{json} gave {other:?}"),
     }
 }
@@ -399,4 +408,45 @@ fn member_value() -> impl Strategy<Value = String> {
         1 => Just(r#"{"code":1,"message":"m"}"#.to_owned()),
         2 => json(),
     ]
+}
+
+/// What is found in arguments and metadata on the way is what would be found by looking for it.
+#[test]
+fn objects_among_the_parameters_are_taken_apart_as_if_they_were_parsed() {
+    for object in [
+        "{}",
+        r#"{"a":1,"b":{"c":[]},"":"x"}"#,
+        r#"{ "a\u0062" : 1 , "b" : "\"" }"#,
+        r#"{"a":1,"a":2}"#,
+        r#"{"a":1,"\u0061":2}"#,
+        r#"{"\ud800":1,"b":2}"#,
+        r#"{"arguments":{"_meta":1}}"#,
+        "[1]",
+        "null",
+        "\"{}\"",
+    ] {
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"x":{object},"arguments":{object}, "_meta" :{object}}}}}"#
+        );
+        let mut params = params(&line);
+        let expected = format!("{:?}", Object::parse(&raw(object)));
+        for key in ["arguments", "_meta", "x", "arguments"] {
+            let found = params.take_apart(key).unwrap();
+            assert_eq!(format!("{found:?}"), expected, "{key}");
+        }
+        assert_eq!(params.get("arguments").unwrap().as_str(), object);
+        assert!(params.take_apart("y").is_none());
+    }
+}
+
+#[test]
+fn what_was_found_in_a_value_is_forgotten_with_it() {
+    let line = r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"arguments":{"old":1},"_meta":{"old":1}}}"#;
+    let mut params = params(line);
+    params.set("arguments", raw(r#"{"new":1}"#));
+    *params.get_mut("_meta").unwrap() = raw(r#"{"new":1}"#);
+    for key in ["arguments", "_meta"] {
+        let found = params.take_apart(key).unwrap().unwrap();
+        assert!(found.contains("new") && !found.contains("old"), "{key}");
+    }
 }
