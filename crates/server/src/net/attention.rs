@@ -7,10 +7,13 @@
 //! many, costs nothing; and whoever else wants the processor has it.
 
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use pin_project_lite::pin_project;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio_util::task::TaskTracker;
@@ -39,12 +42,15 @@ impl Attention {
         Self { shared, task }
     }
 
-    /// A request has come; it is under way until what is returned is dropped.
-    pub(super) fn begin(&self) -> UnderWay {
+    /// A request has come, which `answering` answers.
+    pub(super) fn to<F>(&self, answering: F) -> Attended<F> {
         let shared = Arc::clone(&self.shared);
         shared.rhythm.begin(|| shared.now());
-        shared.attend();
-        UnderWay(shared)
+        let under_way = UnderWay(shared);
+        Attended {
+            answering,
+            under_way,
+        }
     }
 }
 
@@ -54,9 +60,29 @@ impl Drop for Attention {
     }
 }
 
-/// A request that is under way.
-#[derive(Debug)]
-pub(super) struct UnderWay(Arc<Shared>);
+pin_project! {
+    /// A request that is answered; under way until this is dropped.
+    pub(super) struct Attended<F> {
+        #[pin]
+        answering: F,
+        under_way: UnderWay,
+    }
+}
+
+impl<F: Future> Future for Attended<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let polled = this.answering.poll(cx);
+        if polled.is_pending() {
+            this.under_way.0.attend();
+        }
+        polled
+    }
+}
+
+struct UnderWay(Arc<Shared>);
 
 impl Drop for UnderWay {
     fn drop(&mut self) {

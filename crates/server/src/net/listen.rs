@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use futures_util::future::poll_fn;
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -139,13 +138,7 @@ pub async fn serve<A, H, F>(
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     let attention = Attention::spawn();
-    let handler = Arc::new(move |request, connection| {
-        let under_way = attention.begin();
-        handler(request, connection).map(|response| {
-            drop(under_way);
-            response
-        })
-    });
+    let handler = Arc::new(move |request, info| attention.to(handler(request, info)));
     let http = http(limits);
     let slots = Arc::new(Semaphore::new(
         limits.connections.min(Semaphore::MAX_PERMITS),
