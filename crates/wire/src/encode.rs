@@ -66,10 +66,15 @@ pub fn response(out: &mut BytesMut, id: &Id, result: &Raw) {
 /// Appends a response that succeeded, whose result, an object, gets more `members`: some that it does
 /// not have, written without braces around them.
 pub fn response_with(out: &mut BytesMut, id: &Id, result: &Raw, members: &[u8]) {
-    let kept = kept_of(result, members);
-    open_response(out, id, kept.len() + members.len());
-    write_line(out, kept);
-    close_response(out, result, members);
+    open_response(out, id, result.len() + members.len());
+    if let Some([first, long, last]) = result.parts() {
+        out.extend_from_slice(first);
+        write_line(out, long);
+        close_framed(out, last, members);
+    } else {
+        write_line(out, kept_of(result, members));
+        close_response(out, result, members);
+    }
 }
 
 /// The same in parts, which share the result: what stands before it, what is kept of it, and what
@@ -77,23 +82,16 @@ pub fn response_with(out: &mut BytesMut, id: &Id, result: &Raw, members: &[u8]) 
 pub fn response_parts(id: &Id, result: &Raw, members: &[u8]) -> [Bytes; 3] {
     let (mut before, mut behind) = (BytesMut::new(), BytesMut::new());
     open_response(&mut before, id, 0);
-    if let Some([first, long, last]) = result.parts() {
+    let long = if let Some([first, long, last]) = result.parts() {
         before.extend_from_slice(first);
-        match last.strip_suffix(b"}") {
-            Some(open_object) if !members.is_empty() => {
-                for piece in [open_object, b",", members, b"}"] {
-                    behind.extend_from_slice(piece);
-                }
-            }
-            _ => behind.extend_from_slice(last),
-        }
-        behind.put_u8(b'}');
-        return [before.freeze(), long.clone(), behind.freeze()];
-    }
-    close_response(&mut behind, result, members);
-    let kept = kept_of(result, members).len();
-    let result = result.clone().into_bytes().slice(..kept);
-    [before.freeze(), result, behind.freeze()]
+        close_framed(&mut behind, last, members);
+        long.clone()
+    } else {
+        close_response(&mut behind, result, members);
+        let kept = kept_of(result, members).len();
+        result.clone().into_bytes().slice(..kept)
+    };
+    [before.freeze(), long, behind.freeze()]
 }
 
 /// Parts of one message as one line.
@@ -128,6 +126,19 @@ fn close_response(out: &mut BytesMut, result: &Raw, members: &[u8]) {
         }
         out.extend_from_slice(members);
         out.put_u8(b'}');
+    }
+    out.put_u8(b'}');
+}
+
+/// The same behind a result that was framed, and so has something in it, of which this stands last.
+fn close_framed(out: &mut BytesMut, last: &[u8], members: &[u8]) {
+    match last.strip_suffix(b"}") {
+        Some(open_object) if !members.is_empty() => {
+            for piece in [open_object, b",", members, b"}"] {
+                out.extend_from_slice(piece);
+            }
+        }
+        _ => out.extend_from_slice(last),
     }
     out.put_u8(b'}');
 }

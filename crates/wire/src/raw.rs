@@ -65,7 +65,7 @@ impl Kind {
 }
 
 /// To copy what is shorter costs less than to keep it in parts.
-const LONG: usize = 32 * 1024;
+const LONG: usize = 2 * 1024;
 
 impl Raw {
     /// Reads exactly one JSON value; the white space around it is trimmed.

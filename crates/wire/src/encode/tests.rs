@@ -103,6 +103,8 @@ fn a_framed_result_is_sent_in_parts() {
             assert_eq!(parts[1].as_ptr(), text.as_bytes().as_ptr());
             let expected = written(|out| response_with(out, &id, &whole, members));
             assert_eq!(joined(&parts), expected);
+            let copied = written(|out| response_with(out, &id, &framed, members));
+            assert_eq!(copied, expected);
         }
     }
 }
