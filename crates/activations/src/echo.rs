@@ -1,6 +1,6 @@
 //! Says back what it is told: a target for trying out a client, streaming included.
 
-use plexus_service::{Builder, ContentBlock, Context, Object, Tool, ToolAnnotations};
+use plexus_service::{Builder, ContentBlock, Context, Fault, Object, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -26,9 +26,12 @@ pub fn echo(builder: Builder, names: Names) -> Builder {
             tool("once")
                 .title("Echo once")
                 .description("Says a message back, once"),
-            async |arguments: Object, _: Context| {
-                let message = arguments.get("message");
-                message.map_or_else(Vec::new, |text| vec![ContentBlock::text_as_written(text)])
+            async |arguments: Object, _: Context| match arguments.get("message") {
+                Some(message) if message.is_text() => Ok(ContentBlock::text_as_written(message)),
+                _ => {
+                    let why = "arguments.message: half of a surrogate pair is no text";
+                    Err(Fault::InvalidArguments(why.to_owned()))
+                }
             },
         )
         .tool(
@@ -122,6 +125,8 @@ mod tests {
             ("echo.echo", r#"{"message":1}"#),
             ("echo.echo", "{}"),
             ("echo.once", r#"{"message":"a","loud":true}"#),
+            ("echo.once", r#"{"message":"\ud800"}"#),
+            ("echo.echo", r#"{"message":"\ud800"}"#),
             ("echo.ping", r#"{"message":"a"}"#),
         ];
         for (tool, arguments) in cases {
