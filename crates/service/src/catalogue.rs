@@ -1,8 +1,8 @@
 //! What a service offers: an immutable snapshot, swapped whole.
 
-use foldhash::{HashMap, HashMapExt};
 use std::sync::{Arc, OnceLock};
 
+use foldhash::{HashMap, HashMapExt};
 use plexus_mcp::header::{HeaderParams, InvalidHeaderAnnotation};
 use plexus_mcp::messages::{Implementation, ServerCapabilities};
 use plexus_wire::{Object, ObjectError, Raw};
