@@ -175,35 +175,37 @@ impl Hub {
     }
 
     /// Passes a call on to whoever it is for.
-    async fn pass_on(self, mut call: Call) -> Outcome {
-        for _ in 0..ATTEMPTS {
-            let Addressed { member, change } = self.address(&call)?;
-            // What the caller wrote, should there be another attempt.
-            let given = change.map(|(name, value)| (name, call.params.set(name, value)));
-            if let Some(refusal) = self.refusal(&call, &member).await? {
-                return Ok(CallToolResult::error(refusal).to_raw());
-            }
-            let Some(entered) = member.enter() else {
-                // It was changed in between. Nothing was sent, so its successor is asked.
-                if let Some((name, Some(given))) = given {
-                    call.params.set(name, given);
+    fn pass_on(self, mut call: Call) -> impl Future<Output = Outcome> + Send {
+        async move {
+            for _ in 0..ATTEMPTS {
+                let Addressed { member, change } = self.address(&call)?;
+                // What the caller wrote, should there be another attempt.
+                let given = change.map(|(name, value)| (name, call.params.set(name, value)));
+                if let Some(refusal) = self.refusal(&call, &member).await? {
+                    return Ok(CallToolResult::error(refusal).to_raw());
                 }
-                continue;
-            };
-            if !member.plain_names {
-                call.events = call.events.naming(&member.name);
+                let Some(entered) = member.enter() else {
+                    // It was changed in between. Nothing was sent, so its successor is asked.
+                    if let Some((name, Some(given))) = given {
+                        call.params.set(name, given);
+                    }
+                    continue;
+                };
+                if !member.plain_names {
+                    call.events = call.events.naming(&member.name);
+                }
+                let before = member.catalogue();
+                let outcome = hand_over(&member, call, entered).await;
+                // Whoever has changed a list sees it changed.
+                if !Arc::ptr_eq(&before, &member.catalogue()) {
+                    self.inner.merge();
+                }
+                return outcome;
             }
-            let before = member.catalogue();
-            let outcome = hand_over(&member, call, entered).await;
-            // Whoever has changed a list sees it changed.
-            if !Arc::ptr_eq(&before, &member.catalogue()) {
-                self.inner.merge();
-            }
-            return outcome;
+            Err(Fault::Internal(
+                "the servers are being changed all the time; try again".to_owned(),
+            ))
         }
-        Err(Fault::Internal(
-            "the servers are being changed all the time; try again".to_owned(),
-        ))
     }
 
     /// Whom a call is for, and what must change in it on the way there.
@@ -328,12 +330,19 @@ async fn keep_merged(inner: Weak<Inner>, changed: Arc<Notify>, gone: Cancellatio
 }
 
 /// Has `member` carry out a call that it was let in with.
-async fn hand_over(member: &Member, call: Call, _entered: TaskTrackerToken) -> Outcome {
-    let service = member.ready().await?;
-    let began = Instant::now();
-    let outcome = service.call(call).await;
-    member.answered_within(began.elapsed());
-    outcome
+fn hand_over(
+    member: &Member,
+    call: Call,
+    entered: TaskTrackerToken,
+) -> impl Future<Output = Outcome> + Send {
+    async move {
+        let _entered = entered;
+        let service = member.ready().await?;
+        let began = Instant::now();
+        let outcome = service.call(call).await;
+        member.answered_within(began.elapsed());
+        outcome
+    }
 }
 
 impl Service for Hub {
@@ -346,7 +355,7 @@ impl Service for Hub {
     }
 
     fn call(&self, call: Call) -> Boxed<Outcome> {
-        Box::pin(self.clone().answer(call))
+        self.answer(call)
     }
 
     fn subscribe(&self, peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {

@@ -111,10 +111,7 @@ impl HttpServer {
         housekeeping.spawn(async move { keeper.patience.keep(&over).await });
         let limits = endpoint.options.connections.clone();
         let serving = Arc::clone(&endpoint);
-        let handler = move |request, _connection| {
-            let endpoint = Arc::clone(&serving);
-            async move { endpoint.handle(request).await }
-        };
+        let handler = move |request, _connection| serving.handle(request);
         net::serve(listener, handler, &limits, &shutdown).await;
         endpoint.sessions.end_all();
         drained.cancel();
@@ -139,39 +136,50 @@ struct Endpoint {
 }
 
 impl Endpoint {
-    async fn handle(self: &Arc<Self>, request: Request<Incoming>) -> Response<Body> {
-        if let Err(refusal) = self.guard.check(request.uri(), request.headers()) {
-            tracing::warn!(%refusal, "refused a request");
-            return refusal.to_response();
+    /// Answers a request. A future is copied with all the room that it may ever need: so what few
+    /// requests wait for is boxed, here and below, and nothing is kept twice.
+    fn handle(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<Body>> + use<> {
+        let endpoint = Arc::clone(self);
+        let (head, body) = request.into_parts();
+        async move {
+            if let Err(refusal) = endpoint.guard.check(&head.uri, &head.headers) {
+                tracing::warn!(%refusal, "refused a request");
+                return refusal.to_response();
+            }
+            let response =
+                if head.method == Method::POST && head.uri.path() == endpoint.options.path {
+                    endpoint.post(&head, body).await
+                } else {
+                    Box::pin(endpoint.route(&head, body)).await
+                };
+            cors::allow(response, head.headers.get(header::ORIGIN))
         }
-        let origin = request.headers().get(header::ORIGIN).cloned();
-        let response = if request.method() == Method::OPTIONS {
-            cors::preflight(request.headers())
-        } else {
-            self.route(request).await
-        };
-        cors::allow(response, origin)
     }
 
-    /// What is seldom waited for is boxed, here and below: every connection has room for all that
-    /// a request may wait for.
-    async fn route(self: &Arc<Self>, request: Request<Incoming>) -> Response<Body> {
-        let path = request.uri().path();
+    /// Answers all but the messages to the endpoint.
+    async fn route(self: &Arc<Self>, head: &Parts, body: Incoming) -> Response<Body> {
+        if head.method == Method::OPTIONS {
+            return cors::preflight(&head.headers);
+        }
+        let path = head.uri.path();
         if let Some(sse) = &self.options.sse {
             if path == sse.stream {
-                return Box::pin(self.sse_stream(request)).await;
+                return self.sse_stream(head).await;
             }
             if path == sse.messages {
-                return Box::pin(self.sse_message(request)).await;
+                return self.sse_message(head, body).await;
             }
         }
         if path == self.options.path {
-            return self.endpoint(request).await;
+            return self.endpoint(head).await;
         }
         match path {
             // Some clients look here before they connect.
             "/health" => respond::json(StatusCode::OK, r#"{"status":"ok"}"#.into()),
-            _ => match self.document(&request) {
+            _ => match self.document(head) {
                 Some(document) => document,
                 None => respond::text(
                     StatusCode::NOT_FOUND,
@@ -181,17 +189,16 @@ impl Endpoint {
         }
     }
 
-    async fn endpoint(self: &Arc<Self>, request: Request<Incoming>) -> Response<Body> {
-        let (head, body) = request.into_parts();
-        if ![Method::POST, Method::GET, Method::DELETE, Method::HEAD].contains(&head.method) {
+    /// Answers what is sent to the endpoint and is no message.
+    async fn endpoint(self: &Arc<Self>, head: &Parts) -> Response<Body> {
+        if ![Method::GET, Method::DELETE, Method::HEAD].contains(&head.method) {
             return respond::method_not_allowed("POST, GET, DELETE");
         }
-        let caller = match self.admit(&head).await {
+        let caller = match self.admit(head).await {
             Ok(caller) => caller,
             Err(refusal) => return refusal,
         };
         match head.method {
-            Method::POST => self.post(&Head::read(&head.headers, &caller), body).await,
             Method::GET => self.get(&Head::read(&head.headers, &caller)),
             Method::DELETE => self.delete(&Head::read(&head.headers, &caller)),
             _ => respond::empty(StatusCode::OK),
@@ -210,10 +217,10 @@ impl Endpoint {
     }
 
     /// What says how to be let in.
-    fn document(&self, request: &Request<Incoming>) -> Option<Response<Body>> {
+    fn document(&self, head: &Parts) -> Option<Response<Body>> {
         let access = self.access.as_ref()?;
-        let document = access.document(request.uri().path())?;
-        Some(match *request.method() {
+        let document = access.document(head.uri.path())?;
+        Some(match head.method {
             Method::GET | Method::HEAD => respond::json(StatusCode::OK, document),
             _ => respond::method_not_allowed("GET"),
         })

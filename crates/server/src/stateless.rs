@@ -127,7 +127,7 @@ fn try_begin(
         }
         _ => None,
     };
-    let mut call = StatelessCall {
+    let mut call = Box::new(StatelessCall {
         edge: Arc::clone(edge),
         voice,
         narrator,
@@ -141,7 +141,7 @@ fn try_begin(
         asked: 0,
         volunteered: Object::new(),
         ask_at: None,
-    };
+    });
     if let Some((parked, place)) = retried {
         call.running = Some(parked.running);
         call.asked = parked.asked;
@@ -164,7 +164,7 @@ fn try_begin(
         call.running =
             Some(edge.start(&call.method, params, peer, wants, CancellationToken::new()));
     }
-    Ok(Exchange::Stateless(Box::new(call)))
+    Ok(Exchange::Stateless(call))
 }
 
 /// A call of the stateless era. A question ends it with `input_required`; the call itself is

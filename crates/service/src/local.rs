@@ -7,6 +7,7 @@ mod strings;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use plexus_mcp::messages::{
@@ -131,17 +132,9 @@ impl LocalService {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn answer(self, call: Call) -> Outcome {
-        match &*call.method {
-            method::TOOLS_CALL => self.call_tool(call).await,
-            method::RESOURCES_READ => self.read_resource(call).await,
-            method::PROMPTS_GET => self.get_prompt(call).await,
-            method::COMPLETE => self.complete(call).await,
-            _ => Err(Fault::MethodNotFound(call.method.into())),
-        }
-    }
-
-    async fn call_tool(self, mut call: Call) -> Outcome {
+    /// Has the handler of a tool begin. What is not waited for is done here, so that there is no
+    /// room for it in the future.
+    fn call_tool(&self, mut call: Call) -> Result<Boxed<Outcome>, Fault> {
         let name = text(&call, "name")?;
         let registry = self.registry();
         let tool = registry.tools.get(&name);
@@ -160,16 +153,19 @@ impl LocalService {
         if let Err(violations) = validator.map_err(unusable)?.validate_object(&arguments) {
             return Err(Fault::InvalidArguments(violations.to_string()));
         }
-        let context = Context::new(call, self);
-        let _ending = context.ending();
-        let result = (tool.handler)(arguments, context.clone()).await;
-        let result = match result {
-            Ok(result) => result,
-            Err(ToolError::Failed(message)) => CallToolResult::error(message),
-            Err(ToolError::Fault(fault)) => return Err(fault),
-        };
-        let result = aggregated(result, context.take_collected(), context.take_asides());
-        Ok(result.to_raw())
+        let context = Context::new(call, self.clone());
+        let ending = context.ending();
+        let handling = (tool.handler)(arguments, context.clone());
+        Ok(Box::pin(async move {
+            let _ending = ending;
+            let result = match handling.await {
+                Ok(result) => result,
+                Err(ToolError::Failed(message)) => CallToolResult::error(message),
+                Err(ToolError::Fault(fault)) => return Err(fault),
+            };
+            let result = aggregated(result, context.take_collected(), context.take_asides());
+            Ok(result.to_raw())
+        }))
     }
 
     async fn read_resource(self, call: Call) -> Outcome {
@@ -238,7 +234,16 @@ impl Service for LocalService {
     }
 
     fn call(&self, call: Call) -> Boxed<Outcome> {
-        Box::pin(self.clone().answer(call))
+        match &*call.method {
+            method::TOOLS_CALL => match self.call_tool(call) {
+                Ok(result) => result,
+                Err(fault) => Box::pin(ready(Err(fault))),
+            },
+            method::RESOURCES_READ => Box::pin(self.clone().read_resource(call)),
+            method::PROMPTS_GET => Box::pin(self.clone().get_prompt(call)),
+            method::COMPLETE => Box::pin(self.clone().complete(call)),
+            _ => Box::pin(ready(Err(Fault::MethodNotFound(call.method.into())))),
+        }
     }
 
     fn subscribe(&self, _peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {
@@ -258,7 +263,7 @@ impl Service for LocalService {
         } else {
             Err(Fault::ResourceNotFound(uri.to_owned()))
         };
-        Box::pin(std::future::ready(updates))
+        Box::pin(ready(updates))
     }
 }
 

@@ -1,9 +1,10 @@
 //! What is done around passing a call on.
 
+use std::future::ready;
 use std::sync::Arc;
 
 use plexus_mcp::method;
-use plexus_service::{Call, Outcome, Presence};
+use plexus_service::{Boxed, Call, Outcome, Presence};
 
 use super::Hub;
 use super::searching::Meant;
@@ -13,19 +14,26 @@ use crate::routes::qualified_contents;
 
 impl Hub {
     /// Passes a call on; the result of a tool is where its caller reads what else is new.
-    pub(super) async fn answer(self, call: Call) -> Outcome {
+    pub(super) fn answer(&self, call: Call) -> Boxed<Outcome> {
         let news = self.news_for(&call);
         let qualifier = self.qualifier_in(&call);
-        let mut result = match self.meant(call)? {
-            Meant::Call(call) => self.clone().pass_on(call).await?,
-            Meant::Answer(answer) => answer,
+        let answering: Boxed<Outcome> = match self.meant(call) {
+            Ok(Meant::Call(call)) => Box::pin(self.clone().pass_on(call)),
+            Ok(Meant::Answer(answer)) => Box::pin(ready(Ok(answer))),
+            Err(fault) => Box::pin(ready(Err(fault))),
         };
-        if let Some(qualifier) = qualifier {
-            result = qualified_contents(&result, &qualifier).unwrap_or(result);
+        if news.is_none() && qualifier.is_none() {
+            return answering;
         }
-        Ok(match news {
-            Some((desk, presence)) => desk.with_news(&presence, result),
-            None => result,
+        Box::pin(async move {
+            let mut result = answering.await?;
+            if let Some(qualifier) = qualifier {
+                result = qualified_contents(&result, &qualifier).unwrap_or(result);
+            }
+            Ok(match news {
+                Some((desk, presence)) => desk.with_news(&presence, result),
+                None => result,
+            })
         })
     }
 

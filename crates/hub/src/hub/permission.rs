@@ -18,20 +18,29 @@ impl Hub {
         call: &Call,
         member: &Member,
     ) -> Result<Option<String>, Fault> {
-        let Some(policy) = self.inner.gate.policy() else {
-            return Ok(None);
-        };
-        if &*call.method != method::TOOLS_CALL {
-            return Ok(None);
+        match self.inner.gate.policy() {
+            // Every call has a place for what it may wait for; that this is small matters to all.
+            Some(policy) if &*call.method == method::TOOLS_CALL => {
+                Box::pin(self.judge(&policy, call, member)).await
+            }
+            _ => Ok(None),
         }
+    }
+
+    async fn judge(
+        &self,
+        policy: &Policy,
+        call: &Call,
+        member: &Member,
+    ) -> Result<Option<String>, Fault> {
         let tool = self.called(call, member)?;
         let (facts, identity) = (
-            tool.facts(member, &policy, call.peer()),
+            tool.facts(member, policy, call.peer()),
             tool.identity(member),
         );
         let gate = &self.inner.gate;
-        let refusal = gate.refusal(&policy, &facts, &identity, &tool.arguments, &call.events);
-        Ok(Box::pin(refusal).await)
+        let refusal = gate.refusal(policy, &facts, &identity, &tool.arguments, &call.events);
+        Ok(refusal.await)
     }
 
     /// Permission to make this call now, and again when nobody is there to be asked; or why there

@@ -14,7 +14,7 @@ use crate::session::Ticket;
 /// a task of its own takes the request to its end.
 pub(super) struct Attended<'a> {
     endpoint: &'a Endpoint,
-    session: &'a Arc<HttpSession>,
+    session: Arc<HttpSession>,
     /// Whether what comes before the answer goes into the response; if not, it goes to the stream
     /// that belongs to no request.
     streaming: bool,
@@ -25,7 +25,7 @@ pub(super) struct Attended<'a> {
 impl<'a> Attended<'a> {
     pub(super) fn new(
         endpoint: &'a Endpoint,
-        session: &'a Arc<HttpSession>,
+        session: Arc<HttpSession>,
         streaming: bool,
         exchange: Exchange,
         ticket: Ticket,
@@ -59,6 +59,14 @@ impl<'a> Attended<'a> {
                 }
             }
         }
+    }
+
+    pub(super) fn session(&self) -> &Arc<HttpSession> {
+        &self.session
+    }
+
+    pub(super) fn is_streaming(&self) -> bool {
+        self.streaming
     }
 
     /// Has a task carry on, after what came `first`. Gives the stream of what it says, and the

@@ -6,12 +6,12 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use crate::net::{Body, respond};
 
 /// Tells the browser of a page of `origin` that it may read the response.
-pub(super) fn allow(mut response: Response<Body>, origin: Option<HeaderValue>) -> Response<Body> {
+pub(super) fn allow(mut response: Response<Body>, origin: Option<&HeaderValue>) -> Response<Body> {
     let Some(origin) = origin else {
         return response;
     };
     let headers = response.headers_mut();
-    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
     headers.insert(header::VARY, HeaderValue::from_static("origin"));
     headers.insert(
         header::ACCESS_CONTROL_EXPOSE_HEADERS,

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
 use hyper::body::Incoming as IncomingBody;
 use plexus_mcp::Revision;
@@ -24,16 +26,34 @@ use crate::exchange::{Exchange, Output};
 use crate::net::{self, Body, BodyLimits, ReadError, respond};
 use crate::outlet::Outlet;
 use crate::render::{Answer, Voice, anonymous_error};
-use crate::session::Ticket;
 use crate::stateless;
 use crate::stdio::decode_fault;
 
+/// A response, which most are at once.
+enum Responding<'a> {
+    Now(Response<Body>),
+    Later(BoxFuture<'a, Response<Body>>),
+}
+
+impl From<Response<Body>> for Responding<'_> {
+    fn from(response: Response<Body>) -> Self {
+        Self::Now(response)
+    }
+}
+
+impl From<Answer> for Responding<'_> {
+    fn from(answer: Answer) -> Self {
+        Self::Now(reply(answer))
+    }
+}
+
 impl Endpoint {
-    pub(super) async fn post(
-        self: &Arc<Self>,
-        head: &Head<'_>,
-        body: IncomingBody,
-    ) -> Response<Body> {
+    pub(super) async fn post(self: &Arc<Self>, head: &Parts, body: IncomingBody) -> Response<Body> {
+        let caller = match self.admit(head).await {
+            Ok(caller) => caller,
+            Err(refusal) => return refusal,
+        };
+        let head = &Head::read(&head.headers, &caller);
         if !head.is_json {
             let text = "a message is sent as application/json\n";
             return respond::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
@@ -42,17 +62,28 @@ impl Endpoint {
             let text = "answers are application/json or text/event-stream; send an Accept header that allows both\n";
             return respond::text(StatusCode::NOT_ACCEPTABLE, text);
         }
-        match self.decode(head, body).await {
-            Ok(Incoming::Batch(messages)) => Box::pin(self.batch(head, messages)).await,
-            Ok(Incoming::Single(Ok(message))) => self.message(head, message).await,
-            Ok(Incoming::Single(Err(malformed))) => {
+        let responding = match self.decode(head, body).await {
+            Ok(incoming) => self.answer(head, incoming),
+            Err(response) => return response,
+        };
+        match responding {
+            Responding::Now(response) => response,
+            Responding::Later(response) => response.await,
+        }
+    }
+
+    fn answer<'a>(self: &'a Arc<Self>, head: &'a Head<'a>, incoming: Incoming) -> Responding<'a> {
+        match incoming {
+            Incoming::Batch(messages) => Responding::Later(Box::pin(self.batch(head, messages))),
+            Incoming::Single(Ok(message)) => self.message(head, message),
+            Incoming::Single(Err(malformed)) => {
                 let fault = Fault::InvalidRequest(malformed.reason.to_string());
-                reply(match &malformed.id {
+                let refusal = match &malformed.id {
                     Some(id) => self.voice(head).error(id, &fault),
                     None => anonymous_error(head.spoken(), &fault),
-                })
+                };
+                refusal.into()
             }
-            Err(response) => response,
         }
     }
 
@@ -80,18 +111,18 @@ impl Endpoint {
             .map_err(|error| reply(anonymous_error(head.spoken(), &decode_fault(error))))
     }
 
-    async fn message(self: &Arc<Self>, head: &Head<'_>, message: Message) -> Response<Body> {
+    fn message<'a>(self: &'a Arc<Self>, head: &Head<'_>, message: Message) -> Responding<'a> {
         let request = match message {
             Message::Request(request) => request,
-            other => return self.one_way(head, other),
+            other => return self.one_way(head, other).into(),
         };
         let asked = match Asked::read(request) {
             Ok(asked) => asked,
             Err((id, Fault::InvalidParams(text))) if head.speaks_stateless() => {
                 let fault = Fault::MissingMeta(text);
-                return reply(self.voice(head).error(&id, &fault));
+                return self.voice(head).error(&id, &fault).into();
             }
-            Err((id, fault)) => return reply(self.voice(head).error(&id, &fault)),
+            Err((id, fault)) => return self.voice(head).error(&id, &fault).into(),
         };
         let facts = Facts {
             kind: Kind::Request(&asked.method),
@@ -102,26 +133,26 @@ impl Endpoint {
         };
         let route = match classify::http(&facts, self.edge.options.served) {
             Ok(route) => route,
-            Err(fault) => return reply(self.refusal(head, Some(&asked.id), &fault)),
+            Err(fault) => return self.refusal(head, Some(&asked.id), &fault).into(),
         };
         match route {
-            Route::Ignore => respond::empty(StatusCode::ACCEPTED),
+            Route::Ignore => respond::empty(StatusCode::ACCEPTED).into(),
             Route::Stateless => {
                 let caller = stateless::Caller {
                     admitted: head.caller.clone(),
                     presence: None,
                 };
                 let exchange = stateless::begin(&self.edge, asked, Some(head.headers), caller);
-                self.answer_stateless(head, exchange).await
+                self.answer_stateless(head, exchange)
             }
             Route::Handshake => match self.session(head) {
                 // A second handshake: the session itself refuses it.
-                Ok(session) => self.in_session(head, &session, asked).await,
-                Err(_) => self.open_session(asked, head.caller),
+                Ok(session) => self.in_session(head, session, asked),
+                Err(_) => self.open_session(asked, head.caller).into(),
             },
             Route::Session => match self.session(head) {
-                Ok(session) => self.in_session(head, &session, asked).await,
-                Err(answer) => reply(answer),
+                Ok(session) => self.in_session(head, session, asked),
+                Err(answer) => answer.into(),
             },
         }
     }
@@ -152,19 +183,66 @@ impl Endpoint {
         respond::empty(StatusCode::ACCEPTED)
     }
 
-    async fn in_session(
-        self: &Arc<Self>,
+    /// Answers with JSON if the answer comes first, else with a stream (HTTPL-05).
+    fn in_session<'a>(
+        self: &'a Arc<Self>,
         head: &Head<'_>,
-        session: &Arc<HttpSession>,
+        session: Arc<HttpSession>,
         asked: Asked,
-    ) -> Response<Body> {
+    ) -> Responding<'a> {
         let id = asked.id.clone();
         let (exchange, ticket) = session.core.begin(asked, Some(head.caller));
         if let Exchange::Answered(answer) = exchange {
-            return reply(answer);
+            return answer.into();
         }
-        self.answer_in_session(head, session, id, exchange, ticket)
-            .await
+        let streaming = head.accepted.events;
+        let mut request = Attended::new(self, session, streaming, exchange, ticket);
+        // Most requests are answered at once, and no clock is needed for them.
+        let first = request.first().now_or_never();
+        if let Some(Some(Output::Answer(answer))) = first {
+            return answer.into();
+        }
+        Responding::Later(Box::pin(async move {
+            let first = match first {
+                Some(first) => Some(first),
+                None => self.first_in_session(&mut request).await,
+            };
+            self.go_on_in_session(&id, request, first)
+        }))
+    }
+
+    /// What comes first, if it comes before the patience with it ends.
+    async fn first_in_session(&self, request: &mut Attended<'_>) -> Option<Option<Output>> {
+        if !request.is_streaming() {
+            return Some(request.first().await);
+        }
+        match streams::release_after(self, request.session()) {
+            Some(release) => {
+                let patience = release.min(self.options.stream_after);
+                timeout(patience, request.first()).await.ok()
+            }
+            None => self.patiently(request.first()).await,
+        }
+    }
+
+    fn go_on_in_session(
+        self: &Arc<Self>,
+        id: &Id,
+        request: Attended<'_>,
+        first: Option<Option<Output>>,
+    ) -> Response<Body> {
+        let session = Arc::clone(request.session());
+        let stream = match first {
+            Some(Some(Output::Answer(answer))) => return reply(answer),
+            Some(Some(message)) => request.leave(Some(message)),
+            Some(None) => None,
+            None => request.leave(None),
+        };
+        match stream {
+            Some((number, stream)) => streams::open(self, &session, number, &stream),
+            // C08: over HTTP something must be said.
+            None => reply(session.core.refuse(id, &Fault::Cancelled)),
+        }
     }
 
     /// `initialize`: a session comes to be if the answer is no error.
@@ -203,69 +281,29 @@ impl Endpoint {
         response
     }
 
-    /// Answers with JSON if the answer comes first, else with a stream (HTTPL-05).
-    async fn answer_in_session(
-        self: &Arc<Self>,
-        head: &Head<'_>,
-        session: &Arc<HttpSession>,
-        id: Id,
-        exchange: Exchange,
-        ticket: Ticket,
-    ) -> Response<Body> {
-        let streaming = head.accepted.events;
-        let mut request = Attended::new(self, session, streaming, exchange, ticket);
-        // Most requests are answered at once, and no clock is needed for them.
-        let first = match request.first().now_or_never() {
-            Some(first) => Some(first),
-            None if streaming => match streams::release_after(self, session) {
-                Some(release) => {
-                    let patience = release.min(self.options.stream_after);
-                    Box::pin(timeout(patience, request.first())).await.ok()
-                }
-                None => Box::pin(self.patiently(request.first())).await,
-            },
-            None => Some(Box::pin(request.first()).await),
-        };
-        let stream = match first {
-            Some(Some(Output::Answer(answer))) => return reply(answer),
-            Some(Some(message)) => request.leave(Some(message)),
-            Some(None) => None,
-            None => request.leave(None),
-        };
-        match stream {
-            Some((number, stream)) => streams::open(self, session, number, &stream),
-            // C08: over HTTP something must be said.
-            None => reply(session.core.refuse(&id, &Fault::Cancelled)),
-        }
-    }
-
     /// Answers with JSON if the answer comes first, else with a stream. A lost connection drops
     /// the exchange and so cancels the request (HTTP26-15).
-    async fn answer_stateless(&self, head: &Head<'_>, mut exchange: Exchange) -> Response<Body> {
-        let keep_alive = self.options.keep_alive;
+    fn answer_stateless<'a>(&'a self, head: &Head<'_>, mut exchange: Exchange) -> Responding<'a> {
         if !head.accepted.events {
-            if matches!(exchange, Exchange::Listen(_)) {
-                let text = "a subscription is answered with text/event-stream only\n";
-                return respond::text(StatusCode::NOT_ACCEPTABLE, text);
-            }
-            loop {
-                if let Output::Answer(answer) = Box::pin(exchange.next()).await {
-                    return reply(answer);
-                }
-            }
+            return answer_without_stream(exchange);
         }
         // Most requests are answered at once, and no clock is needed for them.
-        let first = match exchange.next().now_or_never() {
-            Some(first) => Some(first),
-            None => Box::pin(self.patiently(exchange.next())).await,
-        };
-        match first {
-            Some(Output::Answer(answer)) => reply(answer),
-            Some(Output::Notification(first) | Output::Question(first)) => {
-                streams::stateless(Some(first), exchange, keep_alive)
-            }
-            None => streams::stateless(None, exchange, keep_alive),
+        let first = exchange.next().now_or_never();
+        if let Some(Output::Answer(answer)) = first {
+            return answer.into();
         }
+        Responding::Later(Box::pin(async move {
+            let first = match first {
+                Some(first) => Some(first),
+                None => self.patiently(exchange.next()).await,
+            };
+            let first = match first {
+                Some(Output::Answer(answer)) => return reply(answer),
+                Some(Output::Notification(first) | Output::Question(first)) => Some(first),
+                None => None,
+            };
+            streams::stateless(first, exchange, self.options.keep_alive)
+        }))
     }
 
     /// What comes before the patience with `first` ends, if anything.
@@ -344,4 +382,19 @@ impl Endpoint {
     fn voice(&self, head: &Head<'_>) -> Arc<Voice> {
         self.edge.voice(head.spoken())
     }
+}
+
+/// Answers with JSON, whatever else there is to say.
+fn answer_without_stream(mut exchange: Exchange) -> Responding<'static> {
+    if matches!(exchange, Exchange::Listen(_)) {
+        let text = "a subscription is answered with text/event-stream only\n";
+        return respond::text(StatusCode::NOT_ACCEPTABLE, text).into();
+    }
+    Responding::Later(Box::pin(async move {
+        loop {
+            if let Output::Answer(answer) = exchange.next().await {
+                return reply(answer);
+            }
+        }
+    }))
 }

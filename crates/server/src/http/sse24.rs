@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream;
-use http::{Method, Request, Response, StatusCode};
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
 use hyper::body::Incoming as IncomingBody;
 use plexus_mcp::lifecycle::Rules;
 use plexus_service::Fault;
@@ -41,15 +42,11 @@ impl Drop for Stream {
 
 impl Endpoint {
     /// GET: opens the stream and names the other endpoint (SSE24-02).
-    pub(super) async fn sse_stream(
-        self: &Arc<Self>,
-        request: Request<IncomingBody>,
-    ) -> Response<Body> {
-        if request.method() != Method::GET || !self.serves_handshake() {
+    pub(super) async fn sse_stream(self: &Arc<Self>, head: &Parts) -> Response<Body> {
+        if head.method != Method::GET || !self.serves_handshake() {
             return respond::method_not_allowed("GET");
         }
-        let (head, _no_body) = request.into_parts();
-        let caller = match self.admit(&head).await {
+        let caller = match self.admit(head).await {
             Ok(caller) => caller,
             Err(refusal) => return refusal,
         };
@@ -78,13 +75,13 @@ impl Endpoint {
     /// POST: takes a message; whatever it leads to comes on the stream (SSE24-03, SSE24-04).
     pub(super) async fn sse_message(
         self: &Arc<Self>,
-        request: Request<IncomingBody>,
+        parts: &Parts,
+        body: IncomingBody,
     ) -> Response<Body> {
-        if request.method() != Method::POST {
+        if parts.method != Method::POST {
             return respond::method_not_allowed("POST");
         }
-        let (parts, body) = request.into_parts();
-        let caller = match self.admit(&parts).await {
+        let caller = match self.admit(parts).await {
             Ok(caller) => caller,
             Err(refusal) => return refusal,
         };
