@@ -9,6 +9,7 @@
 
 mod attention;
 mod body;
+mod company;
 mod connection;
 mod guard;
 mod listen;

@@ -18,6 +18,8 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio_util::task::TaskTracker;
 
+use super::company::{Company, Place};
+
 /// How long we look: with 50 µs, answers of a quick server behind us came too late; with 120 they did
 /// not.
 const MOMENT: Duration = Duration::from_micros(150);
@@ -26,6 +28,7 @@ const MOMENT: Duration = Duration::from_micros(150);
 #[derive(Debug)]
 pub(super) struct Attention {
     shared: Arc<Shared>,
+    company: Arc<Company>,
     task: AbortHandle,
 }
 
@@ -40,17 +43,21 @@ impl Attention {
         let task = TaskTracker::new()
             .spawn(Arc::clone(&shared).look())
             .abort_handle();
-        Self { shared, task }
+        Self {
+            shared,
+            company: Arc::default(),
+            task,
+        }
     }
 
-    /// A request has come, which `answering` answers.
-    pub(super) fn to<F>(&self, answering: F) -> Attended<F> {
+    /// A request has come, which `work` answers.
+    pub(super) fn to<F: Future>(&self, work: F) -> Attended<F> {
         let shared = Arc::clone(&self.shared);
         shared.rhythm.begin(|| shared.now());
-        let under_way = UnderWay(shared);
         Attended {
-            answering,
-            under_way,
+            stage: Stage::Working { work },
+            under_way: UnderWay(shared),
+            company: Arc::clone(&self.company),
         }
     }
 }
@@ -63,10 +70,25 @@ impl Drop for Attention {
 
 pin_project! {
     /// A request that is answered; under way until this is dropped.
-    pub(super) struct Attended<F> {
+    pub(super) struct Attended<F: Future> {
         #[pin]
-        answering: F,
+        stage: Stage<F>,
         under_way: UnderWay,
+        company: Arc<Company>,
+    }
+}
+
+pin_project! {
+    #[project = StageProjection]
+    enum Stage<F: Future> {
+        Working {
+            #[pin]
+            work: F,
+        },
+        // Waits for others, until it is asked for again.
+        Answered {
+            answer: Option<(F::Output, Place)>,
+        },
     }
 }
 
@@ -74,12 +96,28 @@ impl<F: Future> Future for Attended<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let this = self.project();
-        let polled = this.answering.poll(cx);
-        if polled.is_pending() {
-            this.under_way.0.attend();
+        let mut this = self.project();
+        match this.stage.as_mut().project() {
+            StageProjection::Working { work } => match work.poll(cx) {
+                Poll::Ready(answer) => {
+                    let Some(place) = this.company.expect() else {
+                        return Poll::Ready(answer);
+                    };
+                    let answer = Some((answer, place));
+                    this.stage.set(Stage::Answered { answer });
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }
+                Poll::Pending => {
+                    this.under_way.0.attend();
+                    Poll::Pending
+                }
+            },
+            StageProjection::Answered { answer } => match answer.take() {
+                Some((answer, _place)) => Poll::Ready(answer),
+                None => Poll::Pending,
+            },
         }
-        polled
     }
 }
 
