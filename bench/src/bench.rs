@@ -29,10 +29,11 @@ impl Effort {
         }
     }
 
+    /// A machine's mood changes within seconds, so that the median of few rounds is chance.
     pub(crate) fn full() -> Self {
         Self {
             quick: false,
-            rounds: 3,
+            rounds: 5,
             warm_up: Duration::from_millis(150),
             window: Duration::from_millis(500),
         }

@@ -13,6 +13,7 @@ mod company;
 mod connection;
 mod guard;
 mod listen;
+mod pieces;
 mod receive;
 pub mod respond;
 mod roster;
@@ -21,6 +22,7 @@ pub use body::{Body, KEEP_ALIVE};
 pub use connection::ConnectionInfo;
 pub use guard::{Guard, Host, InvalidHost, InvalidOrigin, Origin, Refusal};
 pub use listen::{Accept, BindError, Limits, Listener, serve};
+pub use pieces::Pieces;
 pub use receive::{BodyLimits, ReadError, read_body};
 
 #[cfg(test)]

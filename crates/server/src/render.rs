@@ -261,7 +261,7 @@ pub(crate) fn complete(id: &Id, result: &Raw) -> Answer {
 /// An answer whose result gets more members, which are written without braces.
 fn written(id: &Id, result: &Raw, members: &[u8]) -> Answer {
     /// To copy less costs less than to send it in parts.
-    const LONG: usize = 32 * 1024;
+    const LONG: usize = 4 * 1024;
     if result.len() >= LONG {
         let parts = encode::response_parts(id, result, members);
         let message = Message::Parts(parts);

@@ -1,18 +1,19 @@
 //! The body of an answer: nothing, bytes, or server-sent events.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use futures_util::Stream;
 use futures_util::stream;
 use http_body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+use super::pieces::Pieces;
 
 /// How long a stream of events may be silent before a comment keeps it alive (HTTP26-13).
 pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -32,16 +33,14 @@ impl Body {
     /// These bytes.
     pub const fn full(bytes: Bytes) -> Self {
         Self {
-            kind: Kind::Full(bytes),
+            kind: Kind::Full(Pieces::One(bytes)),
         }
     }
 
     /// These bytes, one after the other.
     pub fn parts(parts: [Bytes; 3]) -> Self {
-        let mut parts = VecDeque::from(parts);
-        parts.retain(|part| !part.is_empty());
         Self {
-            kind: Kind::Parts(parts),
+            kind: Kind::Full(Pieces::Three(Box::new(parts))),
         }
     }
 
@@ -66,30 +65,29 @@ impl Body {
 }
 
 impl http_body::Body for Body {
-    type Data = Bytes;
+    type Data = Pieces;
     type Error = Infallible;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let data = match &mut self.kind {
-            Kind::Empty => None,
-            Kind::Full(bytes) => Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()),
-            Kind::Parts(parts) => parts.pop_front(),
-            Kind::Events(events) => std::task::ready!(events.poll_next(cx)),
-        };
-        if data.is_none() {
-            self.kind = Kind::Empty;
+    ) -> Poll<Option<Result<Frame<Pieces>, Infallible>>> {
+        if let Kind::Events(events) = &mut self.kind
+            && let Some(ready) = std::task::ready!(events.poll_next(cx))
+        {
+            return Poll::Ready(Some(Ok(Frame::data(Pieces::One(ready)))));
         }
-        Poll::Ready(data.map(|data| Ok(Frame::data(data))))
+        let all = match std::mem::replace(&mut self.kind, Kind::Empty) {
+            Kind::Full(pieces) if pieces.has_remaining() => Some(Ok(Frame::data(pieces))),
+            Kind::Full(_) | Kind::Empty | Kind::Events(_) => None,
+        };
+        Poll::Ready(all)
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
             Kind::Empty => true,
-            Kind::Full(bytes) => bytes.is_empty(),
-            Kind::Parts(parts) => parts.is_empty(),
+            Kind::Full(pieces) => !pieces.has_remaining(),
             Kind::Events(events) => events.source.is_none(),
         }
     }
@@ -97,11 +95,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
             Kind::Empty => SizeHint::with_exact(0),
-            Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Parts(parts) => {
-                let lengths = parts.iter().map(|part| part.len() as u64);
-                SizeHint::with_exact(lengths.sum())
-            }
+            Kind::Full(pieces) => SizeHint::with_exact(pieces.remaining() as u64),
             Kind::Events(_) => SizeHint::default(),
         }
     }
@@ -110,8 +104,7 @@ impl http_body::Body for Body {
 #[derive(Debug)]
 enum Kind {
     Empty,
-    Full(Bytes),
-    Parts(VecDeque<Bytes>),
+    Full(Pieces),
     Events(Box<Events>),
 }
 
@@ -195,7 +188,8 @@ mod tests {
 
     async fn next(body: &mut Body) -> Option<Bytes> {
         let frame = body.frame().await?;
-        Some(frame.unwrap().into_data().unwrap())
+        let mut pieces = frame.unwrap().into_data().unwrap();
+        Some(pieces.copy_to_bytes(pieces.remaining()))
     }
 
     #[tokio::test]
@@ -209,13 +203,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn parts_come_one_after_the_other() {
+    async fn parts_come_together() {
         let parts = [&b"{\"a\":"[..], b"", b"1}"].map(Bytes::from_static);
         let mut body = Body::parts(parts);
         assert_eq!(body.size_hint().exact(), Some(7));
-        assert_eq!(next(&mut body).await.unwrap(), "{\"a\":");
         assert!(!body.is_end_stream());
-        assert_eq!(next(&mut body).await.unwrap(), "1}");
+        assert_eq!(next(&mut body).await.unwrap(), "{\"a\":1}");
         assert!(body.is_end_stream());
         assert_eq!(next(&mut body).await, None);
     }
@@ -251,7 +244,8 @@ mod tests {
     async fn a_single_event_is_not_copied() {
         let event = Bytes::from("data: 1\n\n");
         let mut body = Body::events(stream::iter([event.clone()]), KEEP_ALIVE);
-        assert_eq!(next(&mut body).await.unwrap().as_ptr(), event.as_ptr());
+        let sent = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(sent.chunk().as_ptr(), event.as_ptr());
     }
 
     /// A source that is always ready neither hogs the connection nor fills the memory.
