@@ -277,6 +277,9 @@ fn is_of_objects(schema: &Raw) -> bool {
 /// Writes the properties `true` and `false` of a schema as the objects that mean the same. Older
 /// revisions have only objects there, and strict clients refuse the whole list for anything else.
 fn with_object_properties(schema: &Raw) -> Raw {
+    if !schema.mentions("true") && !schema.mentions("false") {
+        return schema.clone();
+    }
     edited(schema, |schema| {
         schema.map("properties", |properties| {
             edited(properties, |properties| {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use memchr::memchr;
+use memchr::{memchr, memmem};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 use serde_json::value::RawValue;
 use simdutf8::basic::from_utf8;
@@ -284,6 +284,11 @@ impl Raw {
             // A key with escapes may spell anything.
             memchr(b'\\', spelled).is_some() || keys.iter().any(|key| key.as_bytes() == spelled)
         })
+    }
+
+    /// Whether these letters stand anywhere in the JSON text.
+    pub fn mentions(&self, letters: &str) -> bool {
+        memmem::find(self.as_bytes(), letters.as_bytes()).is_some()
     }
 
     /// Whether this is a string between `before` and one of `after`, which together make a value of

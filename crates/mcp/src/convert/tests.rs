@@ -135,6 +135,10 @@ fn boolean_properties_become_objects() {
         lowered(tool_definition, tool, V11),
         r#"{"inputSchema":{"type":"object","properties":{"a":{},"b":{"not":{}},"c":{"x":true}}}}"#
     );
+    for (property, object) in [("true", "{}"), ("false", r#"{"not":{}}"#)] {
+        let tool = |property| format!(r#"{{"inputSchema":{{"properties":{{"a":{property}}}}}}}"#);
+        assert_eq!(lowered(tool_definition, &tool(property), V11), tool(object));
+    }
 }
 
 #[test]
