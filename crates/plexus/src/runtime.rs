@@ -25,6 +25,7 @@ pub(crate) fn for_clients(
         None => NonZero::<usize>::MIN,
     };
     memory::keep_what_is_free(threads);
+    memory::foresee(NEEDED_TO_START);
     let work = async {
         tokio::select! {
             ended = work => ended,
@@ -38,6 +39,9 @@ pub(crate) fn for_clients(
         run_on(runtime.on_thread_park(let_answers_collect), work)
     }
 }
+
+/// What is allocated until a client is answered, with nothing configured.
+const NEEDED_TO_START: usize = 400 * 1024;
 
 /// Puts off waiting for a little while, if children have many answers to give.
 #[expect(

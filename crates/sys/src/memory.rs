@@ -18,6 +18,13 @@ pub fn keep_what_is_free(threads: NonZero<usize>) {
     system::keep_what_is_free((KEPT / threads).max(LEAST));
 }
 
+/// Has the system give us now, and in one go, so much memory that is to be allocated in a moment: it
+/// is slow to do so page by page, whenever another one is touched.
+pub fn foresee(bytes: usize) {
+    let soon = Vec::<u8>::with_capacity(bytes);
+    system::populate(soon.as_ptr(), bytes);
+}
+
 /// Gives memory that is free back to the system.
 pub fn give_back_what_is_free() {
     system::give_back_what_is_free();
@@ -42,6 +49,19 @@ mod system {
         }
     }
 
+    #[expect(unsafe_code, reason = "there is no safe way to pages")]
+    pub(super) fn populate(start: *const u8, bytes: usize) {
+        const PAGE: usize = 4096;
+        let before = start.align_offset(PAGE);
+        let pages = bytes.saturating_sub(before) / PAGE * PAGE;
+        let first = start.wrapping_add(before).cast_mut().cast();
+        // SAFETY: It changes nothing that can be read, wherever it is; a system that cannot do it
+        // says so, and nobody cares.
+        unsafe {
+            libc::madvise(first, pages, libc::MADV_POPULATE_WRITE);
+        }
+    }
+
     #[expect(unsafe_code, reason = "there is no safe way to the allocator")]
     pub(super) fn give_back_what_is_free() {
         // SAFETY: It touches nothing but what is free, and locks out whoever allocates meanwhile.
@@ -56,23 +76,34 @@ mod system {
 mod system {
     pub(super) fn keep_what_is_free(_kept: usize) {}
 
+    pub(super) fn populate(_start: *const u8, _bytes: usize) {}
+
     pub(super) fn give_back_what_is_free() {}
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux", target_env = "gnu"))]
 mod tests {
     use super::*;
 
+    const BLOCK: usize = 8 * 1024 * 1024;
+
+    fn resident() -> usize {
+        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+        let pages = statm.split(' ').nth(1).unwrap();
+        pages.parse::<usize>().unwrap() * 4096
+    }
+
+    #[test]
+    fn what_is_foreseen_is_there() {
+        keep_what_is_free(NonZero::<usize>::MIN);
+        let before = resident();
+        foresee(BLOCK);
+        assert!(resident() >= before + BLOCK / 2);
+    }
+
     /// Large blocks that come and go are not asked for at the system each time.
     #[test]
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
     fn what_is_free_is_kept_until_it_is_given_back() {
-        fn resident() -> usize {
-            let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-            let pages = statm.split(' ').nth(1).unwrap();
-            pages.parse::<usize>().unwrap() * 4096
-        }
-        const BLOCK: usize = 8 * 1024 * 1024;
         keep_what_is_free(NonZero::<usize>::MIN);
         let before = resident();
         let block = std::hint::black_box(vec![1_u8; BLOCK]);
