@@ -175,6 +175,10 @@ impl Hub {
     }
 
     /// Passes a call on to whoever it is for.
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async fn keeps its parameters twice, and is copied with them"
+    )]
     fn pass_on(self, mut call: Call) -> impl Future<Output = Outcome> + Send {
         async move {
             for _ in 0..ATTEMPTS {
@@ -330,6 +334,10 @@ async fn keep_merged(inner: Weak<Inner>, changed: Arc<Notify>, gone: Cancellatio
 }
 
 /// Has `member` carry out a call that it was let in with.
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an async fn keeps its parameters twice, and is copied with them"
+)]
 fn hand_over(
     member: &Member,
     call: Call,

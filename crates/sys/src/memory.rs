@@ -81,7 +81,8 @@ mod system {
     pub(super) fn give_back_what_is_free() {}
 }
 
-#[cfg(all(test, target_os = "linux", target_env = "gnu"))]
+#[cfg(test)]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod tests {
     use super::*;
 

@@ -35,6 +35,9 @@ enum Responding<'a> {
     Later(BoxFuture<'a, Response<Body>>),
 }
 
+/// Nothing came in the time in which an answer is waited for before the response begins.
+struct Impatience;
+
 impl From<Response<Body>> for Responding<'_> {
     fn from(response: Response<Body>) -> Self {
         Self::Now(response)
@@ -204,7 +207,7 @@ impl Endpoint {
         }
         Responding::Later(Box::pin(async move {
             let first = match first {
-                Some(first) => Some(first),
+                Some(first) => Ok(first),
                 None => self.first_in_session(&mut request).await,
             };
             self.go_on_in_session(&id, request, first)
@@ -212,31 +215,35 @@ impl Endpoint {
     }
 
     /// What comes first, if it comes before the patience with it ends.
-    async fn first_in_session(&self, request: &mut Attended<'_>) -> Option<Option<Output>> {
+    async fn first_in_session(
+        &self,
+        request: &mut Attended<'_>,
+    ) -> Result<Option<Output>, Impatience> {
         if !request.is_streaming() {
-            return Some(request.first().await);
+            return Ok(request.first().await);
         }
-        match streams::release_after(self, request.session()) {
+        let first = match streams::release_after(self, request.session()) {
             Some(release) => {
                 let patience = release.min(self.options.stream_after);
                 timeout(patience, request.first()).await.ok()
             }
             None => self.patiently(request.first()).await,
-        }
+        };
+        first.ok_or(Impatience)
     }
 
     fn go_on_in_session(
         self: &Arc<Self>,
         id: &Id,
         request: Attended<'_>,
-        first: Option<Option<Output>>,
+        first: Result<Option<Output>, Impatience>,
     ) -> Response<Body> {
         let session = Arc::clone(request.session());
         let stream = match first {
-            Some(Some(Output::Answer(answer))) => return reply(answer),
-            Some(Some(message)) => request.leave(Some(message)),
-            Some(None) => None,
-            None => request.leave(None),
+            Ok(Some(Output::Answer(answer))) => return reply(answer),
+            Ok(Some(message)) => request.leave(Some(message)),
+            Ok(None) => None,
+            Err(Impatience) => request.leave(None),
         };
         match stream {
             Some((number, stream)) => streams::open(self, &session, number, &stream),

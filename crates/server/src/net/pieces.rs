@@ -6,6 +6,7 @@ use bytes::{Buf, Bytes};
 
 /// Bytes that go out together, in one piece or in three that nobody had to join.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Pieces {
     /// One piece.
     One(Bytes),
