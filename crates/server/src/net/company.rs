@@ -1,9 +1,9 @@
 //! Answers that are ready at the same time go out one right after the other.
 //!
-//! To write to a client that sleeps is to wake it, and that costs as much as a short answer. While
-//! we are at work on the next request, a client of many connections is done with the answer before
-//! and goes back to sleep: then every answer wakes it. So where there are several requests to
-//! answer, an answer waits until all that can run has run, which is when the others are ready, too.
+//! To write to a client that sleeps is to wake it, which is work for us as well. While we are at work
+//! on the next request, a client of many connections is done with the answer before and goes back to
+//! sleep, to be woken by the next one. So where there are several requests to answer, an answer waits
+//! until all that can run has run, which is when the others are ready, too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -65,6 +65,16 @@ mod tests {
         company
     }
 
+    /// After a trial with company.
+    fn expecting() -> Arc<Company> {
+        let company = after_answers(TRIAL - 1);
+        let trial = company.expect();
+        assert!(trial.is_some());
+        assert!(company.expect().is_none());
+        drop(trial);
+        company
+    }
+
     #[test]
     fn who_is_alone_waits_now_and_then_only() {
         let company = after_answers(TRIAL - 1);
@@ -77,19 +87,12 @@ mod tests {
 
     #[test]
     fn answers_in_between_are_company() {
-        let company = after_answers(TRIAL - 1);
-        let trial = company.expect();
-        assert!(company.expect().is_none());
-        drop(trial);
-        assert!(company.expect().is_some());
+        assert!(expecting().expect().is_some());
     }
 
     #[test]
     fn all_of_a_crowd_have_company_even_the_last() {
-        let company = after_answers(TRIAL - 1);
-        let trial = company.expect();
-        assert!(company.expect().is_none());
-        drop(trial);
+        let company = expecting();
         for _ in 0..3 {
             let crowd: Vec<_> = (0..4).map(|_| company.expect().expect("company")).collect();
             drop(crowd);
@@ -98,10 +101,7 @@ mod tests {
 
     #[test]
     fn who_waited_for_nobody_waits_no_more() {
-        let company = after_answers(TRIAL - 1);
-        let trial = company.expect();
-        assert!(company.expect().is_none());
-        drop(trial);
+        let company = expecting();
         drop(company.expect().expect("company"));
         assert!(company.expect().is_none());
     }
