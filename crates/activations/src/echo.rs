@@ -26,9 +26,9 @@ pub fn echo(builder: Builder, names: Names) -> Builder {
             tool("once")
                 .title("Echo once")
                 .description("Says a message back, once"),
-            async |arguments: Object, _: Context| match arguments.get("message") {
-                Some(message) if message.is_text() => Ok(ContentBlock::text_as_written(message)),
-                _ => {
+            async |arguments: Object, _: Context| match arguments.text_as_written("message") {
+                Some(message) => Ok(ContentBlock::text_as_written(message)),
+                None => {
                     let why = "arguments.message: half of a surrogate pair is no text";
                     Err(Fault::InvalidArguments(why.to_owned()))
                 }

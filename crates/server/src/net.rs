@@ -12,6 +12,7 @@ mod body;
 mod company;
 mod connection;
 mod guard;
+mod intake;
 mod listen;
 mod pieces;
 mod receive;

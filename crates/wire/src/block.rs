@@ -8,7 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use crate::copy::append;
+use crate::Arrived;
+use crate::arrived::Watch;
+use crate::copy::append_seen;
 
 /// From how many bytes on a block is kept.
 const LONG: usize = 256 * 1024;
@@ -25,41 +27,49 @@ const SPARE: usize = 4;
 /// let mut block = Block::with_capacity(8);
 /// block.push(b"{}");
 /// block.push(b"\n");
-/// assert_eq!(block.freeze(), "{}\n");
+/// assert_eq!(block.freeze().into_bytes(), "{}\n");
 /// ```
 #[derive(Debug)]
-pub struct Block(Vec<u8>);
+pub struct Block {
+    bytes: Vec<u8>,
+    watch: Watch,
+}
 
 impl Block {
     /// Nothing yet, with room for so many bytes.
     pub fn with_capacity(bytes: usize) -> Self {
         let kept = if bytes < LONG { None } else { take(bytes) };
-        Self(kept.unwrap_or_else(|| Vec::with_capacity(bytes)))
+        Self {
+            bytes: kept.unwrap_or_else(|| Vec::with_capacity(bytes)),
+            watch: Watch::default(),
+        }
     }
 
     /// Adds a piece.
     pub fn push(&mut self, piece: &[u8]) {
-        self.0.reserve(piece.len());
-        append(&mut self.0, piece);
+        self.bytes.reserve(piece.len());
+        append_seen(&mut self.bytes, piece, |part| self.watch.see(part));
     }
 
     /// How long it is by now.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.bytes.len()
     }
 
     /// Whether nothing was added.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.bytes.is_empty()
     }
 
     /// The message. When nobody has any of it any more, its memory is used again.
-    pub fn freeze(self) -> Bytes {
-        if self.0.capacity() < LONG {
-            self.0.into()
+    pub fn freeze(self) -> Arrived {
+        let bytes = if self.bytes.capacity() < LONG {
+            self.bytes.into()
         } else {
-            Bytes::from_owner(Lent(self.0))
-        }
+            Bytes::from_owner(Lent(self.bytes))
+        };
+        let plain = self.watch.into_stretch();
+        Arrived { bytes, plain }
     }
 }
 
@@ -109,7 +119,7 @@ mod tests {
     fn long(filling: u8) -> Bytes {
         let mut block = Block::with_capacity(LONG);
         block.push(&vec![filling; LONG]);
-        block.freeze()
+        block.freeze().into_bytes()
     }
 
     /// Tests run side by side in one process, if not in nextest; nobody else has blocks so long.
@@ -150,6 +160,6 @@ mod tests {
         block.push(b"ab");
         block.push(b"c");
         assert_eq!(block.len(), 3);
-        assert_eq!(block.freeze(), "abc");
+        assert_eq!(block.freeze().into_bytes(), "abc");
     }
 }

@@ -7,10 +7,13 @@ use std::ops::Range;
 
 use plexus_sys::text::{is_special, plain_pieces};
 
-/// A key as it is spelled, quotes included.
+use crate::arrived::Stretch;
+
+/// A key or a value as it is spelled, quotes included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Spelled {
     pub(crate) place: Range<usize>,
+    /// Whether it is a string with escapes.
     pub(crate) has_escapes: bool,
 }
 
@@ -22,14 +25,20 @@ pub(crate) trait Visitor {
 
     /// A member of the object at that depth. Those of an object that is looked into come before the
     /// member which it is.
-    fn member(&mut self, depth: usize, key: &Spelled, value: Range<usize>);
+    fn member(&mut self, depth: usize, key: &Spelled, value: Spelled);
 }
 
 /// Shows `visitor` the object that `text` is, if it is one in UTF-8, and nothing in it nests deeper
-/// than `max_depth`; says whether it is.
-pub(crate) fn object(text: &[u8], max_depth: usize, visitor: &mut impl Visitor) -> bool {
+/// than `max_depth`; says whether it is. What is known to be plain is not looked at.
+pub(crate) fn object(
+    text: &[u8],
+    plain: Stretch,
+    max_depth: usize,
+    visitor: &mut impl Visitor,
+) -> bool {
     let mut reader = Reader {
         text,
+        plain,
         at: 0,
         depth: max_depth,
         seen: 0,
@@ -44,6 +53,8 @@ pub(crate) fn object(text: &[u8], max_depth: usize, visitor: &mut impl Visitor) 
 
 struct Reader<'a> {
     text: &'a [u8],
+    /// What needs no look.
+    plain: Stretch,
     at: usize,
     /// How much deeper it may go.
     depth: usize,
@@ -66,28 +77,34 @@ impl Reader<'_> {
         }
     }
 
-    fn value(&mut self) -> Option<()> {
+    /// Any value; says whether it is a string with escapes.
+    fn value(&mut self) -> Option<bool> {
         match self.peek()? {
-            b'"' => self.string().map(drop),
-            b'{' => self.members(|reader, _| reader.value()),
+            b'"' => return self.string(),
+            b'{' => self.members(|reader, _| reader.value().map(drop)),
             b'[' => self.array(),
             b't' => self.literal(b"true"),
             b'f' => self.literal(b"false"),
             b'n' => self.literal(b"null"),
             _ => self.number(),
         }
+        .map(|()| false)
     }
 
     /// An object whose members `visitor` is told of.
     fn visited(&mut self, depth: usize, visitor: &mut impl Visitor) -> Option<()> {
         self.members(|reader, key| {
-            let value = reader.at;
-            if reader.peek() == Some(b'{') && visitor.looks_into(depth, &key, value) {
+            let start = reader.at;
+            let is_looked_into =
+                reader.peek() == Some(b'{') && visitor.looks_into(depth, &key, start);
+            let has_escapes = if is_looked_into {
                 reader.visited(depth + 1, visitor)?;
+                false
             } else {
-                reader.value()?;
-            }
-            visitor.member(depth, &key, value..reader.at);
+                reader.value()?
+            };
+            let place = start..reader.at;
+            visitor.member(depth, &key, Spelled { place, has_escapes });
             Some(())
         })
     }
@@ -108,7 +125,7 @@ impl Reader<'_> {
     }
 
     fn array(&mut self) -> Option<()> {
-        self.items(b'[', b']', Self::value)
+        self.items(b'[', b']', |reader| reader.value().map(drop))
     }
 
     /// What stands between two brackets, with commas in between.
@@ -179,9 +196,7 @@ impl Reader<'_> {
         self.expect(b'"')?;
         let mut has_escapes = false;
         loop {
-            let (plain, seen) = plain_seen(self.text.get(self.at..)?);
-            self.at += plain;
-            self.seen |= seen;
+            self.skip_plain();
             match self.peek()? {
                 b'"' => {
                     self.at += 1;
@@ -195,6 +210,28 @@ impl Reader<'_> {
                 _ => return None,
             }
         }
+    }
+
+    /// Goes on to what does not stand for itself in a string.
+    fn skip_plain(&mut self) {
+        let Stretch { place, seen } = &self.plain;
+        if self.at < place.end {
+            let (place, seen) = (place.clone(), *seen);
+            self.skip_plain_before(place.start);
+            if self.at < place.start {
+                return;
+            }
+            self.at = place.end;
+            self.seen |= seen;
+        }
+        self.skip_plain_before(self.text.len());
+    }
+
+    /// The same, not further than to a place.
+    fn skip_plain_before(&mut self, end: usize) {
+        let (plain, seen) = plain_seen(self.text.get(self.at..end).unwrap_or_default());
+        self.at += plain;
+        self.seen |= seen;
     }
 
     fn escape(&mut self) -> Option<()> {
@@ -219,7 +256,7 @@ pub(crate) fn plain(text: &[u8]) -> usize {
 
 /// The same, and the bits that are set in these bytes, those of eight of them in a word; perhaps of
 /// some behind them, too.
-fn plain_seen(text: &[u8]) -> (usize, u64) {
+pub(crate) fn plain_seen(text: &[u8]) -> (usize, u64) {
     /// Most strings are not longer; what is, is looked at in larger pieces.
     const SHORT: usize = 48;
     let (short, rest) = text.split_at(text.len().min(SHORT));
@@ -282,7 +319,7 @@ mod tests {
 
     use std::ops::Range;
 
-    use super::{Spelled, Visitor, is_special, object, plain};
+    use super::{Spelled, Stretch, Visitor, is_special, object, plain};
     use crate::scan::Members;
     use crate::testing::json_object;
 
@@ -312,17 +349,17 @@ mod tests {
             true
         }
 
-        fn member(&mut self, depth: usize, key: &Spelled, value: Range<usize>) {
+        fn member(&mut self, depth: usize, key: &Spelled, value: Spelled) {
             let key = key.place.clone();
             let inner = std::mem::take(self.at(depth + 1));
-            self.ended.push((value.clone(), inner));
-            self.at(depth).push((key, value));
+            self.ended.push((value.place.clone(), inner));
+            self.at(depth).push((key, value.place));
         }
     }
 
     fn found(text: &[u8], max_depth: usize) -> Option<Found> {
         let mut found = Found::default();
-        object(text, max_depth, &mut found).then_some(found)
+        object(text, Stretch::default(), max_depth, &mut found).then_some(found)
     }
 
     fn is_object(text: &str) -> bool {

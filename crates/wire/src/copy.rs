@@ -10,7 +10,14 @@ const AT_ONCE: usize = 2048;
 /// Appends bytes.
 #[inline]
 pub(crate) fn append(out: &mut impl BufMut, bytes: &[u8]) {
+    append_seen(out, bytes, |_| {});
+}
+
+/// The same, and shows them to somebody while they are near.
+#[inline]
+pub(crate) fn append_seen(out: &mut impl BufMut, bytes: &[u8], mut see: impl FnMut(&[u8])) {
     for part in bytes.chunks(AT_ONCE) {
+        see(part);
         out.put_slice(part);
     }
 }

@@ -8,7 +8,7 @@ use serde::de::{SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use self::envelope::Envelope;
-use crate::{Flaw, Limits, Malformed, Message};
+use crate::{Arrived, Flaw, Limits, Malformed, Message};
 
 /// What one piece of input holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,14 +82,16 @@ pub enum DecodeError {
 /// assert_eq!(request.params.unwrap().as_str(), r#"{"name":"add"}"#);
 /// # Ok::<(), plexus_wire::DecodeError>(())
 /// ```
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the message keeps slices of the bytes, so they are given up to it"
-)]
 pub fn decode(bytes: Bytes, limits: &Limits) -> Result<Incoming, DecodeError> {
+    Arrived::from(bytes).decode(limits)
+}
+
+/// Decodes what may have been seen in parts.
+pub(crate) fn decode_seen(message: Arrived, limits: &Limits) -> Result<Incoming, DecodeError> {
+    let Arrived { bytes, plain } = message;
     // Nearly everything that comes is one message and nothing is wrong with it.
     if bytes.len() <= limits.max_bytes
-        && let Some(envelope) = Envelope::read(&bytes, limits.max_depth)
+        && let Some(envelope) = Envelope::read(&bytes, plain, limits.max_depth)
     {
         return Ok(Incoming::Single(envelope.into_message(&bytes)));
     }

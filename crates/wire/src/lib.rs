@@ -30,6 +30,7 @@
 //! # Ok::<(), plexus_wire::DecodeError>(())
 //! ```
 
+mod arrived;
 pub mod block;
 mod check;
 mod copy;
@@ -48,6 +49,7 @@ mod string;
 mod testing;
 mod writer;
 
+pub use arrived::Arrived;
 pub use block::Block;
 pub use decode::{DecodeError, Incoming, decode};
 pub use encode::ErrorId;

@@ -118,6 +118,16 @@ impl Object {
         self.get(key)?.text()
     }
 
+    /// The string under `key` as it is written, if it has a text: one with half a surrogate pair has
+    /// none. Cheaper than to have the text.
+    pub fn text_as_written(&self, key: &str) -> Option<&Raw> {
+        let member = self.members.get(self.position(key)?)?;
+        let value = &member.value;
+        let is_text = value.kind() == Kind::String
+            && (member.has_no_escapes || !value.mentions("\\") || value.text().is_some());
+        is_text.then_some(value)
+    }
+
     /// Whether there is a member `key`.
     pub fn contains(&self, key: &str) -> bool {
         self.get(key).is_some()
@@ -254,6 +264,8 @@ impl fmt::Debug for Object {
 pub(crate) struct Member {
     key: Key,
     value: Raw,
+    /// Whether the value is known to be no string with escapes.
+    has_no_escapes: bool,
     /// The members of the object that the value is, if somebody has seen them.
     members: Option<Vec<Member>>,
 }
@@ -265,7 +277,7 @@ impl Member {
         source: &Bytes,
         start: usize,
         key: &Spelled,
-        value: Range<usize>,
+        value: Spelled,
     ) -> Result<Self, serde_json::Error> {
         let place = key.place.start - start..key.place.end - start;
         let key = if key.has_escapes {
@@ -273,16 +285,20 @@ impl Member {
         } else {
             Key::Plain(place)
         };
-        let value = Raw::at_place(source, value);
-        Ok(Self::new(key, value))
+        Ok(Self {
+            key,
+            value: Raw::at_place(source, value.place),
+            has_no_escapes: !value.has_escapes,
+            members: None,
+        })
     }
 
     fn new(key: Key, value: Raw) -> Self {
-        let members = None;
         Self {
             key,
             value,
-            members,
+            has_no_escapes: false,
+            members: None,
         }
     }
 
@@ -294,6 +310,7 @@ impl Member {
 
     /// The value, to be replaced.
     fn value_mut(&mut self) -> &mut Raw {
+        self.has_no_escapes = false;
         self.members = None;
         &mut self.value
     }

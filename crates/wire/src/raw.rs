@@ -104,13 +104,6 @@ impl Raw {
         string::read(self.as_bytes())
     }
 
-    /// Whether this is a string that has a text; one with half a surrogate pair has none. Cheaper
-    /// than to have the text.
-    pub fn is_text(&self) -> bool {
-        self.kind() == Kind::String
-            && (memchr(b'\\', self.as_bytes()).is_none() || self.text().is_some())
-    }
-
     /// The value's JSON text as bytes: the form for the hot path.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes()

@@ -1,8 +1,8 @@
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
-use plexus_wire::Block;
 use plexus_wire::sse::{Decoder, Event};
+use plexus_wire::{Arrived, Block};
 
 use super::body::ResponseBody;
 use super::error::HttpError;
@@ -61,7 +61,12 @@ impl HttpResponse {
     }
 
     /// The whole body. Dropping the future closes the connection.
-    pub async fn bytes(mut self) -> Result<Bytes, HttpError> {
+    pub async fn bytes(self) -> Result<Bytes, HttpError> {
+        self.whole().await.map(Arrived::into_bytes)
+    }
+
+    /// The same, for whoever reads a message from it.
+    pub async fn whole(mut self) -> Result<Arrived, HttpError> {
         let limit = self.max_body;
         let announced = usize::try_from(self.body.announced()).unwrap_or(usize::MAX);
         if announced > limit {
@@ -70,10 +75,10 @@ impl HttpResponse {
         }
         // Most bodies come whole.
         let Some(first) = self.body.next(&self.origin).await? else {
-            return Ok(Bytes::new());
+            return Ok(Arrived::default());
         };
         if first.len() <= limit && self.body.is_at_its_end() {
-            return Ok(first);
+            return Ok(first.into());
         }
         let mut whole = Block::with_capacity(announced.max(first.len()));
         let mut next = Some(first);

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use plexus_mcp::Revision;
 use plexus_service::Boxed;
-use plexus_wire::{Id, Limits, Message, Response, sse};
+use plexus_wire::{Arrived, Id, Limits, Message, Response, sse};
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -206,7 +206,7 @@ impl Shared {
             StatusCode::OK => None,
             _ => response.headers.get(header::WWW_AUTHENTICATE).cloned(),
         };
-        let body = response.bytes().await.map_err(|error| failed(&error))?;
+        let body = response.whole().await.map_err(|error| failed(&error))?;
         if is_json
             && !is_decided
             && let Some(message) = self.answer(number, body.clone())
@@ -215,7 +215,7 @@ impl Shared {
             self.inbox.take(Incoming::Message { message, of });
             return Ok(());
         }
-        Err(self.refusal(status, challenge, &body))
+        Err(self.refusal(status, challenge, &body.into_bytes()))
     }
 
     /// Follows the stream of a request, over as many connections as it takes.
@@ -338,9 +338,9 @@ impl Shared {
     }
 
     /// The answer in a JSON body, whatever the status: 2026-07-28 answers errors with 400 and 404.
-    fn answer(&self, number: Number, body: Bytes) -> Option<Message> {
+    fn answer(&self, number: Number, body: Arrived) -> Option<Message> {
         let Ok(plexus_wire::Incoming::Single(Ok(Message::Response(mut response)))) =
-            plexus_wire::decode(body, &self.limits)
+            body.decode(&self.limits)
         else {
             return None;
         };

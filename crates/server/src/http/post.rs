@@ -101,8 +101,8 @@ impl Endpoint {
             idle: self.options.body_idle,
             total: self.options.body_total,
         };
-        let bytes = match net::read_body(body, body_limits).await {
-            Ok(bytes) => bytes,
+        let message = match net::read_body(body, body_limits).await {
+            Ok(message) => message,
             Err(ReadError::TooLarge { limit }) => {
                 let fault = Fault::TooLarge { limit };
                 let response = reply(anonymous_error(head.spoken(), &fault));
@@ -110,7 +110,8 @@ impl Endpoint {
             }
             Err(error) => return Err(error.to_response()),
         };
-        wire::decode(bytes, &limits)
+        message
+            .decode(&limits)
             .map_err(|error| reply(anonymous_error(head.spoken(), &decode_fault(error))))
     }
 

@@ -13,16 +13,22 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use http::Response;
+use http_body::Body as _;
 use pin_project_lite::pin_project;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio_util::task::TaskTracker;
 
+use super::body::Body;
 use super::company::{Company, Place};
 
 /// How long we look: with 50 µs, answers of a quick server behind us came too late; with 120 they did
 /// not.
 const MOMENT: Duration = Duration::from_micros(150);
+
+/// From how many bytes on an answer waits for no others.
+const LONG: u64 = 64 * 1024;
 
 /// Looks, on a task of its own, until this is dropped.
 #[derive(Debug)]
@@ -92,7 +98,7 @@ pin_project! {
     }
 }
 
-impl<F: Future> Future for Attended<F> {
+impl<F: Future<Output = Response<Body>>> Future for Attended<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
@@ -100,7 +106,9 @@ impl<F: Future> Future for Attended<F> {
         match this.stage.as_mut().project() {
             StageProjection::Working { work } => match work.poll(cx) {
                 Poll::Ready(answer) => {
-                    let Some(place) = this.company.expect() else {
+                    // What is long is near now, and no longer when others have had their turn.
+                    let is_long = answer.body().size_hint().lower() > LONG;
+                    let Some(place) = (!is_long).then(|| this.company.expect()).flatten() else {
                         return Poll::Ready(answer);
                     };
                     let answer = Some((answer, place));

@@ -23,6 +23,7 @@ use tokio::time::{Sleep, sleep};
 use tracing::{debug, error};
 
 use super::body::Body;
+use super::intake::Intake;
 use super::roster::{Entry, HeadTimer};
 
 /// What a handler may know of the connection a request came on.
@@ -48,14 +49,16 @@ pub(super) async fn run<I, H, F>(
     let peer = info.peer;
     let service = service_fn(|request| handler(request, info).map(Ok::<_, Infallible>));
     http.timer(HeadTimer::new(Arc::clone(&entry)));
-    let mut connection = pin!(http.serve_connection(TokioIo::new(Lingering::new(io)), service));
+    let intake = Intake::default();
+    let io = TokioIo::new(Lingering::new(io, &intake));
+    let mut connection = pin!(http.serve_connection(io, service));
     let mut is_closing = false;
     let served = poll_fn(|cx| {
         if !is_closing && entry.is_closing(cx) {
             is_closing = true;
             connection.as_mut().graceful_shutdown();
         }
-        connection.as_mut().poll(cx)
+        intake.poll_on(|| connection.as_mut().poll(cx))
     });
     match AssertUnwindSafe(served).catch_unwind().await {
         Ok(Ok(())) => {}
@@ -85,28 +88,37 @@ const LINGER: Duration = Duration::from_secs(2);
 /// with unread bytes resets the connection, and the reset can overtake the answer: the client
 /// would see a broken connection and never learn why.
 #[derive(Debug)]
-struct Lingering<I> {
+struct Lingering<'a, I> {
     io: I,
+    /// What is read is noted there.
+    intake: &'a Intake,
     give_up: Option<Pin<Box<Sleep>>>,
 }
 
-impl<I> Lingering<I> {
-    fn new(io: I) -> Self {
-        Self { io, give_up: None }
+impl<'a, I> Lingering<'a, I> {
+    fn new(io: I, intake: &'a Intake) -> Self {
+        Self {
+            io,
+            intake,
+            give_up: None,
+        }
     }
 }
 
-impl<I: AsyncRead + Unpin> AsyncRead for Lingering<I> {
+impl<I: AsyncRead + Unpin> AsyncRead for Lingering<'_, I> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, buffer)
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.io).poll_read(cx, buffer);
+        self.intake.note(buffer.filled().len() - before);
+        read
     }
 }
 
-impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<I> {
+impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<'_, I> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -132,7 +144,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<I> {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self { io, give_up } = self.get_mut();
+        let Self { io, give_up, .. } = self.get_mut();
         if give_up.is_none() {
             ready!(Pin::new(&mut *io).poll_shutdown(cx))?;
         }

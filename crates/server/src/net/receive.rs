@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{Response, StatusCode};
 use http_body_util::BodyExt;
-use plexus_wire::Block;
+use plexus_wire::{Arrived, Block};
 use thiserror::Error;
 use tokio::time::{Instant, timeout_at};
 
@@ -75,7 +75,7 @@ impl ReadError {
 ///
 /// A body that announces more than the limit is refused before any of it is read. Dropping this
 /// future leaves the rest unread, and the connection closes after the answer.
-pub async fn read_body<B>(body: B, limits: BodyLimits) -> Result<Bytes, ReadError>
+pub async fn read_body<B>(body: B, limits: BodyLimits) -> Result<Arrived, ReadError>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
@@ -129,7 +129,7 @@ where
         }
     }
     Ok(if joined.is_empty() {
-        first
+        first.into()
     } else {
         joined.freeze()
     })
@@ -163,6 +163,7 @@ mod tests {
     async fn one_piece_is_not_copied() {
         let sent = Bytes::from_static(b"0123456789");
         let read = read_body(Full::new(sent.clone()), LIMITS).await.unwrap();
+        let read = read.into_bytes();
         assert_eq!(read.as_ptr(), sent.as_ptr());
         assert_eq!(read, sent);
     }
@@ -170,9 +171,9 @@ mod tests {
     #[tokio::test]
     async fn several_pieces_are_joined() {
         let read = read_body(pieces(["01", "", "234", "56789"]), LIMITS).await;
-        assert_eq!(read.unwrap(), "0123456789");
+        assert_eq!(read.unwrap().into_bytes(), "0123456789");
         let read = read_body(pieces([]), LIMITS).await;
-        assert_eq!(read.unwrap(), "");
+        assert_eq!(read.unwrap().into_bytes(), "");
     }
 
     #[tokio::test]

@@ -52,7 +52,7 @@ impl Stage {
             Err(error) => return error.to_response(),
         };
         match path.as_str() {
-            "/echo" => respond::json(StatusCode::OK, body),
+            "/echo" => respond::json(StatusCode::OK, body.into_bytes()),
             "/panic" => panic!("as the test asked"),
             "/wait" => {
                 let _guard = self.dropped.clone().drop_guard();

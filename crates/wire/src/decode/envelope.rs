@@ -1,12 +1,12 @@
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::Range;
 
 use bytes::Bytes;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::arrived::Stretch;
 use crate::check::{self, Spelled};
 use crate::object::Member;
 use crate::string::between_quotes;
@@ -49,15 +49,15 @@ enum IdMember {
 
 impl<'a> Envelope<'a> {
     /// Finds the members in `text`, if that is an object that nests no deeper than `max_depth`; else
-    /// somebody else must say what is wrong with it.
-    pub(super) fn read(text: &'a Bytes, max_depth: usize) -> Option<Self> {
+    /// somebody else must say what is wrong with it. What is known to be plain is not looked at.
+    pub(super) fn read(text: &'a Bytes, plain: Stretch, max_depth: usize) -> Option<Self> {
         let mut reading = Reading {
             text,
             envelope: Self::default(),
             params_start: 0,
             inside: None,
         };
-        check::object(text, max_depth, &mut reading).then_some(reading.envelope)
+        check::object(text, plain, max_depth, &mut reading).then_some(reading.envelope)
     }
 
     /// Takes a member that JSON-RPC defines.
@@ -196,11 +196,11 @@ impl check::Visitor for Reading<'_> {
         }
     }
 
-    fn member(&mut self, depth: usize, key: &Spelled, value: Range<usize>) {
+    fn member(&mut self, depth: usize, key: &Spelled, value: Spelled) {
         match depth {
             0 => {
                 if let (Some(key), Some(value)) =
-                    (self.text.get(key.place.clone()), self.text.get(value))
+                    (self.text.get(key.place.clone()), self.text.get(value.place))
                 {
                     self.envelope.take(key, value);
                 }

@@ -450,3 +450,30 @@ fn what_was_found_in_a_value_is_forgotten_with_it() {
         assert!(found.contains("new") && !found.contains("old"), "{key}");
     }
 }
+
+/// What was seen of a string when it arrived is no other than what is seen of it now.
+#[test]
+fn half_a_surrogate_pair_is_no_text() {
+    for (json, expected) in [
+        (r#""""#, true),
+        (r#""a\"n\u0041\ud83d\ude00""#, true),
+        (r#""\ud800""#, false),
+        (r#""\\ud800""#, true),
+        ("1", false),
+        (r#"{"a":"b"}"#, false),
+    ] {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"a":{json}}}}}"#);
+        let arrived = params(&line);
+        let parsed = Object::parse(&arrived.to_raw()).unwrap();
+        let mut edited = arrived.clone();
+        edited.set("b", arrived.get("a").unwrap().clone());
+        edited.set("a", raw(r#""\ud800""#));
+        for (object, key) in [(&arrived, "a"), (&parsed, "a"), (&edited, "b")] {
+            let written = object.text_as_written(key);
+            assert_eq!(written.is_some(), expected, "{json}");
+            assert!(written.is_none_or(|written| written.as_str() == json));
+            assert_eq!(object.text(key).is_some(), expected, "{json}");
+        }
+        assert_eq!(edited.text_as_written("a"), None);
+    }
+}

@@ -234,18 +234,3 @@ fn a_long_value_is_framed_without_being_copied() {
     let number = Raw::framed("[", &raw(&"1".repeat(LONG)), "]");
     assert!(!number.is_string_between(b"[", &[b"]"]));
 }
-
-#[test]
-fn half_a_surrogate_pair_is_no_text() {
-    for (json, expected) in [
-        (r#""""#, true),
-        (r#""a\"n\u0041\ud83d\ude00""#, true),
-        (r#""\ud800""#, false),
-        (r#""\\ud800""#, true),
-        ("1", false),
-        ("{}", false),
-    ] {
-        assert_eq!(raw(json).is_text(), expected, "{json}");
-        assert_eq!(raw(json).text().is_some(), expected, "{json}");
-    }
-}
