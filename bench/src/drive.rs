@@ -36,6 +36,9 @@ pub(crate) struct DriveArgs {
     /// Ask for progress, so that the answer is an event stream.
     #[arg(long)]
     progress: bool,
+    /// The server is `limit-http`, which says the same to everybody.
+    #[arg(long)]
+    limit: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -56,7 +59,7 @@ pub(crate) fn run(arguments: &DriveArgs) -> anyhow::Result<()> {
         },
         handshake: Era::Handshake.revision(),
         streams: arguments.progress.then_some(true),
-        is_limit: false,
+        is_limit: arguments.limit,
         process: arguments.process,
     };
     let job = Job::Echo {
