@@ -127,6 +127,10 @@ where
             joined.push(&std::mem::take(&mut first));
             joined.push(&data);
         }
+        // To be told that nothing more comes would take another turn.
+        if body.is_end_stream() {
+            break;
+        }
     }
     Ok(if joined.is_empty() {
         first.into()
