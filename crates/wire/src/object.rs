@@ -115,7 +115,15 @@ impl Object {
 
     /// The text under `key`, if that is a string.
     pub fn text(&self, key: &str) -> Option<Cow<'_, str>> {
-        self.get(key)?.text()
+        let Member {
+            value,
+            has_no_escapes,
+            ..
+        } = self.members.get(self.position(key)?)?;
+        if *has_no_escapes && value.kind() == Kind::String {
+            return string::read_plain(value.as_bytes()).map(Cow::Borrowed);
+        }
+        value.text()
     }
 
     /// The string under `key` as it is written, if it has a text: one with half a surrogate pair has

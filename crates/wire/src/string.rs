@@ -22,7 +22,12 @@ pub(crate) fn read(literal: &[u8]) -> Option<Cow<'_, str>> {
     if has_escapes {
         return serde_json::from_slice(literal).ok().map(Cow::Owned);
     }
-    from_utf8(inside).ok().map(Cow::Borrowed)
+    read_plain(literal).map(Cow::Borrowed)
+}
+
+/// The same for one that has no escapes.
+pub(crate) fn read_plain(literal: &[u8]) -> Option<&str> {
+    from_utf8(between_quotes(literal)).ok()
 }
 
 /// What stands between the quotes of a literal, escapes and all.

@@ -163,9 +163,12 @@ impl Shared {
         loop {
             self.wanted.notified().await;
             while self.rhythm.is_quick() && self.rhythm.is_fresh(self.now()) {
-                std::thread::yield_now();
+                let last = self.rhythm.last.load(Ordering::Relaxed);
                 // The runtime asks the system for news, without waiting, before it comes back.
                 tokio::task::yield_now().await;
+                if self.rhythm.last.load(Ordering::Relaxed) == last {
+                    std::thread::yield_now();
+                }
             }
             self.is_looking.store(false, Ordering::Relaxed);
         }
