@@ -103,7 +103,7 @@ impl Voice {
             return result;
         };
         if !object.contains("resultType") {
-            object.set("resultType", string("complete"));
+            object.set("resultType", Raw::string("complete"));
         }
         let mut meta = object
             .get("_meta")
@@ -157,7 +157,7 @@ fn stamp(revision: Revision, server_info: &Raw) -> Bytes {
     let mut meta = Object::new();
     meta.set(key::SERVER_INFO, server_info.clone());
     let mut stamp = Object::new();
-    stamp.set("resultType", string("complete"));
+    stamp.set("resultType", Raw::string("complete"));
     stamp.set("_meta", meta.to_raw());
     let stamp = stamp.to_raw().into_bytes();
     stamp.slice(1..stamp.len() - 1)
@@ -240,16 +240,20 @@ impl Narrator {
             return None;
         }
         self.reported = Some(progress);
-        let message = message
-            .filter(|_| self.revision.features().progress_message)
-            .map(str::to_owned);
         let params = ProgressParams {
             progress_token,
             progress,
             total,
-            message,
+            message: None,
         };
-        Some(notification(method::PROGRESS, Some(&params.to_raw())))
+        let mut params = params.to_raw();
+        let message = message.filter(|_| self.revision.features().progress_message);
+        // It may be long, and is neither copied nor looked at byte by byte.
+        if let (Some(message), Ok(mut members)) = (message, Object::parse(&params)) {
+            members.set("message", Raw::string(message));
+            params = members.to_raw();
+        }
+        Some(notification(method::PROGRESS, Some(&params)))
     }
 }
 
@@ -323,10 +327,6 @@ pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Raw {
         tracing::error!(%error, "a message of ours is no JSON");
         Raw::null()
     })
-}
-
-fn string(text: &str) -> Raw {
-    json(text)
 }
 
 fn log_message(log: &Log) -> Bytes {

@@ -7,6 +7,7 @@ use std::ops::Range;
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::check::{Spelled, plain_words};
+use crate::copy::append;
 use crate::scan::Members;
 use crate::string;
 use crate::{Kind, Raw};
@@ -220,7 +221,7 @@ impl Object {
             out.put_u8(separator);
             key.write(&self.source, out);
             out.put_u8(b':');
-            out.extend_from_slice(value.as_bytes());
+            append(out, value.as_bytes());
             separator = b',';
         }
         if self.members.is_empty() {

@@ -1,6 +1,8 @@
 use bytes::{BufMut, BytesMut};
 use memchr::memchr2;
 
+use crate::copy::append;
+
 /// One event to write; what is absent is not written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Frame<'a> {
@@ -64,6 +66,6 @@ fn write_lines(out: &mut BytesMut, field: &[u8], value: &[u8]) {
 
 fn write_line(out: &mut BytesMut, field: &[u8], value: &[u8]) {
     out.extend_from_slice(field);
-    out.extend_from_slice(value);
+    append(out, value);
     out.put_u8(b'\n');
 }
