@@ -26,12 +26,12 @@ pub fn echo(builder: Builder, names: Names) -> Builder {
             tool("once")
                 .title("Echo once")
                 .description("Says a message back, once"),
-            async |arguments: Object, _: Context| match arguments.text_as_written("message") {
-                Some(message) => Ok(ContentBlock::text_as_written(message)),
-                None => {
+            async |arguments: Object, _: Context| {
+                let message = arguments.text_as_written("message");
+                message.map(ContentBlock::text_as_written).ok_or_else(|| {
                     let why = "arguments.message: half of a surrogate pair is no text";
-                    Err(Fault::InvalidArguments(why.to_owned()))
-                }
+                    Fault::InvalidArguments(why.to_owned())
+                })
             },
         )
         .tool(
