@@ -84,7 +84,7 @@ impl Judge<'_> {
             let ratios =
                 points.filter_map(|point| self.of_limit(server::PART, &point, OURS, figure));
             demands.push(Demand {
-                what: format!("server, {name}, the worst of all points: rate of the limit's"),
+                what: format!("server, JSON, {name}, the worst of all points: rate of the limit's"),
                 bound: Bound::AtLeast(0.6),
                 measured: least(ratios),
                 unit: "",

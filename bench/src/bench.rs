@@ -29,11 +29,10 @@ impl Effort {
         }
     }
 
-    /// A machine's mood changes within seconds, so that the median of few rounds is chance.
     pub(crate) fn full() -> Self {
         Self {
             quick: false,
-            rounds: 5,
+            rounds: 3,
             warm_up: Duration::from_millis(150),
             window: Duration::from_millis(500),
         }
