@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use plexus_mcp::messages::ListParams;
 use plexus_mcp::{Features, Revision, convert, cursor, method};
-use plexus_service::{CacheHints, Catalogue, Fault, Section};
+use plexus_service::{CacheHints, Catalogue, Fault, List, Section};
 use plexus_wire::{Object, Raw};
 
 use crate::lock::lock;
@@ -13,15 +13,13 @@ use crate::render::{Voice, hinted, json};
 
 /// A list as one revision shows it.
 struct Lowered {
-    /// Of the list it was made from.
-    hash: [u8; 32],
+    /// As the catalogue has it. It is lowered page by page: the first page of a long list is not
+    /// to wait for the rest.
+    list: Arc<List>,
+    lower: Lower,
     /// What every page carries besides.
     hints: CacheHints,
     server_info: Raw,
-    /// As the catalogue has them. They are lowered page by page: the first page of a long list is
-    /// not to wait for the rest.
-    entries: Vec<(Arc<str>, Raw)>,
-    lower: Lower,
     /// Whole answers, by their cursors, as they were first asked for.
     pages: Mutex<HashMap<Option<String>, Raw>>,
 }
@@ -65,7 +63,7 @@ impl Lists {
         let mut cache = lock(&self.lowered);
         let kept = cache.entry((section, voice.revision)).or_default();
         let is_current = |lowered: &&Arc<Lowered>| {
-            lowered.hash == *list.hash()
+            !lowered.list.differs_from(list)
                 && lowered.hints == catalogue.cache
                 && lowered.server_info == voice.server_info
         };
@@ -78,16 +76,11 @@ impl Lists {
             Section::Templates => convert::template_definition,
             Section::Prompts => convert::prompt_definition,
         };
-        let entries = list.entries().iter();
-        let entries = entries
-            .map(|entry| (Arc::clone(&entry.key), entry.definition.clone()))
-            .collect();
         let lowered = Arc::new(Lowered {
-            hash: *list.hash(),
+            list: Arc::clone(list),
+            lower,
             hints: catalogue.cache,
             server_info: voice.server_info.clone(),
-            entries,
-            lower,
             pages: Mutex::default(),
         });
         kept.truncate(KEPT - 1);
@@ -109,7 +102,7 @@ impl Lowered {
         let page = self.make_page(name, cursor.as_deref(), voice)?;
         let mut pages = lock(&self.pages);
         // A page may begin anywhere, for cursors outlive the lists they were made for.
-        if pages.len() <= self.entries.len() / cursor::PAGE_SIZE {
+        if pages.len() <= self.list.entries().len() / cursor::PAGE_SIZE {
             pages.insert(cursor, page.clone());
         }
         Ok(page)
@@ -122,8 +115,8 @@ impl Lowered {
         voice: &Voice,
     ) -> Result<Raw, Fault> {
         let page = cursor::page(
-            &self.entries,
-            |(key, _)| key,
+            self.list.entries(),
+            |entry| &entry.key,
             name,
             cursor,
             cursor::PAGE_SIZE,
@@ -131,7 +124,7 @@ impl Lowered {
         .map_err(|error| Fault::InvalidParams(error.to_string()))?;
         let features = voice.revision.features();
         let definitions = page.items.iter();
-        let definitions = definitions.map(|(_, definition)| (self.lower)(definition, features));
+        let definitions = definitions.map(|entry| (self.lower)(&entry.definition, features));
         let definitions: Vec<_> = definitions.collect();
         let mut result = Object::new();
         result.set(name, Raw::array(&definitions));

@@ -200,8 +200,10 @@ impl List {
         })
     }
 
-    fn differs_from(&self, other: &Self) -> bool {
-        self.entries.len() != other.entries.len() || self.hash() != other.hash()
+    /// Whether the content is another one; of a list and itself, nothing is looked at.
+    pub fn differs_from(&self, other: &Self) -> bool {
+        let is_other = !std::ptr::eq(self, other);
+        is_other && (self.entries.len() != other.entries.len() || self.hash() != other.hash())
     }
 }
 
@@ -238,10 +240,10 @@ pub struct Catalogue {
     pub capabilities: ServerCapabilities,
     /// How long lists may be cached.
     pub cache: CacheHints,
-    tools: List,
-    resources: List,
-    templates: List,
-    prompts: List,
+    tools: Arc<List>,
+    resources: Arc<List>,
+    templates: Arc<List>,
+    prompts: Arc<List>,
 }
 
 impl Catalogue {
@@ -252,15 +254,15 @@ impl Catalogue {
             instructions: None,
             capabilities,
             cache: CacheHints::NONE,
-            tools: List::default(),
-            resources: List::default(),
-            templates: List::default(),
-            prompts: List::default(),
+            tools: Arc::default(),
+            resources: Arc::default(),
+            templates: Arc::default(),
+            prompts: Arc::default(),
         }
     }
 
     /// One of the lists.
-    pub fn list(&self, section: Section) -> &List {
+    pub fn list(&self, section: Section) -> &Arc<List> {
         match section {
             Section::Tools => &self.tools,
             Section::Resources => &self.resources,
@@ -270,7 +272,8 @@ impl Catalogue {
     }
 
     /// Replaces one of the lists.
-    pub fn set_list(&mut self, section: Section, list: List) {
+    pub fn set_list(&mut self, section: Section, list: impl Into<Arc<List>>) {
+        let list = list.into();
         match section {
             Section::Tools => self.tools = list,
             Section::Resources => self.resources = list,
