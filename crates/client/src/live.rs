@@ -238,7 +238,7 @@ impl Live {
             for section in Section::ALL {
                 fresh
                     .catalogue
-                    .set_list(section, known.catalogue.list(section).clone());
+                    .set_list(section, Arc::clone(known.catalogue.list(section)));
             }
             let completes = known.catalogue.capabilities.completions;
             fresh.catalogue.capabilities.completions = completes;
