@@ -11,6 +11,8 @@ use plexus_service::{
 use plexus_wire::Object;
 use tokio::sync::watch;
 
+use crate::data::Data;
+use crate::follow::Followed;
 use crate::names::Names;
 
 /// A service whose tools may be called by any spelling of their names, whichever is shown (C11).
@@ -20,6 +22,8 @@ use crate::names::Names;
 #[derive(Debug)]
 pub struct Aliased {
     pub(crate) service: LocalService,
+    /// Where the resources are kept that others may change.
+    pub(crate) followed: Arc<Followed>,
     names: Names,
     /// The shown name of every tool, by its folded names.
     shown: HashMap<String, String>,
@@ -29,8 +33,8 @@ pub struct Aliased {
 
 impl Aliased {
     /// Gives the tools of `service`, which stay the same, their aliases. `names` is how they are
-    /// shown.
-    pub(crate) fn new(service: LocalService, names: Names) -> Self {
+    /// shown, and `data` what they work on.
+    pub(crate) fn new(service: LocalService, names: Names, data: &Data) -> Self {
         let catalogue = service.catalogue();
         let catalogue = catalogue.borrow();
         let tools = catalogue.list(Section::Tools).entries().iter();
@@ -39,6 +43,7 @@ impl Aliased {
             .collect();
         Self {
             service,
+            followed: Arc::new(Followed::new(data)),
             names,
             shown,
             arguments: HashMap::default(),
@@ -137,7 +142,13 @@ impl Service for Aliased {
     }
 
     fn subscribe(&self, peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {
-        self.service.subscribe(peer, uri)
+        let subscribing = self.service.subscribe(peer, uri);
+        let (followed, uri) = (Arc::clone(&self.followed), uri.to_owned());
+        Box::pin(async move {
+            let updates = subscribing.await?;
+            followed.begin(&uri).await;
+            Ok(updates)
+        })
     }
 }
 

@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 use std::time::Duration;
 
 use plexus_service::{LocalService, Raw};
 use plexus_store::Store;
 use serde::Serialize;
+use tokio::sync::Mutex;
 
 use crate::aliased::Aliased;
 use crate::arbor::{self, Trees};
@@ -24,16 +26,57 @@ impl Aliased {
     /// Tells those who watch resources what other processes change, as a person does at a terminal.
     ///
     /// The databases are asked only while somebody watches. Dropping the future ends it.
-    pub fn follow(&self, data: &Data) -> impl Future<Output = Infallible> + Send + use<> {
-        let (service, data) = (self.service.clone(), data.clone());
+    pub fn follow(&self) -> impl Future<Output = Infallible> + Send + use<> {
+        let (service, followed) = (self.service.clone(), Arc::clone(&self.followed));
         // Cones are listed only where they are offered.
         let lists_cones = self.tool("cone.chat").is_ok();
         async move {
+            let Followed {
+                data,
+                tasks,
+                trees,
+                context,
+            } = &*followed;
             let cones = lists_cones.then_some(&data.cones);
             tokio::select! {
-                never = follow(&service, Kept::Tasks(&data.tasks)) => never,
-                never = follow(&service, Kept::Trees(&data.trees, cones)) => never,
-                never = follow(&service, Kept::Context(&data.context)) => never,
+                never = follow(&service, Kept::Tasks(&data.tasks), tasks) => never,
+                never = follow(&service, Kept::Trees(&data.trees, cones), trees) => never,
+                never = follow(&service, Kept::Context(&data.context), context) => never,
+            }
+        }
+    }
+}
+
+/// Data that others may change, and since when that is told.
+#[derive(Debug)]
+pub(crate) struct Followed {
+    data: Data,
+    tasks: Elsewhere,
+    trees: Elsewhere,
+    context: Elsewhere,
+}
+
+impl Followed {
+    pub(crate) fn new(data: &Data) -> Self {
+        Self {
+            data: data.clone(),
+            tasks: Elsewhere::default(),
+            trees: Elsewhere::default(),
+            context: Elsewhere::default(),
+        }
+    }
+
+    /// Somebody watches this resource: what others write from now on is told.
+    pub(crate) async fn begin(&self, uri: &str) {
+        let data = &self.data;
+        for (kept, elsewhere) in [
+            (Kept::Tasks(&data.tasks), &self.tasks),
+            (Kept::Trees(&data.trees, None), &self.trees),
+            (Kept::Context(&data.context), &self.context),
+        ] {
+            if uri.starts_with(kept.scheme()) {
+                kept.attend().await;
+                elsewhere.begin(kept.store()).await;
             }
         }
     }
@@ -88,9 +131,7 @@ impl<'a> Kept<'a> {
         match self {
             Self::Context(graph) => {
                 // The graph itself knows what changed.
-                if let Err(error) = graph.attend().await {
-                    tracing::debug!(%error, "cannot tell what changes");
-                }
+                self.attend().await;
                 if written {
                     graph.announce(service).await;
                 }
@@ -118,6 +159,15 @@ impl<'a> Kept<'a> {
         }
     }
 
+    /// Has the graph remember what changes.
+    async fn attend(self) {
+        if let Self::Context(graph) = self
+            && let Err(error) = graph.attend().await
+        {
+            tracing::debug!(%error, "cannot tell what changes");
+        }
+    }
+
     async fn state(self, uri: &str) -> Result<Option<u64>, Box<dyn Error + Send + Sync>> {
         match self {
             Self::Tasks(tasks) => Ok(task::state(tasks, uri).await?),
@@ -127,17 +177,16 @@ impl<'a> Kept<'a> {
     }
 }
 
-async fn follow(service: &LocalService, kept: Kept<'_>) -> ! {
+async fn follow(service: &LocalService, kept: Kept<'_>, elsewhere: &Elsewhere) -> ! {
     loop {
         service.someone_watches(kept.scheme()).await;
-        let mut elsewhere = Elsewhere::of(kept.store()).await;
         let mut known = Known::new();
         loop {
-            let watched = service.watched(kept.scheme());
+            let watched = elsewhere.watched(service, kept.scheme()).await;
             if watched.is_empty() {
                 break;
             }
-            let written = elsewhere.changed().await;
+            let written = elsewhere.changed(kept.store()).await;
             kept.look(service, watched, &mut known, written).await;
             // What is new is looked at before it can change.
             tokio::select! {
@@ -148,33 +197,43 @@ async fn follow(service: &LocalService, kept: Kept<'_>) -> ! {
     }
 }
 
-/// What others write to a database.
-struct Elsewhere<'a> {
-    store: &'a Store,
-    version: Option<i64>,
-}
+/// What others write to a database while somebody watches: its version when it was last asked for.
+#[derive(Debug, Default)]
+struct Elsewhere(Mutex<Option<i64>>);
 
-impl<'a> Elsewhere<'a> {
-    async fn of(store: &'a Store) -> Self {
-        let version = None;
-        let mut elsewhere = Self { store, version };
-        elsewhere.changed().await;
-        elsewhere
+impl Elsewhere {
+    /// What is written from now on has changed, if that was not so before.
+    async fn begin(&self, store: &Store) {
+        let mut version = self.0.lock().await;
+        if version.is_none() {
+            *version = version_of(store).await;
+        }
+    }
+
+    /// What is watched; if that is nothing, the next one to watch begins anew.
+    async fn watched(&self, service: &LocalService, prefix: &str) -> Vec<String> {
+        let mut version = self.0.lock().await;
+        let watched = service.watched(prefix);
+        if watched.is_empty() {
+            *version = None;
+        }
+        watched
     }
 
     /// Whether anything was written since the last time.
-    async fn changed(&mut self) -> bool {
-        match self.store.version_elsewhere().await {
-            Ok(version) => self
-                .version
-                .replace(version)
-                .is_some_and(|before| before != version),
-            Err(error) => {
-                tracing::debug!(%error, "cannot tell whether the database changed");
-                false
-            }
-        }
+    async fn changed(&self, store: &Store) -> bool {
+        let mut version = self.0.lock().await;
+        let now = version_of(store).await;
+        let before = version.take();
+        *version = now.or(before);
+        now.is_some() && before.is_some() && now != before
     }
+}
+
+async fn version_of(store: &Store) -> Option<i64> {
+    let version = store.version_elsewhere().await;
+    let unknown = |error| tracing::debug!(%error, "cannot tell whether the database changed");
+    version.map_err(unknown).ok()
 }
 
 #[cfg(test)]
@@ -194,12 +253,22 @@ mod tests {
     /// A service that follows the data in `folder`, which another process, so to speak, has open
     /// as well.
     fn followed(folder: &Path) -> (Aliased, Data, AbortOnDropHandle<()>) {
+        let (service, theirs) = not_yet_followed(folder);
+        let following = following(&service);
+        (service, theirs, following)
+    }
+
+    fn not_yet_followed(folder: &Path) -> (Aliased, Data) {
         let places = Places::in_directory(folder);
         let (ours, theirs) = (Data::open(&places).unwrap(), Data::open(&places).unwrap());
         let service = service(Names::Dotted, "1.2.3", &ours).unwrap();
-        let following = service.follow(&ours);
+        (service, theirs)
+    }
+
+    fn following(service: &Aliased) -> AbortOnDropHandle<()> {
+        let following = service.follow();
         let following = TaskTracker::new().spawn(async move { match following.await {} });
-        (service, theirs, AbortOnDropHandle::new(following))
+        AbortOnDropHandle::new(following)
     }
 
     async fn watch(service: &Aliased, uri: &str) -> Updates {
@@ -295,6 +364,43 @@ mod tests {
         let mut updates = watch(&service, &uri).await;
         assert!(!soon(&mut updates).await);
         theirs.context.store(node("new"), "them").await.unwrap();
+        assert!(soon(&mut updates).await);
+    }
+
+    /// C46: whoever was told that it watches misses nothing, however late we come to look.
+    #[tokio::test(start_paused = true)]
+    async fn what_changes_right_after_a_subscription_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let (service, theirs) = not_yet_followed(folder.path());
+        let node = |text: &str| crate::context::NewNode::new(text.to_owned()).key("key");
+        let stored = theirs.context.store(node("old"), "them").await.unwrap();
+        let task = add(&theirs.tasks, "a task").await;
+        let mut of_node = watch(&service, &format!("context://node/{}", stored.id)).await;
+        let mut of_task = watch(&service, &format!("task://{}", task.id)).await;
+
+        theirs.context.store(node("new"), "them").await.unwrap();
+        theirs.tasks.delete(&*task.id, false).await.unwrap();
+        let _following = following(&service);
+        assert!(soon(&mut of_node).await && soon(&mut of_task).await);
+        assert!(!soon(&mut of_node).await && !soon(&mut of_task).await);
+    }
+
+    /// Whoever watches after others did is told of nothing that was before.
+    #[tokio::test(start_paused = true)]
+    async fn what_changed_while_nobody_watched_is_not_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let (service, theirs, _following) = followed(folder.path());
+        let task = add(&theirs.tasks, "a task").await;
+        let uri = format!("task://{}", task.id);
+        let mut updates = watch(&service, &uri).await;
+        assert!(!soon(&mut updates).await);
+        drop(updates);
+        tokio::time::sleep(2 * INTERVAL).await;
+
+        add(&theirs.tasks, "another").await;
+        let mut updates = watch(&service, &uri).await;
+        assert!(!soon(&mut updates).await);
+        theirs.tasks.delete(&*task.id, false).await.unwrap();
         assert!(soon(&mut updates).await);
     }
 }

@@ -55,13 +55,13 @@ pub fn profile(
                 .unchanging()
                 .silent();
             let service = founding_context(builder, &data.context).build()?;
-            let service = Aliased::new(service, Names::Flat);
+            let service = Aliased::new(service, Names::Flat, data);
             Ok(service.also_called("context.query", "query_context"))
         }
         Profile::Bossman => {
             let builder = LocalService::builder("bossman", "0.1.0").unchanging();
             let service = founding_task(builder, &data.tasks).build()?;
-            let service = Aliased::new(service, Names::Flat);
+            let service = Aliased::new(service, Names::Flat, data);
             Ok(FOUNDING_METHODS.iter().fold(service, |service, method| {
                 service.also_called(&format!("task.{method}"), method)
             }))

@@ -77,7 +77,7 @@ pub fn service_with(
         None => builder,
     };
     let builder = with_all(builder, &offered, names, data, extras);
-    let mut service = Aliased::new(builder.build()?, names);
+    let mut service = Aliased::new(builder.build()?, names, data);
     // What the founding systems called them (S000-20, S002-20).
     for method in task::METHODS {
         service = service.alias(method, "task", method);

@@ -80,10 +80,10 @@ impl Builtins {
 
     /// Tells subscribers what other processes change, for as long as it is polled.
     pub(super) fn follow(&self) -> impl Future<Output = Infallible> + Send + use<> {
-        let (mut service, data) = (self.service.subscribe(), self.data.clone());
+        let mut service = self.service.subscribe();
         async move {
             loop {
-                let following = service.borrow_and_update().follow(&data);
+                let following = service.borrow_and_update().follow();
                 tokio::select! {
                     never = following => return never,
                     Ok(()) = service.changed() => {}
