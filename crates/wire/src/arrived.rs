@@ -32,7 +32,7 @@ pub struct Arrived {
 impl Arrived {
     /// As [`decode`](crate::decode()), without a second look at what was seen.
     pub fn decode(self, limits: &Limits) -> Result<Incoming, DecodeError> {
-        decode_seen(self, limits)
+        decode_seen(&self.bytes, &self.plain, limits)
     }
 
     /// The message alone.

@@ -25,14 +25,14 @@ pub(crate) trait Visitor {
 
     /// A member of the object at that depth. Those of an object that is looked into come before the
     /// member which it is.
-    fn member(&mut self, depth: usize, key: &Spelled, value: Spelled);
+    fn member(&mut self, depth: usize, key: &Spelled, value: &Spelled);
 }
 
 /// Shows `visitor` the object that `text` is, if it is one in UTF-8, and nothing in it nests deeper
 /// than `max_depth`; says whether it is. What is known to be plain is not looked at.
 pub(crate) fn object(
     text: &[u8],
-    plain: Stretch,
+    plain: &Stretch,
     max_depth: usize,
     visitor: &mut impl Visitor,
 ) -> bool {
@@ -54,7 +54,7 @@ pub(crate) fn object(
 struct Reader<'a> {
     text: &'a [u8],
     /// What needs no look.
-    plain: Stretch,
+    plain: &'a Stretch,
     at: usize,
     /// How much deeper it may go.
     depth: usize,
@@ -104,7 +104,7 @@ impl Reader<'_> {
                 reader.value()?
             };
             let place = start..reader.at;
-            visitor.member(depth, &key, Spelled { place, has_escapes });
+            visitor.member(depth, &key, &Spelled { place, has_escapes });
             Some(())
         })
     }
@@ -196,7 +196,11 @@ impl Reader<'_> {
         self.expect(b'"')?;
         let mut has_escapes = false;
         loop {
-            self.skip_plain();
+            if self.at >= self.plain.place.end || !self.stops_before_known() {
+                let (plain, seen) = plain_seen(self.text.get(self.at..)?);
+                self.at += plain;
+                self.seen |= seen;
+            }
             match self.peek()? {
                 b'"' => {
                     self.at += 1;
@@ -212,26 +216,21 @@ impl Reader<'_> {
         }
     }
 
-    /// Goes on to what does not stand for itself in a string.
-    fn skip_plain(&mut self) {
-        let Stretch { place, seen } = &self.plain;
-        if self.at < place.end {
-            let (place, seen) = (place.clone(), *seen);
-            self.skip_plain_before(place.start);
-            if self.at < place.start {
-                return;
-            }
-            self.at = place.end;
-            self.seen |= seen;
+    /// In a string, goes on behind what is known to be plain, unless something else stands before
+    /// it.
+    #[cold]
+    fn stops_before_known(&mut self) -> bool {
+        let Stretch { place, seen } = self.plain;
+        let before = self.text.get(self.at..place.start).unwrap_or_default();
+        let (plain, seen_before) = plain_seen(before);
+        self.seen |= seen_before;
+        if plain < before.len() {
+            self.at += plain;
+            return true;
         }
-        self.skip_plain_before(self.text.len());
-    }
-
-    /// The same, not further than to a place.
-    fn skip_plain_before(&mut self, end: usize) {
-        let (plain, seen) = plain_seen(self.text.get(self.at..end).unwrap_or_default());
-        self.at += plain;
-        self.seen |= seen;
+        self.at = place.end;
+        self.seen |= *seen;
+        false
     }
 
     fn escape(&mut self) -> Option<()> {
@@ -349,17 +348,17 @@ mod tests {
             true
         }
 
-        fn member(&mut self, depth: usize, key: &Spelled, value: Spelled) {
+        fn member(&mut self, depth: usize, key: &Spelled, value: &Spelled) {
             let key = key.place.clone();
             let inner = std::mem::take(self.at(depth + 1));
             self.ended.push((value.place.clone(), inner));
-            self.at(depth).push((key, value.place));
+            self.at(depth).push((key, value.place.clone()));
         }
     }
 
     fn found(text: &[u8], max_depth: usize) -> Option<Found> {
         let mut found = Found::default();
-        object(text, Stretch::default(), max_depth, &mut found).then_some(found)
+        object(text, &Stretch::default(), max_depth, &mut found).then_some(found)
     }
 
     fn is_object(text: &str) -> bool {

@@ -16,8 +16,12 @@ pub(crate) fn append(out: &mut impl BufMut, bytes: &[u8]) {
 /// The same, and shows them to somebody while they are near.
 #[inline]
 pub(crate) fn append_seen(out: &mut impl BufMut, bytes: &[u8], mut see: impl FnMut(&[u8])) {
-    for part in bytes.chunks(AT_ONCE) {
+    let mut rest = bytes;
+    while let Some((part, tail)) = rest.split_at_checked(AT_ONCE) {
         see(part);
         out.put_slice(part);
+        rest = tail;
     }
+    see(rest);
+    out.put_slice(rest);
 }

@@ -8,7 +8,8 @@ use serde::de::{SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use self::envelope::Envelope;
-use crate::{Arrived, Flaw, Limits, Malformed, Message};
+use crate::arrived::Stretch;
+use crate::{Flaw, Limits, Malformed, Message};
 
 /// What one piece of input holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,24 +83,31 @@ pub enum DecodeError {
 /// assert_eq!(request.params.unwrap().as_str(), r#"{"name":"add"}"#);
 /// # Ok::<(), plexus_wire::DecodeError>(())
 /// ```
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the message keeps slices of the bytes, so they are given up to it"
+)]
 pub fn decode(bytes: Bytes, limits: &Limits) -> Result<Incoming, DecodeError> {
-    Arrived::from(bytes).decode(limits)
+    decode_seen(&bytes, &Stretch::default(), limits)
 }
 
 /// Decodes what may have been seen in parts.
-pub(crate) fn decode_seen(message: Arrived, limits: &Limits) -> Result<Incoming, DecodeError> {
-    let Arrived { bytes, plain } = message;
+pub(crate) fn decode_seen(
+    bytes: &Bytes,
+    plain: &Stretch,
+    limits: &Limits,
+) -> Result<Incoming, DecodeError> {
     // Nearly everything that comes is one message and nothing is wrong with it.
     if bytes.len() <= limits.max_bytes
-        && let Some(envelope) = Envelope::read(&bytes, plain, limits.max_depth)
+        && let Some(envelope) = Envelope::read(bytes, plain, limits.max_depth)
     {
-        return Ok(Incoming::Single(envelope.into_message(&bytes)));
+        return Ok(Incoming::Single(envelope.into_message(bytes)));
     }
-    let text = checked_text(&bytes, limits)?;
+    let text = checked_text(bytes, limits)?;
     if text.trim_ascii_start().starts_with('[') {
-        return decode_batch(&bytes, text, limits).map(Incoming::Batch);
+        return decode_batch(bytes, text, limits).map(Incoming::Batch);
     }
-    decode_element(&bytes, text).map(Incoming::Single)
+    decode_element(bytes, text).map(Incoming::Single)
 }
 
 /// The bytes as text, if they are within the limits of size and depth.

@@ -286,7 +286,7 @@ impl Member {
         source: &Bytes,
         start: usize,
         key: &Spelled,
-        value: Spelled,
+        value: &Spelled,
     ) -> Result<Self, serde_json::Error> {
         let place = key.place.start - start..key.place.end - start;
         let key = if key.has_escapes {
@@ -296,7 +296,7 @@ impl Member {
         };
         Ok(Self {
             key,
-            value: Raw::at_place(source, value.place),
+            value: Raw::at_place(source, value.place.clone()),
             has_no_escapes: !value.has_escapes,
             members: None,
         })

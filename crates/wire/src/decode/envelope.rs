@@ -50,7 +50,7 @@ enum IdMember {
 impl<'a> Envelope<'a> {
     /// Finds the members in `text`, if that is an object that nests no deeper than `max_depth`; else
     /// somebody else must say what is wrong with it. What is known to be plain is not looked at.
-    pub(super) fn read(text: &'a Bytes, plain: Stretch, max_depth: usize) -> Option<Self> {
+    pub(super) fn read(text: &'a Bytes, plain: &Stretch, max_depth: usize) -> Option<Self> {
         let mut reading = Reading {
             text,
             envelope: Self::default(),
@@ -196,12 +196,13 @@ impl check::Visitor for Reading<'_> {
         }
     }
 
-    fn member(&mut self, depth: usize, key: &Spelled, value: Spelled) {
+    fn member(&mut self, depth: usize, key: &Spelled, value: &Spelled) {
         match depth {
             0 => {
-                if let (Some(key), Some(value)) =
-                    (self.text.get(key.place.clone()), self.text.get(value.place))
-                {
+                if let (Some(key), Some(value)) = (
+                    self.text.get(key.place.clone()),
+                    self.text.get(value.place.clone()),
+                ) {
                     self.envelope.take(key, value);
                 }
             }
