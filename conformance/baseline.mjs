@@ -1,4 +1,4 @@
-// What we know to fail, and why: baseline.yml.
+// The known failures, with their reasons: baseline.yml.
 
 /**
  * Checks what was read from the baseline file: for each side a list of `{ expect, reason }`,

@@ -1,4 +1,5 @@
-// Any server's score by itself and behind the bridge: what it passes alone it must pass there, too.
+// Any server's score by itself, behind the bridge, and behind the gateway beside other servers: what it
+// passes alone it must pass there, too.
 
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -7,6 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { judge } from "./baseline.mjs";
 import { ended, start, within } from "./children.mjs";
 import { startFixture } from "./fixture.mjs";
+import { startGateway } from "./gateway.mjs";
 import { bridgedRuns, execute } from "./server-suites.mjs";
 import { count, findings } from "./suites.mjs";
 
@@ -14,44 +16,75 @@ const START_LIMIT = 30_000;
 const STOP_LIMIT = 10_000;
 const PATH = "/mcp";
 
-/** The side whose baseline holds where the bridge speaks a certain era to the server. */
-const sides = { legacy: "bridge-legacy-http", modern: "bridge-modern-http" };
+/** The name of the server where it is one of several. */
+const NAME = "compared";
+
+/** Ways to put plexus in front of a server: how it is started, and the baseline that holds for an era. */
+const ways = {
+  bridge: {
+    open: ({ plexus, url, era, log }) => {
+      const args = ["bridge", "--http", "127.0.0.1:0", ...(era ? ["--server-era", era] : []), url];
+      return startFixture(plexus, args, log);
+    },
+    side: (era) => `bridge-${era}-http`,
+  },
+  serve: {
+    open: ({ plexus, url, era, log }) => startGateway(plexus, NAME, { type: "http", url, era }, log),
+    side: (era) => `serve-${era}`,
+  },
+};
+
+/** What looks for a bare name in a list, where the gateway lists it with the server's name before it. */
+const RENAMED = ["json-schema-2020-12:json-schema-2020-12-tool-found"];
 
 /**
  * Scores the server at `url`, or the one that `command` starts on the port that the environment variable
  * PORT names, directly and behind `plexus`, which speaks `era` to it if one is given.
- * Gives a row for each run, what was lost, what only warns, what was gained, and what broke.
+ * Gives a row for each run, how each way differs from the direct one, and what broke.
  */
 export async function compare({ url, command, era, plexus, baseline, results }) {
   const server = url ? { url, stop: async () => [] } : await startServer(command);
   const broken = [];
   try {
-    const args = ["bridge", "--http", "127.0.0.1:0", ...(era ? ["--server-era", era] : []), server.url];
-    const bridge = await startFixture(plexus, args, join(results, "bridge.log"));
-    try {
-      const direct = await score("direct", server.url, results);
-      const behind = await score("behind", bridge.url, results);
-      const { lost, gained } = differences(direct.found, behind.found);
-      const { explained, unexplained } = judge(lost, baseline[sides[era ?? "modern"]]);
-      broken.push(...direct.broken, ...behind.broken);
-      return {
-        rows: [...direct.rows, ...behind.rows],
-        lost: unexplained.filter(({ status }) => status === "FAILURE"),
-        warned: unexplained.filter(({ status }) => status !== "FAILURE"),
-        explained,
-        gained,
-        broken,
-      };
-    } finally {
-      broken.push(...(await bridge.stop()));
+    const direct = await score("direct", server.url, results);
+    const outcome = { rows: direct.rows, behind: [], broken };
+    broken.push(...direct.broken);
+    for (const [way, { open, side }] of Object.entries(ways)) {
+      const front = await open({ plexus, url: server.url, era, log: join(results, `${way}.log`) });
+      try {
+        const scored = await score(way, front.url, results);
+        outcome.rows.push(...scored.rows);
+        outcome.behind.push({ way, ...sorted(direct.found, scored.found, baseline[side(era ?? "modern")]) });
+        broken.push(...scored.broken);
+      } finally {
+        broken.push(...(await front.stop()));
+      }
     }
+    return outcome;
   } finally {
     broken.push(...(await server.stop()));
   }
 }
 
+/** The differences, by what they mean: what was renamed, what is explained, what only warns, and what is lost. */
+export function sorted(direct, behind, baseline) {
+  const { lost, gained } = differences(direct, behind);
+  const isRenamed = ({ scenario, check }) => RENAMED.includes(`${scenario}:${check}`);
+  const { explained, unexplained } = judge(
+    lost.filter((finding) => !isRenamed(finding)),
+    baseline,
+  );
+  return {
+    gained,
+    renamed: lost.filter(isRenamed),
+    explained,
+    lost: unexplained.filter(({ status }) => status === "FAILURE"),
+    warned: unexplained.filter(({ status }) => status !== "FAILURE"),
+  };
+}
+
 /**
- * How findings behind the bridge differ from direct ones: what fails or warns there in scenarios that pass
+ * How findings behind plexus differ from direct ones: what fails or warns there in scenarios that pass
  * directly and do not warn of the same, and the scenarios that fail directly only.
  */
 export function differences(direct, behind) {

@@ -1,4 +1,4 @@
-// The fixture server behind `plexus serve`, with other servers beside it as people have them.
+// A server behind `plexus serve`, with other servers beside it as people have them.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,11 +12,14 @@ const READY_LIMIT = 30_000;
 
 const npm = (name) => join(root, ".tools", "peers", "node_modules", ".bin", name);
 
-/** Starts the gateway, and waits until all of its servers have said what they offer. */
-export async function startGateway(program, fixture, era, log) {
+/**
+ * Starts the gateway in front of the server that `definition` defines as configuration files do, called
+ * `name`, and of two others; waits until all of them have said what they offer.
+ */
+export async function startGateway(program, name, definition, log) {
   const folder = mkdtempSync(join(tmpdir(), "plexus-conformance-"));
   const mcpServers = {
-    fixture: { command: fixture, args: ["--stdio", "--era", era] },
+    [name]: definition,
     everything: { command: npm("mcp-server-everything"), args: ["stdio"] },
     memory: { command: npm("mcp-server-memory"), env: { MEMORY_FILE_PATH: join(folder, "memory.jsonl") } },
   };

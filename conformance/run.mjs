@@ -22,7 +22,9 @@ The sides are server and client, and
   serve-ERA             the fixture server behind plexus serve, beside two other servers; serve means both
 Without a side, everything is tested.
 
-compare scores any server by itself and behind plexus bridge, and fails if it does worse there.
+compare scores any server by itself, behind plexus bridge, and behind plexus serve beside two other servers,
+and fails if it does worse there. Scenarios that look for a tool's bare name in a list cannot pass behind
+serve, which lists it as NAME__TOOL: they are named separately, and do not count.
 The command must listen on the port that the environment variable PORT names, at /mcp.
 
   --server PROGRAM   start this fixture server instead of the one in target/debug
@@ -32,7 +34,7 @@ The command must listen on the port that the environment variable PORT names, at
                      (so does PLEXUS_CONFORMANCE_CLIENT)
   --plexus PROGRAM   bridge and serve with this plexus instead of the one in target/debug
                      (so does PLEXUS_PROGRAM)
-  --server-era ERA   with compare: have the bridge speak this era to the server, legacy or modern
+  --server-era ERA   with compare: have plexus speak this era to the server, legacy or modern
   --scenario NAME    run one scenario, of the server unless a side is given, and print all it checked
   --revision NAME    with --scenario: 0.1.16, or a revision such as 2025-11-25 of the newer suite`;
 
@@ -133,13 +135,16 @@ async function runComparison(command, { url, plexus, "server-era": era }) {
   const baseline = readBaseline();
   const outcome = await compare({ url, command, era, plexus: plexusProgram(plexus), baseline, results: folder });
   console.log(table(HEAD, outcome.rows.map(([name, counted]) => row(name, counted))));
-  report("failing directly, but not behind the bridge", outcome.gained);
-  report("warned of behind the bridge only", outcome.warned.map(describe));
-  report("explained by the baseline", outcome.explained.map(describe));
-  const failed = [...outcome.lost.map(describe), ...outcome.broken];
-  report("FAILING BEHIND THE BRIDGE ONLY", failed);
+  for (const { way, gained, warned, renamed, explained, lost } of outcome.behind) {
+    report(`failing directly, but not behind ${way}`, gained);
+    report(`warned of behind ${way} only`, warned.map(describe));
+    report(`failing behind ${way}, because lists have another name there`, renamed.map(describe));
+    report(`failing behind ${way}, explained by the baseline`, explained.map(describe));
+    report(`FAILING BEHIND ${way.toUpperCase()} ONLY`, lost.map(describe));
+  }
+  report("BROKEN", outcome.broken);
   console.log(`\nresults: ${folder}`);
-  return failed.length === 0;
+  return outcome.broken.length === 0 && outcome.behind.every(({ lost }) => lost.length === 0);
 }
 
 function readBaseline() {
@@ -251,7 +256,8 @@ async function openBridge({ program, fixture, era, transport }) {
 
 /** The fixture server behind `plexus serve`, as one of three. */
 async function openGateway({ program, fixture, era }) {
-  const gateway = await startGateway(program, fixture, era, join(results, `serve-${era}.log`));
+  const definition = { command: fixture, args: ["--stdio", "--era", era] };
+  const gateway = await startGateway(program, "fixture", definition, join(results, `serve-${era}.log`));
   return { execute: (run, folder) => serverSuites.execute(run, gateway.url, folder), close: gateway.stop };
 }
 

@@ -24,7 +24,7 @@ const connection = {
   sse: () => new SSEClientTransport(new URL(target)),
 }[transport]();
 
-// This client tells the revision to its transport and to nobody else.
+// This client tells the revision to its transport only.
 let revision;
 const tellTransport = connection.setProtocolVersion?.bind(connection);
 connection.setProtocolVersion = (negotiated) => {

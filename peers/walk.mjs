@@ -1,7 +1,7 @@
 // One walk through all that the fixture server offers, for every client written in JavaScript.
 //
 // A peer wraps an SDK's client, whose methods have the same names in every version:
-//   era, transport, client       what it was asked to be, and the SDK's client
+//   era, transport, client       the requested era and transport, and the SDK's client
 //   connect(handlers, inboxes)   connects, answering questions with `handlers`
 //   revision()                   the negotiated revision
 //   call(name, args, options)    calls a tool; options: meta, signal, onprogress

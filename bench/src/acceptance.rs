@@ -1,30 +1,32 @@
-//! What is demanded of a run, and whether it is met.
+//! The acceptance criteria of a run, and whether they are met.
 
-use crate::gateways::{BRIDGE, Behind, HUB};
-use crate::message::{Era, SIZES};
+use plexus_mcp_protocol::Era;
+
+use crate::gateways::{BRIDGE, HUB, UpstreamTransport};
+use crate::message::SIZES;
 use crate::part::{gateway, lists, memory, server, start, stdio};
 use crate::results::Results;
 use crate::servers::{LIMIT, OURS};
 
-/// One demand.
+/// One acceptance criterion.
 #[derive(Debug, Clone)]
-pub(crate) struct Demand {
-    pub(crate) what: String,
+pub(crate) struct Criterion {
+    pub(crate) description: String,
     pub(crate) bound: Bound,
-    /// What was measured; nothing if it was not.
+    /// The measured value; `None` if it was not measured.
     pub(crate) measured: Option<f64>,
     pub(crate) unit: &'static str,
 }
 
-/// How a figure is judged.
+/// The bound of a criterion.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Bound {
     AtLeast(f64),
     AtMost(f64),
 }
 
-impl Demand {
-    /// Whether it is met; unknown if it was not measured.
+impl Criterion {
+    /// Whether the criterion is met; `None` if it was not measured.
     pub(crate) fn is_met(&self) -> Option<bool> {
         let measured = self.measured?;
         Some(match self.bound {
@@ -34,32 +36,32 @@ impl Demand {
     }
 }
 
-/// All demands, with what `results` have to say to them.
-pub(crate) fn demands(results: &Results) -> Vec<Demand> {
-    let judge = Judge { results };
-    let mut demands = judge.servers();
-    demands.extend(judge.gateways());
-    demands.extend(judge.pipes());
-    demands.extend(judge.memory());
-    demands.extend(judge.lists());
-    demands
+/// All criteria, with the values in `results`.
+pub(crate) fn criteria(results: &Results) -> Vec<Criterion> {
+    let evaluation = Evaluation { results };
+    let mut criteria = evaluation.servers();
+    criteria.extend(evaluation.gateways());
+    criteria.extend(evaluation.pipes());
+    criteria.extend(evaluation.memory());
+    criteria.extend(evaluation.lists());
+    criteria
 }
 
-struct Judge<'a> {
+struct Evaluation<'a> {
     results: &'a Results,
 }
 
 const ERAS: [Era; 2] = [Era::Handshake, Era::Stateless];
 const CONCURRENCIES: [usize; 3] = [1, 16, 256];
 
-impl Judge<'_> {
-    fn servers(&self) -> Vec<Demand> {
-        let mut demands = Vec::new();
+impl Evaluation<'_> {
+    fn servers(&self) -> Vec<Criterion> {
+        let mut criteria = Vec::new();
         for era in ERAS {
             for (concurrency, bound) in [(1, 0.85), (16, 0.70), (256, 0.70)] {
                 let point = json_point(era, SIZES[0], concurrency);
-                demands.push(Demand {
-                    what: format!("server, {point}: req/s of the limit's"),
+                criteria.push(Criterion {
+                    description: format!("server, {point}: req/s of the limit's"),
                     bound: Bound::AtLeast(bound),
                     measured: self.of_limit(server::PART, &point, OURS, "req_s"),
                     unit: "",
@@ -69,8 +71,8 @@ impl Judge<'_> {
         for era in ERAS {
             for concurrency in [16, 256] {
                 let point = json_point(era, SIZES[0], concurrency);
-                demands.push(Demand {
-                    what: format!("server, {point}: req/s of the best rival's"),
+                criteria.push(Criterion {
+                    description: format!("server, {point}: req/s of the best rival's"),
                     bound: Bound::AtLeast(1.5),
                     measured: self.of_best_other(server::PART, &point, &[OURS], &[LIMIT]),
                     unit: "×",
@@ -83,88 +85,94 @@ impl Judge<'_> {
             });
             let ratios =
                 points.filter_map(|point| self.of_limit(server::PART, &point, OURS, figure));
-            demands.push(Demand {
-                what: format!("server, JSON, {name}, the worst of all points: rate of the limit's"),
+            criteria.push(Criterion {
+                description: format!(
+                    "server, JSON, {name}, the worst of all points: rate of the limit's"
+                ),
                 bound: Bound::AtLeast(0.6),
                 measured: least(ratios),
                 unit: "",
             });
         }
-        demands
+        criteria
     }
 
-    fn gateways(&self) -> Vec<Demand> {
+    fn gateways(&self) -> Vec<Criterion> {
         let part = gateway::PART;
         let p50 = |point: &str, subject| self.results.figure(part, point, subject, "p50_us");
-        let extra = |behind, subject| {
-            let point = pass_through(behind, Era::Handshake, 1);
+        let extra = |transport, subject| {
+            let point = pass_through(transport, Era::Handshake, 1);
             Some(p50(&point, subject)? - p50(&point, gateway::DIRECT)?)
         };
-        let proxy = extra(Behind::Http, LIMIT);
-        let relative = |behind| Some(extra(behind, BRIDGE)? / proxy?);
-        let mut demands = vec![
-            Demand {
-                what: "gateway, HTTP upstream, c=1: extra p50, of the bare proxy's".to_owned(),
+        let proxy = extra(UpstreamTransport::Http, LIMIT);
+        let relative = |transport| Some(extra(transport, BRIDGE)? / proxy?);
+        let mut criteria = vec![
+            Criterion {
+                description: "gateway, HTTP upstream, c=1: extra p50, of the bare proxy's"
+                    .to_owned(),
                 bound: Bound::AtMost(1.3),
-                measured: relative(Behind::Http),
+                measured: relative(UpstreamTransport::Http),
                 unit: "×",
             },
-            Demand {
-                what: "gateway, stdio upstream, c=1: extra p50, of the bare proxy's".to_owned(),
+            Criterion {
+                description: "gateway, stdio upstream, c=1: extra p50, of the bare proxy's"
+                    .to_owned(),
                 bound: Bound::AtMost(1.0),
-                measured: relative(Behind::Stdio),
+                measured: relative(UpstreamTransport::Stdio),
                 unit: "×",
             },
         ];
-        for behind in [Behind::Http, Behind::Stdio] {
-            let point = pass_through(behind, Era::Handshake, 16);
+        for transport in [UpstreamTransport::Http, UpstreamTransport::Stdio] {
+            let point = pass_through(transport, Era::Handshake, 16);
             let rate = |subject| self.results.figure(part, &point, subject, "req_s");
             let of_upstream = || Some(rate(BRIDGE)? / rate(gateway::DIRECT)?);
-            demands.push(Demand {
-                what: format!(
+            criteria.push(Criterion {
+                description: format!(
                     "gateway, {}, c=16: req/s of the upstream's own",
-                    behind.name()
+                    transport.name()
                 ),
                 bound: Bound::AtLeast(0.6),
                 measured: of_upstream(),
                 unit: "",
             });
-            demands.push(Demand {
-                what: format!("gateway, {}, c=16: CPU for each request", behind.name()),
+            criteria.push(Criterion {
+                description: format!("gateway, {}, c=16: CPU for each request", transport.name()),
                 bound: Bound::AtMost(35.0),
                 measured: self.results.figure(part, &point, BRIDGE, "cpu_us"),
                 unit: " µs",
             });
-            let points = gateway::points(false, behind).into_iter();
+            let points = gateway::points(false, transport).into_iter();
             let others = points.filter_map(|point| {
                 let ignored = [LIMIT, gateway::DIRECT];
                 self.of_best_other(part, &point.name(), &[BRIDGE, HUB], &ignored)
             });
-            demands.push(Demand {
-                what: format!(
+            criteria.push(Criterion {
+                description: format!(
                     "gateway, {}, the worst of all points: req/s of the best other gateway's",
-                    behind.name()
+                    transport.name()
                 ),
                 bound: Bound::AtLeast(1.0),
                 measured: least(others),
                 unit: "×",
             });
         }
-        demands.push(Demand {
-            what: "gateway, HTTP upstream, c=16: what translation between eras costs".to_owned(),
+        criteria.push(Criterion {
+            description: "gateway, HTTP upstream, c=16: cost of translation between eras"
+                .to_owned(),
             bound: Bound::AtMost(15.0),
             measured: self.translation(),
             unit: " %",
         });
-        demands
+        criteria
     }
 
-    /// By how much the slower direction of translation is slower than passing through, in per cent
-    /// of the mean of both eras: each of them costs at one edge what it costs there anyway.
+    /// How much slower the slower direction of translation is than passing through, in per cent of
+    /// the mean of both eras. The mean is the reference because translation uses one era at each
+    /// edge.
     fn translation(&self) -> Option<f64> {
         let rate = |client, server| {
             let point = gateway::Point {
-                behind: Behind::Http,
+                transport: UpstreamTransport::Http,
                 client,
                 server,
                 concurrency: 16,
@@ -178,33 +186,34 @@ impl Judge<'_> {
         Some((1.0 - translated / through) * 100.0)
     }
 
-    fn pipes(&self) -> Vec<Demand> {
+    fn pipes(&self) -> Vec<Criterion> {
         let of_echo = |in_flight| {
             let point = stdio::point(in_flight);
             self.of_limit(stdio::PART, &point, OURS, "req_s")
         };
         let milliseconds = |point| self.results.figure(start::PART, point, OURS, "ms");
         vec![
-            Demand {
-                what: "stdio, serial: req/s of a bare line echo's".to_owned(),
+            Criterion {
+                description: "stdio, serial: req/s of a bare line echo's".to_owned(),
                 bound: Bound::AtLeast(0.8),
                 measured: of_echo(1),
                 unit: "",
             },
-            Demand {
-                what: "stdio, 32 in flight: req/s of a bare line echo's".to_owned(),
+            Criterion {
+                description: "stdio, 32 in flight: req/s of a bare line echo's".to_owned(),
                 bound: Bound::AtLeast(0.4),
                 measured: of_echo(32),
                 unit: "",
             },
-            Demand {
-                what: "cold start to the first tools/list over stdio, no upstream".to_owned(),
+            Criterion {
+                description: "cold start to the first tools/list over stdio, no upstream"
+                    .to_owned(),
                 bound: Bound::AtMost(2.5),
                 measured: milliseconds(start::ALONE),
                 unit: " ms",
             },
-            Demand {
-                what: "the same with 100 upstreams configured, remembered".to_owned(),
+            Criterion {
+                description: "the same with 100 upstreams configured, remembered".to_owned(),
                 bound: Bound::AtMost(15.0),
                 measured: milliseconds(start::CONFIGURED),
                 unit: " ms",
@@ -212,47 +221,47 @@ impl Judge<'_> {
         ]
     }
 
-    fn memory(&self) -> Vec<Demand> {
+    fn memory(&self) -> Vec<Criterion> {
         let figure = |point, name| self.results.figure(memory::PART, point, OURS, name);
         let of_bridge = |point, name| self.results.figure(memory::PART, point, BRIDGE, name);
         vec![
-            Demand {
-                what: "memory, idle".to_owned(),
+            Criterion {
+                description: "memory, idle".to_owned(),
                 bound: Bound::AtMost(6.0),
                 measured: figure(memory::IDLE, "resident_mib"),
                 unit: " MiB",
             },
-            Demand {
-                what: "memory for each of 10,000 idle sessions".to_owned(),
+            Criterion {
+                description: "memory for each of 10,000 idle sessions".to_owned(),
                 bound: Bound::AtMost(1.5),
                 measured: figure(memory::SESSIONS, "each_kib"),
                 unit: " KiB",
             },
-            Demand {
-                what: "memory for each idle session with its GET stream".to_owned(),
+            Criterion {
+                description: "memory for each idle session with its GET stream".to_owned(),
                 bound: Bound::AtMost(20.0),
                 measured: figure(memory::STREAMS, "each_kib"),
                 unit: " KiB",
             },
-            Demand {
-                what: "processes that 16 clients of a stdio upstream start".to_owned(),
+            Criterion {
+                description: "processes that 16 clients of a stdio upstream start".to_owned(),
                 bound: Bound::AtMost(1.0),
                 measured: of_bridge(memory::PROCESSES, "processes"),
                 unit: "",
             },
-            Demand {
-                what: "how often the gateway holds a result of 1 MiB".to_owned(),
+            Criterion {
+                description: "how often the gateway holds a result of 1 MiB".to_owned(),
                 bound: Bound::AtMost(2.0),
-                measured: of_bridge(memory::HELD, "times"),
+                measured: of_bridge(memory::RESULT_COPIES, "times"),
                 unit: "×",
             },
         ]
     }
 
-    fn lists(&self) -> Vec<Demand> {
+    fn lists(&self) -> Vec<Criterion> {
         let point = lists::list_point(1);
-        vec![Demand {
-            what: format!("{point}: rate of the limit's for that body"),
+        vec![Criterion {
+            description: format!("{point}: rate of the limit's for that body"),
             bound: Bound::AtLeast(0.7),
             measured: self.of_limit(lists::PART, &point, HUB, "req_s"),
             unit: "",
@@ -264,7 +273,7 @@ impl Judge<'_> {
         Some(of(subject)? / of(LIMIT)?)
     }
 
-    /// The rate of the first of `ours` as a multiple of the best rate of anybody else.
+    /// The rate of the first of `ours` as a multiple of the best rate of the other subjects.
     fn of_best_other(
         &self,
         part: &str,
@@ -298,9 +307,9 @@ fn json_point(era: Era, bytes: usize, concurrency: usize) -> String {
     point.name()
 }
 
-fn pass_through(behind: Behind, era: Era, concurrency: usize) -> String {
+fn pass_through(transport: UpstreamTransport, era: Era, concurrency: usize) -> String {
     let point = gateway::Point {
-        behind,
+        transport,
         client: era,
         server: era,
         concurrency,
@@ -326,8 +335,11 @@ mod tests {
         results.add(key, Ok(figures([("req_s", rate)])));
     }
 
-    fn found<'a>(demands: &'a [Demand], what: &str) -> &'a Demand {
-        demands.iter().find(|demand| demand.what == what).unwrap()
+    fn found<'a>(criteria: &'a [Criterion], description: &str) -> &'a Criterion {
+        criteria
+            .iter()
+            .find(|criterion| criterion.description == description)
+            .unwrap()
     }
 
     #[test]
@@ -336,17 +348,21 @@ mod tests {
         for (subject, rate) in [(LIMIT, 100.0), (OURS, 69.0), ("slow", 10.0), ("fast", 46.0)] {
             add(&mut results, subject, rate);
         }
-        let demands = demands(&results);
+        let criteria = criteria(&results);
         let of_limit = "server, 2026-07-28, JSON, 100 B, c=16: req/s of the limit's";
-        assert_eq!(found(&demands, of_limit).is_met(), Some(false));
+        assert_eq!(found(&criteria, of_limit).is_met(), Some(false));
         let of_rival = "server, 2026-07-28, JSON, 100 B, c=16: req/s of the best rival's";
-        assert_eq!(found(&demands, of_rival).is_met(), Some(true));
+        assert_eq!(found(&criteria, of_rival).is_met(), Some(true));
     }
 
     #[test]
     fn what_was_not_measured_is_neither_met_nor_missed() {
-        let demands = demands(&Results::default());
-        assert!(demands.len() > 20);
-        assert!(demands.iter().all(|demand| demand.is_met().is_none()));
+        let criteria = criteria(&Results::default());
+        assert!(criteria.len() > 20);
+        assert!(
+            criteria
+                .iter()
+                .all(|criterion| criterion.is_met().is_none())
+        );
     }
 }

@@ -1,18 +1,18 @@
-//! A run: what is measured, how often and how long, and what came of it.
+//! A run: its options, its measurements and its results.
 
 use std::time::Duration;
 
+use crate::launcher::Launcher;
 use crate::load::Load;
 use crate::load::http::{self, Target};
 use crate::message::Job;
 use crate::results::{Figures, Key, Results, of_load};
-use crate::servers::Places;
-use crate::stage::Stage;
+use crate::servers::ProgramPaths;
 
-/// How much is measured.
+/// The size of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
-    /// Only what shows whether a change pays.
+    /// Only the measurements that show the effect of a change.
     pub(crate) quick: bool,
     pub(crate) rounds: usize,
     pub(crate) warm_up: Duration,
@@ -50,15 +50,15 @@ impl Effort {
 /// A run in progress.
 #[derive(Debug)]
 pub(crate) struct Bench {
-    pub(crate) places: Places,
-    pub(crate) stage: Stage,
+    pub(crate) paths: ProgramPaths,
+    pub(crate) launcher: Launcher,
     pub(crate) effort: Effort,
     pub(crate) results: Results,
 }
 
 impl Bench {
-    /// Measures `subject` at `point`, and says so; not again if it failed there in a round before,
-    /// as no other round would give it figures.
+    /// Measures `subject` at `point`, and prints the result. Skips a subject that failed there in
+    /// an earlier round, since it gets no figures.
     pub(crate) fn measure(
         &mut self,
         part: &str,
@@ -71,7 +71,7 @@ impl Bench {
             return;
         }
         let measured = measure(self);
-        say(&describe(part, point, subject, &measured));
+        print_progress(&describe(part, point, subject, &measured));
         let key = Key {
             part: part.to_owned(),
             point: point.to_owned(),
@@ -80,21 +80,21 @@ impl Bench {
         self.results.add(key, measured);
     }
 
-    /// The figures of a load over HTTP.
+    /// Measures a load over HTTP.
     pub(crate) fn load(
         &self,
         target: &Target,
         job: &Job,
         concurrency: usize,
     ) -> anyhow::Result<Figures> {
-        let seen = http::run(target, job, self.effort.load(concurrency))?;
-        Ok(of_load(&seen, job.bytes()))
+        let measured = http::run(target, job, self.effort.load(concurrency))?;
+        Ok(of_load(&measured, job.bytes()))
     }
 }
 
-/// Tells the person who waits.
+/// Prints progress.
 #[expect(clippy::print_stderr, reason = "the progress of a run is for people")]
-pub(crate) fn say(text: &str) {
+pub(crate) fn print_progress(text: &str) {
     eprintln!("{text}");
 }
 

@@ -1,63 +1,55 @@
-//! `plexus-bench drive`: load on a server that somebody looks into with a profiler meanwhile.
+//! `plexus-bench drive`: puts load on a server, for use with a profiler.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use plexus_mcp_protocol::Era;
 
 use crate::load::Load;
 use crate::load::http::{self, Target};
-use crate::message::{Era, Job};
+use crate::message::Job;
 use crate::results::of_load;
 
-/// Whom to drive, and how.
+/// The server to put load on, and the load.
 #[derive(Debug, Args)]
 pub(crate) struct DriveArgs {
-    /// Where the server listens.
+    /// The address of the server.
     address: SocketAddr,
-    /// The process whose CPU time is told.
+    /// The process id, for CPU time.
     process: u32,
     /// The path of its endpoint.
     #[arg(long, default_value = "/mcp")]
     path: String,
-    /// The tool that says back what it is told.
+    /// The echo tool.
     #[arg(long, default_value = "echo_once")]
     tool: String,
-    #[arg(long, value_enum, default_value = "stateless")]
-    era: EraArg,
-    /// How long the text is that is said back.
+    #[arg(long, default_value_t = Era::Stateless)]
+    era: Era,
+    /// The length of the echoed text, in bytes.
     #[arg(long, default_value_t = 100)]
     bytes: usize,
-    /// How many connections there are, with one request in flight on each.
+    /// The number of connections, with one request in flight on each.
     #[arg(long, default_value_t = 16)]
     connections: usize,
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// Ask for progress, so that the answer is an event stream.
+    /// Ask for progress notifications, so that the response is an event stream.
     #[arg(long)]
     progress: bool,
-    /// The server is `limit-http`, which says the same to everybody.
+    /// The server is `limit-http`, which sends the same response to every request.
     #[arg(long)]
     limit: bool,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum EraArg {
-    Handshake,
-    Stateless,
-}
-
-/// Drives, and tells what it saw.
+/// Runs the load and prints the figures.
 #[expect(clippy::print_stdout, reason = "the figures are the output")]
 pub(crate) fn run(arguments: &DriveArgs) -> anyhow::Result<()> {
     let target = Target {
         address: arguments.address,
         path: arguments.path.clone(),
-        era: match arguments.era {
-            EraArg::Handshake => Era::Handshake,
-            EraArg::Stateless => Era::Stateless,
-        },
-        handshake: Era::Handshake.revision(),
+        era: arguments.era,
+        handshake: Era::Handshake.newest_revision().as_str(),
         streams: arguments.progress.then_some(true),
         is_limit: arguments.limit,
         process: arguments.process,
@@ -73,8 +65,8 @@ pub(crate) fn run(arguments: &DriveArgs) -> anyhow::Result<()> {
         warm_up: Duration::from_millis(200),
         window: Duration::from_secs(arguments.seconds),
     };
-    let seen = http::run(&target, &job, load)?;
-    for (name, value) in of_load(&seen, arguments.bytes) {
+    let measured = http::run(&target, &job, load)?;
+    for (name, value) in of_load(&measured, arguments.bytes) {
         println!("{name} {value:.1}");
     }
     Ok(())

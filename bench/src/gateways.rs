@@ -5,18 +5,18 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::message::Era;
 use crate::process::Program;
-use crate::servers::Places;
+use crate::servers::ProgramPaths;
+use plexus_mcp_protocol::Era;
 
-/// How a gateway reaches the server behind it.
+/// The transport between a gateway and the server behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Behind {
+pub(crate) enum UpstreamTransport {
     Http,
     Stdio,
 }
 
-impl Behind {
+impl UpstreamTransport {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Http => "HTTP upstream",
@@ -29,40 +29,40 @@ impl Behind {
 #[derive(Debug, Clone)]
 pub(crate) struct Gateway {
     pub(crate) name: &'static str,
-    pub(crate) behind: Behind,
+    pub(crate) transport: UpstreamTransport,
     program: Program,
-    told: Told,
+    config_style: ConfigStyle,
     pub(crate) path: &'static str,
-    /// Which revision of the handshake era its clients must speak.
+    /// The revision of the handshake era that its clients must use.
     pub(crate) handshake: &'static str,
     /// The eras of its clients.
     pub(crate) clients: &'static [Era],
-    /// The eras that it can be told to speak to its server.
+    /// The eras that it can be configured to use with its server.
     pub(crate) servers: &'static [Era],
-    /// What it puts before the names of tools.
+    /// The prefix that it adds to the names of tools.
     pub(crate) prefix: &'static str,
 }
 
-/// How a gateway is told its server.
+/// How a gateway is configured with its server.
 #[derive(Debug, Clone, Copy)]
-enum Told {
+enum ConfigStyle {
     /// The address, or the program with its arguments, are the last arguments.
     Last,
-    /// The same, after `--server-era ERA`.
+    /// Like `Last`, after `--server-era ERA`.
     LastWithEra,
     /// The whole command line is one argument, `{command}`.
     Quoted,
-    /// By a file of JSON, `{config}`, as agents have it, with the era.
+    /// A JSON file, `{config}`, with `mcpServers` as agents have it, and the era.
     McpServers,
-    /// By a file of JSON, `{config}`, without the era.
+    /// A JSON file, `{config}`, with `servers`, without the era.
     Servers,
-    /// By a file of TOML, `{config}`, which also says where to listen.
+    /// A TOML file, `{config}`, which also has the listen address.
     Toml,
-    /// By `--http URL`, or by `--cmd` and an `--args` for each of its arguments.
+    /// `--http URL`, or `--cmd` and an `--args` for each argument.
     Options,
 }
 
-/// The server behind a gateway, both ways.
+/// The server behind a gateway, for both transports.
 #[derive(Debug, Clone)]
 pub(crate) struct Upstream {
     pub(crate) url: String,
@@ -71,12 +71,12 @@ pub(crate) struct Upstream {
 
 pub(crate) const BRIDGE: &str = "plexus bridge";
 pub(crate) const HUB: &str = "plexus serve";
-const BOTH: &[Era] = &[Era::Handshake, Era::Stateless];
-const HANDSHAKE: &[Era] = &[Era::Handshake];
+const BOTH_ERAS: &[Era] = &[Era::Handshake, Era::Stateless];
+const HANDSHAKE_ERA: &[Era] = &[Era::Handshake];
 
 impl Gateway {
-    /// The command line that listens on `address` and speaks `era` to its server. What it must
-    /// read goes into `folder`.
+    /// The command line of a gateway that listens on `address` and uses `era` with its server. A
+    /// configuration file is written to `folder`.
     pub(crate) fn command(
         &self,
         upstream: &Upstream,
@@ -85,26 +85,23 @@ impl Gateway {
         folder: &Path,
     ) -> std::io::Result<Program> {
         let Upstream { url, command } = upstream;
-        let last = match self.behind {
-            Behind::Http => vec![url.clone()],
-            Behind::Stdio => {
+        let last = match self.transport {
+            UpstreamTransport::Http => vec![url.clone()],
+            UpstreamTransport::Stdio => {
                 let path = command.path.display().to_string();
                 [vec![path], command.arguments.clone()].concat()
             }
         };
         let last: Vec<_> = last.iter().map(String::as_str).collect();
-        let era = match era {
-            Era::Handshake => "legacy",
-            Era::Stateless => "modern",
-        };
-        let program = match self.told {
-            Told::Last => self.program.and(&last),
-            Told::LastWithEra => self.program.and(&["--server-era", era]).and(&last),
-            Told::Quoted => self.program.with("command", &last.join(" ")),
-            Told::McpServers => {
-                let entry = match self.behind {
-                    Behind::Http => json!({"type": "http", "url": url, "era": era}),
-                    Behind::Stdio => {
+        let era = era.as_str();
+        let program = match self.config_style {
+            ConfigStyle::Last => self.program.and(&last),
+            ConfigStyle::LastWithEra => self.program.and(&["--server-era", era]).and(&last),
+            ConfigStyle::Quoted => self.program.with("command", &last.join(" ")),
+            ConfigStyle::McpServers => {
+                let entry = match self.transport {
+                    UpstreamTransport::Http => json!({"type": "http", "url": url, "era": era}),
+                    UpstreamTransport::Stdio => {
                         let Program {
                             path, arguments, ..
                         } = command;
@@ -114,10 +111,10 @@ impl Gateway {
                 let config = json!({"mcpServers": {"up": entry}});
                 self.configured(folder, &config.to_string())?
             }
-            Told::Servers => {
-                let entry = match self.behind {
-                    Behind::Http => json!({"type": "http", "url": url}),
-                    Behind::Stdio => {
+            ConfigStyle::Servers => {
+                let entry = match self.transport {
+                    UpstreamTransport::Http => json!({"type": "http", "url": url}),
+                    UpstreamTransport::Stdio => {
                         let Program {
                             path, arguments, ..
                         } = command;
@@ -127,8 +124,8 @@ impl Gateway {
                 let config = json!({"servers": {"up": entry}});
                 self.configured(folder, &config.to_string())?
             }
-            Told::Options => match (self.behind, last.split_first()) {
-                (Behind::Stdio, Some((path, arguments))) => {
+            ConfigStyle::Options => match (self.transport, last.split_first()) {
+                (UpstreamTransport::Stdio, Some((path, arguments))) => {
                     let started = self.program.and(&["--backend", "stdio", "--cmd", path]);
                     arguments.iter().fold(started, |program, argument| {
                         program.and(&[&format!("--args={argument}")])
@@ -136,10 +133,10 @@ impl Gateway {
                 }
                 _ => self.program.and(&["--http", url.trim_end_matches("/mcp")]),
             },
-            Told::Toml => {
-                let backend = match self.behind {
-                    Behind::Http => format!("transport = \"http\"\nurl = \"{url}\""),
-                    Behind::Stdio => format!(
+            ConfigStyle::Toml => {
+                let backend = match self.transport {
+                    UpstreamTransport::Http => format!("transport = \"http\"\nurl = \"{url}\""),
+                    UpstreamTransport::Stdio => format!(
                         "transport = \"stdio\"\ncommand = {}\nargs = {}",
                         json!(command.path),
                         json!(command.arguments)
@@ -158,8 +155,8 @@ impl Gateway {
 
     fn configured(&self, folder: &Path, text: &str) -> std::io::Result<Program> {
         std::fs::create_dir_all(folder)?;
-        let file = folder.join(match self.told {
-            Told::Toml => "config.toml",
+        let file = folder.join(match self.config_style {
+            ConfigStyle::Toml => "config.toml",
             _ => "config.json",
         });
         std::fs::write(&file, text)?;
@@ -167,51 +164,51 @@ impl Gateway {
     }
 }
 
-/// Ours, and those rivals that are installed.
-pub(crate) fn all(places: &Places, behind: Behind) -> Vec<Gateway> {
-    let mut gateways = vec![bridge(places, behind), hub(places, behind)];
-    if places.compares {
-        let rivals = places
+/// Ours, and the installed rivals.
+pub(crate) fn all(paths: &ProgramPaths, transport: UpstreamTransport) -> Vec<Gateway> {
+    let mut gateways = vec![bridge(paths, transport), hub(paths, transport)];
+    if paths.compares {
+        let rivals = paths
             .rivals
             .iter()
-            .flat_map(|folder| rivals(folder, behind));
+            .flat_map(|folder| rivals(folder, transport));
         gateways.extend(rivals);
     }
     gateways
 }
 
-fn bridge(places: &Places, behind: Behind) -> Gateway {
+fn bridge(paths: &ProgramPaths, transport: UpstreamTransport) -> Gateway {
     let arguments = ["bridge", "--http", "127.0.0.1:{port}"];
     Gateway {
         name: BRIDGE,
-        behind,
-        program: Program::new(&places.plexus, &arguments),
-        told: Told::LastWithEra,
+        transport,
+        program: Program::new(&paths.plexus, &arguments),
+        config_style: ConfigStyle::LastWithEra,
         path: "/mcp",
-        handshake: Era::Handshake.revision(),
-        clients: BOTH,
-        servers: BOTH,
+        handshake: Era::Handshake.newest_revision().as_str(),
+        clients: BOTH_ERAS,
+        servers: BOTH_ERAS,
         prefix: "",
     }
 }
 
-fn hub(places: &Places, behind: Behind) -> Gateway {
+fn hub(paths: &ProgramPaths, transport: UpstreamTransport) -> Gateway {
     let listen = ["serve", "--http", "127.0.0.1:{port}"];
-    let program = Program::new(&places.plexus, &listen);
+    let program = Program::new(&paths.plexus, &listen);
     Gateway {
         name: HUB,
-        behind,
+        transport,
         program: program.and(&["--mcp-config", "{config}"]),
-        told: Told::McpServers,
+        config_style: ConfigStyle::McpServers,
         path: "/mcp",
-        handshake: Era::Handshake.revision(),
-        clients: BOTH,
-        servers: BOTH,
+        handshake: Era::Handshake.newest_revision().as_str(),
+        clients: BOTH_ERAS,
+        servers: BOTH_ERAS,
         prefix: "up__",
     }
 }
 
-fn rivals(folder: &Path, behind: Behind) -> Vec<Gateway> {
+fn rivals(folder: &Path, transport: UpstreamTransport) -> Vec<Gateway> {
     let installed = |file: &str, arguments: &[&str]| {
         let path = folder.join(file);
         path.exists().then(|| Program::new(path, arguments))
@@ -221,22 +218,22 @@ fn rivals(folder: &Path, behind: Behind) -> Vec<Gateway> {
         let program = Program::new(interpreter, &[&script.display().to_string()]);
         script.exists().then(|| program.and(arguments))
     };
-    let gateway = |name, told, program: Option<Program>| {
+    let gateway = |name, config_style, program: Option<Program>| {
         Some(Gateway {
             name,
-            behind,
+            transport,
             program: program?,
-            told,
+            config_style,
             path: "/mcp",
-            handshake: Era::Handshake.revision(),
-            clients: HANDSHAKE,
-            servers: HANDSHAKE,
+            handshake: Era::Handshake.newest_revision().as_str(),
+            clients: HANDSHAKE_ERA,
+            servers: HANDSHAKE_ERA,
             prefix: "",
         })
     };
     let fastmcp = gateway(
         "fastmcp (PyPI)",
-        Told::Last,
+        ConfigStyle::Last,
         script(
             &folder.join("python-fastmcp/bin/python"),
             "python-fastmcp/fastmcp_proxy.py",
@@ -245,31 +242,31 @@ fn rivals(folder: &Path, behind: Behind) -> Vec<Gateway> {
     );
     let tower = gateway(
         "mcp-proxy (crates.io)",
-        Told::Toml,
+        ConfigStyle::Toml,
         installed("mcp-proxy-rust/bin/mcp-proxy", &["--config", "{config}"]),
     );
     let tower = tower.map(|gateway| Gateway {
         path: "/",
-        clients: BOTH,
+        clients: BOTH_ERAS,
         prefix: "up__",
         ..gateway
     });
     let aggregator = gateway(
         "mcp-aggregator (crates.io)",
-        Told::Servers,
+        ConfigStyle::Servers,
         installed(
             "mcp-aggregator/bin/mcp-aggregator",
             &["--addr", "127.0.0.1:{port}", "--config", "{config}"],
         ),
     );
-    // It refuses every other revision instead of offering its own.
+    // This gateway refuses every other revision instead of offering its own.
     let aggregator = aggregator.map(|gateway| Gateway {
         handshake: "2025-06-18",
         ..gateway
     });
     let turbomcp = gateway(
         "turbomcp-proxy (crates.io)",
-        Told::Options,
+        ConfigStyle::Options,
         installed(
             "turbomcp-proxy/bin/turbomcp-proxy",
             &["serve", "--bind", "127.0.0.1:{port}"],
@@ -278,7 +275,7 @@ fn rivals(folder: &Path, behind: Behind) -> Vec<Gateway> {
     let for_pipes = [
         gateway(
             "supergateway (npm)",
-            Told::Quoted,
+            ConfigStyle::Quoted,
             script(
                 Path::new("node"),
                 "node/node_modules/.bin/supergateway",
@@ -297,7 +294,7 @@ fn rivals(folder: &Path, behind: Behind) -> Vec<Gateway> {
         ),
         gateway(
             "mcp-proxy (npm)",
-            Told::Last,
+            ConfigStyle::Last,
             script(
                 Path::new("node"),
                 "node/node_modules/.bin/mcp-proxy",
@@ -315,7 +312,7 @@ fn rivals(folder: &Path, behind: Behind) -> Vec<Gateway> {
         ),
         gateway(
             "mcp-proxy (PyPI)",
-            Told::Last,
+            ConfigStyle::Last,
             installed(
                 "python-proxy/bin/python",
                 &[
@@ -332,7 +329,7 @@ fn rivals(folder: &Path, behind: Behind) -> Vec<Gateway> {
         ),
     ];
     let mut rivals = vec![tower, aggregator, turbomcp, fastmcp];
-    if behind == Behind::Stdio {
+    if transport == UpstreamTransport::Stdio {
         rivals.extend(for_pipes);
     }
     rivals.into_iter().flatten().collect()
@@ -342,8 +339,8 @@ fn rivals(folder: &Path, behind: Behind) -> Vec<Gateway> {
 mod tests {
     use super::*;
 
-    fn places() -> Places {
-        Places {
+    fn paths() -> ProgramPaths {
+        ProgramPaths {
             bench: "bench".into(),
             plexus: "plexus".into(),
             rivals: None,
@@ -351,12 +348,12 @@ mod tests {
         }
     }
 
-    fn command(behind: Behind, name: &str, folder: &Path) -> Vec<String> {
+    fn command(transport: UpstreamTransport, name: &str, folder: &Path) -> Vec<String> {
         let upstream = Upstream {
             url: "http://127.0.0.1:1/mcp".to_owned(),
             command: Program::new("echo-server", &["stdio"]),
         };
-        let gateways = all(&places(), behind);
+        let gateways = all(&paths(), transport);
         let gateway = gateways
             .iter()
             .find(|gateway| gateway.name == name)
@@ -369,7 +366,7 @@ mod tests {
     #[test]
     fn a_bridge_is_told_its_server_and_its_era_on_the_command_line() {
         let folder = tempfile::tempdir().unwrap();
-        let http = command(Behind::Http, BRIDGE, folder.path());
+        let http = command(UpstreamTransport::Http, BRIDGE, folder.path());
         let listen = [
             "bridge",
             "--http",
@@ -378,14 +375,14 @@ mod tests {
             "modern",
         ];
         assert_eq!(http, [&listen[..], &["http://127.0.0.1:1/mcp"]].concat());
-        let stdio = command(Behind::Stdio, BRIDGE, folder.path());
+        let stdio = command(UpstreamTransport::Stdio, BRIDGE, folder.path());
         assert_eq!(stdio, [&listen[..], &["echo-server", "stdio"]].concat());
     }
 
     #[test]
     fn a_hub_is_told_its_server_by_a_file() {
         let folder = tempfile::tempdir().unwrap();
-        let arguments = command(Behind::Stdio, HUB, folder.path());
+        let arguments = command(UpstreamTransport::Stdio, HUB, folder.path());
         let file = std::fs::read(arguments.last().unwrap()).unwrap();
         let file: serde_json::Value = serde_json::from_slice(&file).unwrap();
         let server = json!({"command": "echo-server", "args": ["stdio"], "era": "modern"});

@@ -1,10 +1,10 @@
-//! How long requests took, with an error below one per cent and in constant space.
+//! A histogram of latencies, with an error below one per cent and in constant space.
 
-/// Bits of a value that are kept; what is below them is rounded away.
-const PRECISION: u32 = 7;
-const FIRST: usize = 1 << PRECISION;
+/// The precision of a value, in bits; lower bits are rounded.
+const PRECISION_BITS: u32 = 7;
+const SLOTS_PER_POWER: usize = 1 << PRECISION_BITS;
 
-/// Counts of nanoseconds.
+/// Counts latencies, in nanoseconds.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Histogram {
     counts: Vec<u64>,
@@ -23,38 +23,41 @@ impl Histogram {
         self.total += 1;
     }
 
-    /// How many were recorded.
+    /// The number of recorded values.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
-    /// The value that this many of a thousand do not exceed, or 0 if there is none.
+    /// The value that this many of a thousand recorded values do not exceed; 0 if there are none.
     pub(crate) fn per_mille(&self, share: u64) -> u64 {
         let rank = (self.total * share).div_ceil(1000).max(1);
-        let mut seen = 0;
+        let mut counted = 0;
         for (slot, count) in self.counts.iter().enumerate() {
-            seen += count;
-            if seen >= rank {
-                return middle(slot);
+            counted += count;
+            if counted >= rank {
+                return slot_value(slot);
             }
         }
         0
     }
 }
 
-/// Small values have a slot each; above, every power of two is cut into `FIRST` slots.
+/// Small values have a slot each. Each larger power of two has `SLOTS_PER_POWER` slots.
 fn slot(value: u64) -> usize {
-    let shift = value.checked_ilog2().unwrap_or(0).saturating_sub(PRECISION);
+    let shift = value
+        .checked_ilog2()
+        .unwrap_or(0)
+        .saturating_sub(PRECISION_BITS);
     let mantissa = usize::try_from(value >> shift).unwrap_or(usize::MAX);
-    shift as usize * FIRST + mantissa
+    shift as usize * SLOTS_PER_POWER + mantissa
 }
 
-fn middle(slot: usize) -> u64 {
-    if slot < 2 * FIRST {
+fn slot_value(slot: usize) -> u64 {
+    if slot < 2 * SLOTS_PER_POWER {
         return slot as u64;
     }
-    let shift = slot / FIRST - 1;
-    let mantissa = (slot - shift * FIRST) as u64;
+    let shift = slot / SLOTS_PER_POWER - 1;
+    let mantissa = (slot - shift * SLOTS_PER_POWER) as u64;
     (mantissa << shift) + (1 << shift) / 2
 }
 

@@ -1,17 +1,17 @@
 //! Measures Plexus, its rivals and the limits of the machine with one load generator.
 //!
-//! Processes are put on cores and watched in ways that only Linux has; elsewhere there is nothing
-//! in here.
+//! Pinning processes to cores and reading their CPU time need Linux; on other systems this crate is
+//! empty.
 
 #![cfg(target_os = "linux")]
 
-mod about;
 mod acceptance;
-mod answer;
 mod bench;
 mod drive;
 mod gateways;
 mod histogram;
+mod http_response;
+mod launcher;
 mod limit;
 mod load;
 mod many_tools;
@@ -21,8 +21,8 @@ mod process;
 mod report;
 mod results;
 mod run;
+mod run_metadata;
 mod servers;
-mod stage;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -43,34 +43,34 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure, and report.
+    /// Run the benchmark and write its report.
     Run(RunArgs),
-    /// Write the report of a run that was saved.
+    /// Write the report of a saved run.
     Report {
-        /// The figures of the run.
+        /// The file with the figures of the run.
         figures: PathBuf,
-        /// Where to write the report.
+        /// The folder to write the report to.
         folder: PathBuf,
     },
-    /// Put load on a server that runs already, to look into it with a profiler meanwhile.
+    /// Put load on a running server, for use with a profiler.
     Drive(DriveArgs),
     /// Answer every HTTP request with a fixed body.
     LimitHttp {
         address: SocketAddr,
-        /// What /file answers with.
+        /// The file to serve at /file.
         #[arg(long)]
         file: Option<PathBuf>,
     },
-    /// Pass bytes on, both ways.
+    /// Forward bytes both ways.
     LimitProxy {
         address: SocketAddr,
         upstream: SocketAddr,
     },
-    /// Write the lines that are read.
+    /// Write every line that is read.
     LimitEcho,
-    /// Serve many tools that all say back what they are told.
+    /// Serve many echo tools.
     ManyTools { address: SocketAddr, tools: usize },
-    /// Become a program that stays on one core.
+    /// Run a program pinned to one core.
     OnCore {
         core: usize,
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
@@ -78,7 +78,7 @@ enum Command {
     },
 }
 
-/// Does what the command line says.
+/// Runs the command.
 pub fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Run(arguments) => run::run(&arguments),

@@ -1,4 +1,5 @@
-//! What the machine can do at all: the least that a server, a proxy or a program on pipes does.
+//! The limits: the minimal HTTP server, proxy and stdio program, as a baseline of what the machine
+//! can do.
 
 pub(crate) mod echo;
 pub(crate) mod http;
@@ -7,7 +8,7 @@ pub(crate) mod proxy;
 use anyhow::Context as _;
 use tokio::runtime::{Builder, Runtime};
 
-/// Everything that is measured has one core, and one thread is the fastest on it.
+/// A single-threaded runtime: every measured process has one core.
 fn runtime() -> anyhow::Result<Runtime> {
     Builder::new_current_thread()
         .enable_all()

@@ -10,12 +10,12 @@ use tokio::time::Instant;
 use crate::histogram::Histogram;
 use crate::process::cpu_time;
 
-/// How long a program may take until it is ready.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-/// How long a server under load may be silent. Who takes longer has no figures there.
-const SILENCE: Duration = Duration::from_secs(10);
+/// How long a process may take until it is ready.
+pub(crate) const READY_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a server under load may take for an answer. After that, the measurement has failed.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How hard, and for how long.
+/// The number of connections and the duration of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     /// Requests that are in flight at any time.
@@ -24,33 +24,33 @@ pub(crate) struct Load {
     pub(crate) window: Duration,
 }
 
-/// What was seen in the window.
+/// The result of a measurement.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct LoadResult {
     pub(crate) latencies: Histogram,
     pub(crate) elapsed: Duration,
     /// CPU time that the measured process spent.
     pub(crate) server_cpu: Duration,
-    /// CPU time that the generator spent; near `elapsed`, it is itself what limits the rate.
+    /// CPU time that the generator spent. If it is near `elapsed`, the generator limits the rate.
     pub(crate) generator_cpu: Duration,
 }
 
-/// The time between the warm-up and the end, in which everything counts.
+/// The warm-up, and then the window in which requests are counted.
 struct Window {
     load: Load,
     subject: u32,
-    /// When the warm-up began, then the window.
+    /// When the current phase began: the warm-up or the window.
     began: Instant,
-    /// How many requests were answered since then.
+    /// Number of requests that were answered in this phase.
     answered: usize,
     at_start: Option<Cpu>,
     latencies: Histogram,
 }
 
-/// The warm-up and the window of a slow server last longer, until every connection has had so many
-/// answers, but not longer than so many times the usual.
-const ANSWERS_OF_EACH: usize = 3;
-const LONGEST: u32 = 4;
+/// For a slow server, the window lasts longer, until every connection has had this many answers.
+const MIN_ANSWERS_PER_CONNECTION: usize = 3;
+/// The window lasts at most this many times its usual duration.
+const MAX_WINDOW_FACTOR: u32 = 4;
 
 #[derive(Clone, Copy)]
 struct Cpu {
@@ -80,7 +80,7 @@ impl Window {
         }
     }
 
-    /// Counts a request that was answered `now`.
+    /// Counts a request that was answered at `now`.
     fn count(&mut self, sent: Instant, now: Instant) {
         self.answered += 1;
         if self.at_start.is_some() {
@@ -90,8 +90,8 @@ impl Window {
         }
     }
 
-    /// Ends the warm-up when it is time; gives what was seen once the window is over.
-    fn advance(&mut self, now: Instant) -> anyhow::Result<Option<Seen>> {
+    /// Ends the warm-up after its time; returns the result when the window is over.
+    fn advance(&mut self, now: Instant) -> anyhow::Result<Option<LoadResult>> {
         let Some(before) = self.at_start else {
             if self.is_over(self.load.warm_up, 1, now) {
                 self.at_start = Some(Cpu::now(self.subject)?);
@@ -100,11 +100,11 @@ impl Window {
             }
             return Ok(None);
         };
-        if !self.is_over(self.load.window, ANSWERS_OF_EACH, now) {
+        if !self.is_over(self.load.window, MIN_ANSWERS_PER_CONNECTION, now) {
             return Ok(None);
         }
         let after = Cpu::now(self.subject)?;
-        Ok(Some(Seen {
+        Ok(Some(LoadResult {
             latencies: std::mem::take(&mut self.latencies),
             elapsed: now.duration_since(self.began),
             server_cpu: after.server.saturating_sub(before.server),
@@ -112,10 +112,10 @@ impl Window {
         }))
     }
 
-    fn is_over(&self, usual: Duration, answers_of_each: usize, now: Instant) -> bool {
+    fn is_over(&self, usual: Duration, answers_per_connection: usize, now: Instant) -> bool {
         let elapsed = now.duration_since(self.began);
-        let is_enough = self.answered >= answers_of_each * self.load.concurrency;
-        elapsed >= usual && (is_enough || elapsed >= LONGEST * usual)
+        let is_enough = self.answered >= answers_per_connection * self.load.concurrency;
+        elapsed >= usual && (is_enough || elapsed >= MAX_WINDOW_FACTOR * usual)
     }
 }
 

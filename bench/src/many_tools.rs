@@ -1,24 +1,24 @@
-//! A server with as many tools as are wanted, for long lists.
+//! A server with a configurable number of tools, for long lists.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use plexus_server::http::{HttpOptions, HttpServer};
-use plexus_server::{Edge, Options};
-use plexus_service::{Context, LocalService, Tool};
+use plexus_mcp_core::{Context, LocalService, Tool};
+use plexus_mcp_server::http::{HttpOptions, HttpServer};
+use plexus_mcp_server::{Edge, Options};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 #[derive(Deserialize, JsonSchema)]
-struct Said {
-    /// What to say back.
+struct RepeatArguments {
+    /// The message to echo.
     message: String,
-    /// How often to say it.
+    /// How often to repeat it.
     #[serde(default)]
     times: Option<u8>,
 }
 
-/// Serves tools with names, descriptions and schemas as long as those of real ones.
+/// Serves tools whose names, descriptions and schemas are as long as those of real tools.
 pub(crate) fn serve(address: SocketAddr, tools: usize) -> anyhow::Result<()> {
     let mut builder = LocalService::builder("many-tools", "1.0.0");
     for number in 0..tools {
@@ -27,9 +27,12 @@ pub(crate) fn serve(address: SocketAddr, tools: usize) -> anyhow::Result<()> {
              many words as those that do something"
         );
         let tool = Tool::new(format!("say_back_{number:04}")).description(description);
-        builder = builder.tool(tool, async |Said { message, times }: Said, _: Context| {
-            message.repeat(times.unwrap_or(1).into())
-        });
+        builder = builder.tool(
+            tool,
+            async |RepeatArguments { message, times }: RepeatArguments, _: Context| {
+                message.repeat(times.unwrap_or(1).into())
+            },
+        );
     }
     let service = Arc::new(builder.build()?);
     tokio::runtime::Runtime::new()?.block_on(async {

@@ -1,67 +1,50 @@
-//! The messages that the generator sends, ready for the wire, and what must come back.
+//! The requests that the generator sends, prepared as bytes, and the checks of the responses.
 
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, ensure};
 use bytes::Bytes;
 use memchr::memmem;
+use plexus_mcp_protocol::Era;
 use serde_json::{Map, Value, json};
 
-use crate::answer::Skimmed;
+use crate::http_response::BodyEnds;
 
-/// Ids have one length, so that a request is made once and only its id is written anew.
+/// All ids have the same length, so that a request is encoded once and only its id is replaced.
 pub(crate) const FIRST_ID: u64 = 100_000_000;
 const ID_DIGITS: usize = 9;
-/// Up to this length, messages are written from one buffer and read into one.
-pub(crate) const SHORT: usize = 64 * 1024;
-/// What every body begins with.
+/// Up to this size, a message is written from one buffer, and its response is kept whole.
+pub(crate) const MAX_SHORT_BYTES: usize = 64 * 1024;
+/// The beginning of every body.
 const BEFORE_ID: &str = r#"{"jsonrpc":"2.0","id":"#;
 
-/// The sizes of texts that are echoed. The largest leaves room for the rest of the message, as 1 MiB
-/// is what servers take by default.
+/// The sizes of echoed texts, in bytes. The largest leaves room for the rest of the message, since
+/// servers accept 1 MiB by default.
 pub(crate) const SIZES: [usize; 3] = [100, 10 * 1024, 1023 * 1024];
 
-/// The way in which a client and a server find each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Era {
-    /// A session that begins with `initialize`.
-    Handshake,
-    /// Requests that say everything themselves.
-    Stateless,
-}
-
-impl Era {
-    pub(crate) fn revision(self) -> &'static str {
-        match self {
-            Self::Handshake => "2025-11-25",
-            Self::Stateless => "2026-07-28",
-        }
-    }
-}
-
-/// What is asked for, again and again.
+/// The requests of a measurement.
 #[derive(Debug, Clone)]
 pub(crate) enum Job {
-    /// One of these tools is to say back a text of so many bytes.
+    /// One of these tools echoes a text of `bytes` bytes.
     Echo {
         tools: Vec<String>,
         argument: String,
         bytes: usize,
-        /// Whether the client wants to hear of progress, which some servers need to stream.
+        /// Whether the client asks for progress notifications, which some servers need to stream.
         with_progress: bool,
     },
-    /// This tool of the server with many tools is to say a text of so many bytes so many times.
+    /// This tool of the server with many tools repeats a text of `bytes` bytes.
     Repeat {
         tool: String,
         bytes: usize,
         times: u8,
     },
-    /// The pages of a list of tools are to be told, one after the other, which are known already.
+    /// The pages of a list of tools are requested one after the other. Their lengths are known.
     List { pages: Vec<Page> },
 }
 
 impl Job {
-    /// One request for each tool, or the one for the list.
+    /// One request for each tool or page.
     pub(crate) fn requests(&self, era: Era) -> Vec<Request> {
         match self {
             Self::List { pages } => pages
@@ -94,7 +77,7 @@ impl Job {
         }
     }
 
-    /// How long the text is that comes back.
+    /// The length of the text in the response, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Echo { bytes, .. } => *bytes,
@@ -103,13 +86,13 @@ impl Job {
         }
     }
 
-    /// Whether answers are so long that looking at all of every one would cost more than the
-    /// server spends on it.
+    /// Whether responses are so long that checking each as a whole would cost more than the server
+    /// spends on it.
     pub(crate) fn is_long(&self) -> bool {
-        self.bytes() > SHORT
+        self.bytes() > MAX_SHORT_BYTES
     }
 
-    /// What tells a right answer from a wrong one.
+    /// The check for the responses.
     pub(crate) fn check(&self, is_limit: bool) -> Check {
         let expected = match self {
             _ if is_limit => Expected::Same,
@@ -126,19 +109,19 @@ impl Job {
 /// A page of a list.
 #[derive(Debug, Clone)]
 pub(crate) struct Page {
-    /// What it is asked for by; the first one by nothing.
+    /// The cursor of the page; `None` for the first page.
     pub(crate) cursor: Option<String>,
-    /// How long the answer is.
+    /// The length of the response, in bytes.
     pub(crate) length: usize,
 }
 
-/// A request for the page that begins at `cursor`.
+/// A request for the page at `cursor`.
 pub(crate) fn list(era: Era, cursor: Option<&str>) -> Request {
     let cursor = cursor.map(|cursor| ("cursor".to_owned(), json!(cursor)));
     Request::new(era, "tools/list", cursor.into_iter().collect())
 }
 
-/// How many tools a page has, and where the next one begins.
+/// The number of tools on a page, and the cursor of the next page.
 pub(crate) fn read_page(answer: &[u8]) -> anyhow::Result<(usize, Option<String>)> {
     let answer: Value = serde_json::from_slice(answer).context("no JSON")?;
     let tools = answer.pointer("/result/tools").and_then(Value::as_array);
@@ -147,7 +130,7 @@ pub(crate) fn read_page(answer: &[u8]) -> anyhow::Result<(usize, Option<String>)
     Ok((tools.len(), next.map(str::to_owned)))
 }
 
-/// A message of the client, and what the headers of HTTP say of it.
+/// A message of the client, with the data for its HTTP headers.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     era: Era,
@@ -176,7 +159,7 @@ impl Request {
         }
     }
 
-    /// The first message of a session, in which the client wants to speak `revision`.
+    /// The `initialize` request of a session, with this revision.
     pub(crate) fn initialize(revision: &str) -> Self {
         let params = json!({
             "protocolVersion": revision,
@@ -187,7 +170,7 @@ impl Request {
         Self::new(Era::Handshake, "initialize", params)
     }
 
-    /// What follows the answer to `initialize`.
+    /// The notification after the response to `initialize`.
     pub(crate) fn initialized() -> Self {
         Self {
             era: Era::Handshake,
@@ -199,7 +182,7 @@ impl Request {
         }
     }
 
-    /// As a line of a pipe.
+    /// Encodes the request as a line for stdio.
     pub(crate) fn line(&self) -> Prepared {
         let mut bytes = self.body.to_vec();
         bytes.push(b'\n');
@@ -214,7 +197,7 @@ impl Request {
         self.era
     }
 
-    /// As a POST.
+    /// Encodes the request as an HTTP POST.
     pub(crate) fn post(
         &self,
         address: SocketAddr,
@@ -243,7 +226,7 @@ impl Request {
         let id_at = head.len() + BEFORE_ID.len();
         let mut bytes = head.into_bytes();
         let mut own = self.body.clone();
-        let shared = if own.len() > SHORT {
+        let shared = if own.len() > MAX_SHORT_BYTES {
             own.split_off(BEFORE_ID.len() + ID_DIGITS)
         } else {
             Bytes::new()
@@ -261,18 +244,18 @@ impl Request {
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     pub(crate) bytes: Vec<u8>,
-    /// What follows, which is the same in all connections, so that it stays in the cache.
+    /// The rest of the request, which all connections share, so that it stays in the CPU cache.
     pub(crate) shared: Bytes,
     id_at: usize,
 }
 
 impl Prepared {
-    /// All bytes, for those who are in no hurry.
+    /// All bytes in one buffer, for requests that are not measured.
     pub(crate) fn whole(&self) -> Vec<u8> {
         [&self.bytes[..], &self.shared].concat()
     }
 
-    /// Makes it the request of this number.
+    /// Sets the id of the request.
     pub(crate) fn number(&mut self, number: u64) {
         let id = id(number);
         let place = self.bytes.get_mut(self.id_at..self.id_at + ID_DIGITS);
@@ -282,24 +265,24 @@ impl Prepared {
     }
 }
 
-/// What an answer must be.
+/// The expected response.
 #[derive(Debug, Clone)]
 enum Expected {
-    /// The answer to the request, with this text.
+    /// The response to the request, with this text.
     Text(String),
-    /// The answer to the request, of one of these lengths.
+    /// The response to the request, with one of these lengths.
     Page(Vec<usize>),
-    /// What it was the first time.
+    /// The same bytes as the first response.
     Same,
     /// The request itself.
     Mirror,
 }
 
-/// Tells right answers from wrong ones.
+/// Checks responses.
 #[derive(Debug, Clone)]
 pub(crate) struct Check {
     expected: Expected,
-    /// The first answer that was right.
+    /// The first correct response.
     first: Vec<u8>,
 }
 
@@ -311,12 +294,12 @@ impl Check {
         }
     }
 
-    /// For those who say back everything.
+    /// For programs that echo every message.
     pub(crate) fn mirror() -> Self {
         Self::new(Expected::Mirror)
     }
 
-    /// Checks the answer to request `number`.
+    /// Checks the response to request `number`.
     pub(crate) fn check(&mut self, number: u64, answer: &[u8]) -> anyhow::Result<()> {
         let right = match &self.expected {
             Expected::Same => !answer.is_empty() && (self.first.is_empty() || self.first == answer),
@@ -338,10 +321,10 @@ impl Check {
         Ok(())
     }
 
-    /// The same for a long answer of which only the ends are there. As ids have one length, it is
-    /// as long as the first one, which was looked at as a whole.
-    pub(crate) fn check_ends(&self, number: u64, answer: Skimmed<'_>) -> anyhow::Result<()> {
-        let Skimmed { start, end, length } = answer;
+    /// Like `check`, for a long response of which only the ends are known. Since all ids have the
+    /// same length, its length must be that of the first response, which was checked as a whole.
+    pub(crate) fn check_ends(&self, number: u64, answer: BodyEnds<'_>) -> anyhow::Result<()> {
+        let BodyEnds { start, end, length } = answer;
         let right = match &self.expected {
             Expected::Same => self.first.starts_with(start) && self.first.ends_with(end),
             _ => has_id(start, number) || has_id(end, number),
@@ -355,7 +338,7 @@ impl Check {
     }
 }
 
-/// An answer with a text of so many bytes, for servers that always say the same.
+/// A response with a text of `bytes` bytes, for servers with fixed responses.
 pub(crate) fn fixed_answer(bytes: usize) -> String {
     let text = text(bytes);
     format!(
@@ -363,7 +346,7 @@ pub(crate) fn fixed_answer(bytes: usize) -> String {
     )
 }
 
-/// A text of this length that needs no escapes.
+/// A text of this length without characters that JSON escapes.
 fn text(bytes: usize) -> String {
     "The quick brown fox jumps over the lazy dog, again and again. "
         .chars()
@@ -379,7 +362,10 @@ fn client_info() -> Value {
 fn stateless_meta() -> Map<String, Value> {
     let key = |name| format!("io.modelcontextprotocol/{name}");
     Map::from_iter([
-        (key("protocolVersion"), json!(Era::Stateless.revision())),
+        (
+            key("protocolVersion"),
+            json!(Era::Stateless.newest_revision().as_str()),
+        ),
         (key("clientCapabilities"), json!({})),
         (key("clientInfo"), client_info()),
     ])
@@ -397,7 +383,7 @@ fn id(number: u64) -> [u8; ID_DIGITS] {
 
 /// The number of the request that a message answers, if its id is near one of its ends.
 pub(crate) fn answered(message: &[u8]) -> Option<u64> {
-    // Nearly everybody writes what we write; the others are searched for it.
+    // Most servers write the members in this order; other responses are searched.
     let digits = message
         .strip_prefix(BEFORE_ID.as_bytes())
         .and_then(|rest| rest.get(..ID_DIGITS));
@@ -445,7 +431,7 @@ fn has_text(answer: &[u8], text: &str) -> bool {
     })
 }
 
-/// The slow way, for servers that write JSON with spaces.
+/// Decodes the response, for servers that write JSON with spaces.
 fn is_echo(answer: &[u8], number: u64, text: &str) -> anyhow::Result<()> {
     let answer: Value = serde_json::from_slice(answer)?;
     ensure!(answer.get("id") == Some(&json!(FIRST_ID + number)));
@@ -538,7 +524,7 @@ mod tests {
         let ends = |answer: &str, number, length| {
             let start = &answer.as_bytes()[..100];
             let end = &answer.as_bytes()[answer.len() - 100..];
-            check.check_ends(number, Skimmed { start, end, length })
+            check.check_ends(number, BodyEnds { start, end, length })
         };
         ends(&answer(100_000_002), 2, first.len()).unwrap();
         ends(&answer(100_000_002), 3, first.len()).unwrap_err();

@@ -1,4 +1,4 @@
-//! What is measured, a table of the report each.
+//! The parts of a run. Each is a table of the report.
 
 pub(crate) mod gateway;
 pub(crate) mod lists;

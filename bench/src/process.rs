@@ -1,5 +1,5 @@
-//! Processes that are measured: started on a core of their own, watched through `/proc`, and ended
-//! with everything they started.
+//! Measured processes: each is started on its own core, observed through `/proc`, and ended with
+//! its child processes.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -14,21 +14,21 @@ use rustix::process::{Pid, Resource, Rlimit, Signal};
 use rustix::thread::CpuSet;
 use tokio::time::Instant;
 
-use crate::load::PATIENCE;
+use crate::load::READY_TIMEOUT;
 
-/// Which core is whose. Everybody has one, so that what is compared is work, not threads.
+/// The core of each process. Each has one core, so that the comparison is of work, not of threads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cores {
-    /// How many there are.
+    /// The number of cores.
     pub(crate) count: usize,
-    /// What is measured.
+    /// The core of the measured process.
     pub(crate) subject: usize,
-    /// Servers behind a gateway that is measured.
+    /// The core of the servers behind a measured gateway.
     pub(crate) upstream: usize,
 }
 
 impl Cores {
-    /// Takes the first cores that this process may use, and puts the generator on its own.
+    /// Takes the first cores that this process may use, and pins the generator to one of them.
     pub(crate) fn take() -> anyhow::Result<Self> {
         let allowed = rustix::thread::sched_getaffinity(None)?;
         let cores = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core));
@@ -47,14 +47,14 @@ impl Cores {
     }
 }
 
-/// Lets this process and those it starts open as many files as the system allows.
+/// Raises the limit of open files, for this process and its children, to the maximum.
 pub(crate) fn allow_many_files() -> usize {
     let Rlimit { maximum, .. } = rustix::process::getrlimit(Resource::Nofile);
     let wanted = Rlimit {
         current: maximum,
         maximum,
     };
-    // What cannot be had is seen in the limit that is left.
+    // If this fails, the old limit is returned.
     rustix::process::setrlimit(Resource::Nofile, wanted).ok();
     let current = rustix::process::getrlimit(Resource::Nofile).current;
     current.map_or(usize::MAX, |files| {
@@ -80,7 +80,7 @@ impl Program {
         program.and(arguments)
     }
 
-    /// The same with more arguments.
+    /// Returns the program with further arguments.
     pub(crate) fn and(&self, arguments: &[&str]) -> Self {
         let mut program = self.clone();
         let arguments = arguments.iter().map(|&argument| argument.to_owned());
@@ -88,7 +88,7 @@ impl Program {
         program
     }
 
-    /// The same with `value` wherever an argument has `{name}`.
+    /// Returns the program with `{name}` replaced by `value` in its arguments.
     pub(crate) fn with(&self, name: &str, value: &str) -> Self {
         let mut program = self.clone();
         for argument in &mut program.arguments {
@@ -97,9 +97,9 @@ impl Program {
         program
     }
 
-    /// The same, for somebody else to start, on a core of its own.
+    /// The command line that starts the program pinned to a core.
     pub(crate) fn on_core(&self, core: usize) -> anyhow::Result<Self> {
-        // Without `--` before the program: some gateways take it for their own.
+        // Without `--` before the program: some gateways would parse it as their own.
         let mut arguments = vec!["on-core".to_owned(), core.to_string()];
         arguments.push(self.path.display().to_string());
         arguments.extend(self.arguments.iter().cloned());
@@ -110,7 +110,7 @@ impl Program {
         })
     }
 
-    /// Becomes the program, on `core`. It returns only if that fails.
+    /// Replaces this process by the program, pinned to `core` (exec). Returns only if that fails.
     #[expect(
         clippy::disallowed_methods,
         reason = "no process is started; this one becomes another"
@@ -122,7 +122,7 @@ impl Program {
         Command::new(&self.path).args(&self.arguments).exec().into()
     }
 
-    /// Starts it on `core`, in the empty folder `home`, with its pipes open.
+    /// Starts the program on `core`, in the empty folder `home`, with pipes for stdin and stdout.
     #[expect(
         clippy::disallowed_methods,
         reason = "the one place where the benchmark starts processes; it ends their whole group"
@@ -156,7 +156,7 @@ impl Program {
     }
 }
 
-/// A process that ends, with those it started, when this is dropped.
+/// A running process, which is ended with its child processes when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
@@ -164,7 +164,7 @@ pub(crate) struct Running {
     log: PathBuf,
 }
 
-/// The near ends of a process's standard input and output.
+/// Our ends of a process's standard input and output.
 pub(crate) struct Pipes {
     pub(crate) input: Box<dyn Write>,
     pub(crate) output: Box<dyn Read>,
@@ -175,7 +175,7 @@ impl Running {
         self.child.id()
     }
 
-    /// Its pipes, once.
+    /// Takes the pipes. They can be taken once.
     pub(crate) fn pipes(&mut self) -> anyhow::Result<Pipes> {
         let input = self.child.stdin.take().context("the pipe is taken")?;
         let output = self.child.stdout.take().context("the pipe is taken")?;
@@ -188,24 +188,28 @@ impl Running {
     /// Waits until `ready` holds.
     ///
     /// # Errors
-    /// The process ended instead, or took too long; with what it had to say.
+    /// The process ended, or took too long. The error has its standard error output.
     pub(crate) fn wait_until(&mut self, ready: impl Fn() -> bool) -> anyhow::Result<()> {
         let began = Instant::now();
         while !ready() {
             let ended = self.child.try_wait()?;
-            ensure!(ended.is_none(), "it ended at once: {}", self.said());
             ensure!(
-                began.elapsed() < PATIENCE,
-                "it is not ready after {PATIENCE:?}: {}",
-                self.said()
+                ended.is_none(),
+                "the process ended at once: {}",
+                self.stderr_tail()
+            );
+            ensure!(
+                began.elapsed() < READY_TIMEOUT,
+                "it is not ready after {READY_TIMEOUT:?}: {}",
+                self.stderr_tail()
             );
             pause(Duration::from_millis(2));
         }
         Ok(())
     }
 
-    /// The end of what it wrote to standard error.
-    pub(crate) fn said(&self) -> String {
+    /// The last lines that the process wrote to standard error.
+    pub(crate) fn stderr_tail(&self) -> String {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<_> = text.lines().rev().take(8).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
@@ -217,28 +221,20 @@ impl Drop for Running {
         if let Ok(id) = i32::try_from(self.child.id())
             && let Some(group) = Pid::from_raw(id)
         {
-            // Who counts what it does writes that down at its proper end.
-            let counts = std::env::var_os("LLVM_PROFILE_FILE").is_some();
-            if counts && rustix::process::kill_process(group, Signal::TERM).is_ok() {
-                let began = Instant::now();
-                while matches!(self.child.try_wait(), Ok(None)) && began.elapsed() < PATIENCE {
-                    pause(Duration::from_millis(2));
-                }
-            }
-            // A group that has gone already is what is wanted.
+            // The process group may have ended already.
             rustix::process::kill_process_group(group, Signal::KILL).ok();
         }
         drop(self.child.wait());
     }
 }
 
-/// CPU time that a process has spent in the threads that it has now.
+/// CPU time of the threads that a process has now.
 pub(crate) fn cpu_time(process: u32) -> anyhow::Result<Duration> {
     let threads = fs::read_dir(format!("/proc/{process}/task")).context("the process is gone")?;
     let mut spent = 0;
     for thread in threads {
-        // Counted in nanoseconds, unlike the ticks in `stat`, which are too coarse for a brief
-        // window. A thread may end while it is looked at.
+        // In nanoseconds, unlike the ticks in `stat`, which are too coarse for a short window. A
+        // thread may end meanwhile.
         let times = fs::read_to_string(thread?.path().join("schedstat")).unwrap_or_default();
         let running = times.split_ascii_whitespace().next();
         spent += running.and_then(|time| time.parse().ok()).unwrap_or(0);
@@ -246,7 +242,7 @@ pub(crate) fn cpu_time(process: u32) -> anyhow::Result<Duration> {
     Ok(Duration::from_nanos(spent))
 }
 
-/// How many processes that `ancestor` started, or those that it started, run this command line.
+/// The number of descendants of `ancestor` that run this command line.
 pub(crate) fn count_descendants(ancestor: u32, program: &Program) -> anyhow::Result<usize> {
     let mut command = program.path.display().to_string();
     for argument in &program.arguments {
@@ -260,7 +256,7 @@ pub(crate) fn count_descendants(ancestor: u32, program: &Program) -> anyhow::Res
         let Some(process) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
             continue;
         };
-        // A process may end while it is looked at.
+        // A process may end meanwhile.
         let read = |file: &str| fs::read_to_string(format!("/proc/{process}/{file}")).ok();
         let stat = read("stat").unwrap_or_default();
         let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
@@ -287,14 +283,14 @@ pub(crate) fn count_descendants(ancestor: u32, program: &Program) -> anyhow::Res
 /// Memory of a process in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Memory {
-    /// What it has now.
+    /// Resident memory.
     pub(crate) resident: u64,
-    /// What it had at most.
+    /// Peak resident memory.
     pub(crate) peak: u64,
 }
 
 impl Memory {
-    /// Lets the peak begin anew.
+    /// Resets the peak.
     pub(crate) fn forget_peak(process: u32) -> anyhow::Result<()> {
         fs::write(format!("/proc/{process}/clear_refs"), "5").context("the peak stays")
     }
@@ -313,7 +309,7 @@ impl Memory {
     }
 }
 
-/// Waits; nothing else could be done meanwhile.
+/// Blocks the thread for `time`.
 #[expect(clippy::disallowed_methods, reason = "there is no runtime to block")]
 pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
@@ -350,7 +346,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let (program, mut running) = sleeping(home.path());
         let count = |ancestor| count_descendants(ancestor, &program).unwrap();
-        // The child is the test's own program until it has become another.
+        // The child has the command line of the test until it has called exec.
         running
             .wait_until(|| count(std::process::id()) == 1)
             .unwrap();
@@ -364,7 +360,10 @@ mod tests {
             .start(Cores::take().unwrap().subject, home.path())
             .unwrap();
         let failed = running.wait_until(|| false).unwrap_err().to_string();
-        assert!(failed.starts_with("it ended at once: "), "{failed}");
+        assert!(
+            failed.starts_with("the process ended at once: "),
+            "{failed}"
+        );
         assert!(failed.contains("nothing"), "{failed}");
     }
 
@@ -373,7 +372,7 @@ mod tests {
         let before = cpu_time(std::process::id()).unwrap();
         let began = Instant::now();
         while cpu_time(std::process::id()).unwrap() == before {
-            assert!(began.elapsed() < PATIENCE);
+            assert!(began.elapsed() < READY_TIMEOUT);
         }
     }
 }

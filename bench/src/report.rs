@@ -1,4 +1,4 @@
-//! What people read of a run.
+//! Reports of a run: a page with charts, and text for the terminal.
 
 mod charts;
 mod markdown;
@@ -10,21 +10,21 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
-use crate::about::About;
-use crate::acceptance::{Bound, demands};
+use crate::acceptance::{Bound, criteria};
 use crate::part::gateway;
 use crate::results::{Results, Row};
+use crate::run_metadata::RunMetadata;
 use crate::servers::{LIMIT, OURS};
 
-/// A run as it is kept.
+/// A saved run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Report {
-    pub(crate) about: About,
+    pub(crate) about: RunMetadata,
     pub(crate) results: Results,
 }
 
 impl Report {
-    /// Reads what was saved.
+    /// Reads a saved run.
     pub(crate) fn read(file: &Path) -> anyhow::Result<Self> {
         let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
         serde_json::from_slice(&text)
@@ -39,8 +39,8 @@ impl Report {
             fs::write(folder.join(format!("{name}.svg")), chart.draw())?;
             names.push(name.to_owned());
         }
-        let demands = demands(&self.results);
-        let page = markdown::page(&self.results, &self.about, &demands, &names);
+        let criteria = criteria(&self.results);
+        let page = markdown::page(&self.results, &self.about, &criteria, &names);
         fs::write(folder.join("README.md"), page)?;
         fs::write(
             folder.join("figures.json"),
@@ -62,7 +62,7 @@ const COSTS: [&str; 8] = [
     "ms",
 ];
 
-/// Figures of which a change is worth a word.
+/// Figures that are compared with the run before.
 const COMPARED: [&str; 6] = [
     "req_s",
     "p50_us",
@@ -72,7 +72,7 @@ const COMPARED: [&str; 6] = [
     "ms",
 ];
 
-/// Prints all rows, and how each compares with the limit and with the run before.
+/// Prints all rows, with the ratio to the limit and to the run before.
 #[expect(clippy::print_stdout, reason = "the figures are the output")]
 pub(crate) fn print(report: &Report, before: Option<&Report>) {
     let results = &report.results;
@@ -89,15 +89,18 @@ pub(crate) fn print(report: &Report, before: Option<&Report>) {
         }
     }
     println!();
-    for demand in demands(results) {
-        if let (Some(measured), Some(is_met)) = (demand.measured, demand.is_met()) {
+    for criterion in criteria(results) {
+        if let (Some(measured), Some(is_met)) = (criterion.measured, criterion.is_met()) {
             let verdict = if is_met { "met   " } else { "MISSED" };
-            let bound = match demand.bound {
+            let bound = match criterion.bound {
                 Bound::AtLeast(bound) => format!("at least {bound}"),
                 Bound::AtMost(bound) => format!("at most {bound}"),
             };
-            let unit = demand.unit;
-            println!("{verdict} {}: {measured:.2}{unit}, {bound}", demand.what);
+            let unit = criterion.unit;
+            println!(
+                "{verdict} {}: {measured:.2}{unit}, {bound}",
+                criterion.description
+            );
         }
     }
     if let Some(before) = before
@@ -109,7 +112,7 @@ pub(crate) fn print(report: &Report, before: Option<&Report>) {
     }
 }
 
-/// What failed that must not: whatever is ours, and the limits.
+/// The failures of our own programs and of the limits, which fail the run.
 pub(crate) fn failures_of_ours(results: &Results) -> impl Iterator<Item = String> {
     let failed = results.rows.iter().filter(|row| row.failure.is_some());
     let is_ours =
@@ -147,7 +150,7 @@ fn line(results: &Results, row: &Row) -> String {
     shown.collect::<Vec<_>>().join("  ")
 }
 
-/// How a row differs from what it was, if it does by more than noise.
+/// The difference of a row from the run before, if it exceeds noise.
 fn change(before: &Results, row: &Row) -> Option<String> {
     let old = before.row(&row.key.part, &row.key.point, &row.key.subject)?;
     let mut changes = Vec::new();

@@ -1,20 +1,20 @@
-//! What was measured: figures by part, point and subject.
+//! Results: figures by part, point and subject.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::load::Seen;
+use crate::load::LoadResult;
 
-/// Figures by name; the unit is the end of the name.
+/// Figures by name; the unit is a suffix of the name.
 pub(crate) type Figures = BTreeMap<String, f64>;
 
-/// What was measured where, and of whom.
+/// The key of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Key {
-    /// A table of the report.
+    /// The table of the report.
     pub(crate) part: String,
-    /// A line of it: what all subjects are put through.
+    /// The line of the table: the parameters of the measurement.
     pub(crate) point: String,
     pub(crate) subject: String,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Row {
     pub(crate) key: Key,
     /// The medians of all rounds.
     pub(crate) figures: Figures,
-    /// Why it could not be measured; then there are no figures.
+    /// Why the measurement failed; then there are no figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) failure: Option<String>,
     #[serde(default)]
@@ -41,8 +41,8 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// Adds what one round brought. One failure spoils the row: what fails now and then has no
-    /// median.
+    /// Adds the result of one round. If a round fails, the row has failed: there is no median of an
+    /// unreliable subject.
     pub(crate) fn add(&mut self, key: Key, measured: anyhow::Result<Figures>) {
         let at = self.rows.iter().position(|row| row.key == key);
         let at = at.unwrap_or_else(|| {
@@ -79,27 +79,30 @@ impl Results {
     }
 }
 
-/// The figures of one load.
-pub(crate) fn of_load(seen: &Seen, payload: usize) -> Figures {
-    let requests = seen.latencies.total();
-    let seconds = seen.elapsed.as_secs_f64();
+/// The figures of one measurement.
+pub(crate) fn of_load(measured: &LoadResult, payload: usize) -> Figures {
+    let requests = measured.latencies.total();
+    let seconds = measured.elapsed.as_secs_f64();
     let rate = ratio(requests, 1) / seconds;
-    let micros = |share| ratio(seen.latencies.per_mille(share), 1000);
+    let micros = |share| ratio(measured.latencies.per_mille(share), 1000);
     let per_request = |time: std::time::Duration| time.as_secs_f64() * 1e6 / ratio(requests, 1);
     figures([
         ("req_s", rate),
         ("p50_us", micros(500)),
         ("p99_us", micros(990)),
         ("p999_us", micros(999)),
-        ("cpu_us", per_request(seen.server_cpu)),
-        ("busy", seen.server_cpu.as_secs_f64() / seconds),
-        ("generator_cpu_us", per_request(seen.generator_cpu)),
-        ("generator_busy", seen.generator_cpu.as_secs_f64() / seconds),
+        ("cpu_us", per_request(measured.server_cpu)),
+        ("busy", measured.server_cpu.as_secs_f64() / seconds),
+        ("generator_cpu_us", per_request(measured.generator_cpu)),
+        (
+            "generator_busy",
+            measured.generator_cpu.as_secs_f64() / seconds,
+        ),
         ("mib_s", rate * ratio(payload as u64, 1024 * 1024)),
     ])
 }
 
-/// A text in which of every file only the name is left: where it lies is nobody's business.
+/// A text with file names instead of paths, so that the report does not reveal local paths.
 pub(crate) fn without_folders(text: &str) -> String {
     let mut kept = String::new();
     let ends = |letter: char| letter.is_whitespace() || "\"'()=:,;`".contains(letter);

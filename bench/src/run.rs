@@ -8,44 +8,44 @@ use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use tokio::time::Instant;
 
-use crate::about::About;
-use crate::bench::{Bench, Effort, say};
+use crate::bench::{Bench, Effort, print_progress};
+use crate::launcher::Launcher;
 use crate::part::{gateway, lists, memory, server, start, stdio};
 use crate::process::{Cores, allow_many_files};
 use crate::report::{self, Report};
 use crate::results::Results;
-use crate::servers::Places;
-use crate::stage::Stage;
+use crate::run_metadata::RunMetadata;
+use crate::servers::ProgramPaths;
 
-/// What to measure.
+/// The options of `plexus-bench run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The product.
+    /// The `plexus` binary.
     #[arg(long)]
     plexus: PathBuf,
-    /// The folder in which rivals are installed.
+    /// The folder with the installed rivals.
     #[arg(long)]
     rivals: Option<PathBuf>,
-    /// Measure only what shows whether a change pays.
+    /// Measure only what shows the effect of a change.
     #[arg(long)]
     quick: bool,
-    /// How often everything is measured.
+    /// The number of rounds.
     #[arg(long)]
     rounds: Option<usize>,
-    /// How long each measurement takes, in milliseconds.
+    /// The duration of each measurement, in milliseconds.
     #[arg(long, value_name = "MS")]
     window: Option<u64>,
     /// Measure only these parts: server, stdio, gateway, lists, memory, start.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Where to write the figures.
+    /// Write the figures to this file.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Where to write a report with charts.
+    /// Write a report with charts to this folder.
     #[arg(long, value_name = "FOLDER")]
     report: Option<PathBuf>,
-    /// What else the report says of the run.
-    #[arg(long = "say", value_name = "NAME=VALUE", value_parser = parse_said)]
+    /// A further fact for the report, such as the date or the commit.
+    #[arg(long = "say", value_name = "NAME=VALUE", value_parser = parse_fact)]
     said: Vec<(String, String)>,
     /// Compare with the figures in this file.
     #[arg(long, value_name = "FILE")]
@@ -63,7 +63,7 @@ const PARTS: [(&str, Part); 6] = [
     (start::PART, start::round),
 ];
 
-/// Measures everything, round by round.
+/// Measures all parts, round by round.
 pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<()> {
     let before = arguments.against.as_deref().map(Report::read).transpose()?;
     let parts = wanted(&arguments.only)?;
@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<()> {
     allow_many_files();
     let cores = Cores::take()?;
     let mut bench = Bench {
-        places: Places {
+        paths: ProgramPaths {
             bench: std::env::current_exe()?,
             plexus: fs::canonicalize(&arguments.plexus).context("no plexus to measure")?,
             rivals: arguments
@@ -89,20 +89,20 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<()> {
                 .transpose()?,
             compares: !arguments.quick,
         },
-        stage: Stage::new(cores)?,
+        launcher: Launcher::new(cores)?,
         effort,
         results: Results::default(),
     };
     let began = Instant::now();
     for round in 1..=effort.rounds {
-        say(&format!("round {round} of {}", effort.rounds));
+        print_progress(&format!("round {round} of {}", effort.rounds));
         for part in &parts {
             part(&mut bench);
         }
     }
-    say(&format!("measured in {:.0?}", began.elapsed()));
+    print_progress(&format!("measured in {:.0?}", began.elapsed()));
     let report = Report {
-        about: About::new(&arguments.said, &effort, &bench.places, cores),
+        about: RunMetadata::new(&arguments.said, &effort, &bench.paths, cores),
         results: bench.results,
     };
     if let Some(file) = &arguments.save {
@@ -117,7 +117,7 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn parse_said(text: &str) -> Result<(String, String), String> {
+fn parse_fact(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }

@@ -2,55 +2,57 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::message::{Era, Job};
+use plexus_mcp_protocol::Era;
+
+use crate::message::Job;
 use crate::process::Program;
 
-/// Who somebody is in a comparison.
+/// The role of a subject in a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// What the machine can do.
+    /// The baseline: what the machine can do.
     Limit,
     Ours,
     Rival,
 }
 
-/// Where everything that is started lies.
+/// The paths of all programs that are started.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
-    /// This program, which is also the limits.
+pub(crate) struct ProgramPaths {
+    /// This program, which also implements the limits.
     pub(crate) bench: PathBuf,
-    /// The product.
+    /// The `plexus` binary.
     pub(crate) plexus: PathBuf,
-    /// Where rivals are installed, if they are.
+    /// The folder with the installed rivals, if there is one.
     pub(crate) rivals: Option<PathBuf>,
-    /// Whether they are measured, too.
+    /// Whether rivals are measured.
     pub(crate) compares: bool,
 }
 
-/// A server that says back what it is told.
+/// An echo server.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) name: &'static str,
     pub(crate) role: Role,
-    /// Started with `{port}`; answers in JSON, if it can.
+    /// The command line with `{port}`, for answers in JSON if the server supports that.
     pub(crate) json: Program,
-    /// The same for event streams.
+    /// The command line for answers as event streams.
     pub(crate) stream: Program,
     pub(crate) stdio: Program,
     eras: &'static [Era],
-    /// In which of them it answers with event streams, if it is told to.
+    /// The eras in which it answers with event streams, if configured so.
     streams: &'static [Era],
     pub(crate) tool: &'static str,
-    /// A tool that makes it stream, if that is up to the tool.
+    /// The echo tool that streams, if the tool decides that.
     pub(crate) streaming_tool: Option<&'static str>,
 }
 
 pub(crate) const PATH: &str = "/mcp";
 pub(crate) const LIMIT: &str = "limit";
 pub(crate) const OURS: &str = "plexus";
-const BOTH: &[Era] = &[Era::Handshake, Era::Stateless];
-const HANDSHAKE: &[Era] = &[Era::Handshake];
-const NONE: &[Era] = &[];
+const BOTH_ERAS: &[Era] = &[Era::Handshake, Era::Stateless];
+const HANDSHAKE_ERA: &[Era] = &[Era::Handshake];
+const NO_ERAS: &[Era] = &[];
 
 impl Server {
     pub(crate) fn echo(&self, bytes: usize, is_stream: bool) -> Job {
@@ -63,7 +65,7 @@ impl Server {
         }
     }
 
-    /// Whether it speaks `era`, and answers in this form.
+    /// Whether it supports `era`, and answers in this form.
     pub(crate) fn takes_part(&self, era: Era, is_stream: bool) -> bool {
         let eras = if is_stream { self.streams } else { self.eras };
         eras.contains(&era)
@@ -78,55 +80,56 @@ impl Server {
     }
 }
 
-/// The limit, ours, and those rivals that are installed.
-pub(crate) fn all(places: &Places) -> Vec<Server> {
-    let mut servers = vec![limit(places), ours(places)];
-    if places.compares {
-        servers.extend(places.rivals.iter().flat_map(|folder| rivals(folder)));
+/// The limit, ours, and the installed rivals.
+pub(crate) fn all(paths: &ProgramPaths) -> Vec<Server> {
+    let mut servers = vec![limit(paths), ours(paths)];
+    if paths.compares {
+        servers.extend(paths.rivals.iter().flat_map(|folder| rivals(folder)));
     }
     servers
 }
 
-pub(crate) fn ours(places: &Places) -> Server {
-    let http = Program::new(&places.plexus, &["serve", "--http", "127.0.0.1:{port}"]);
+pub(crate) fn ours(paths: &ProgramPaths) -> Server {
+    let http = Program::new(&paths.plexus, &["serve", "--http", "127.0.0.1:{port}"]);
     Server {
         name: OURS,
         role: Role::Ours,
         json: http.clone(),
         stream: http,
-        stdio: Program::new(&places.plexus, &["serve", "--stdio"]),
-        eras: BOTH,
-        streams: BOTH,
+        stdio: Program::new(&paths.plexus, &["serve", "--stdio"]),
+        eras: BOTH_ERAS,
+        streams: BOTH_ERAS,
         tool: "echo_once",
         streaming_tool: Some("echo_echo"),
     }
 }
 
-/// The server behind the gateways that are measured: the best rival's, as every gateway can use
-/// it, and ours only where there are no rivals.
-pub(crate) fn upstream(places: &Places) -> Server {
-    let mut rivals = places.rivals.iter().flat_map(|folder| rivals(folder));
+/// The server behind the measured gateways: the best rival's, since every gateway can use it; ours
+/// if there are no rivals.
+pub(crate) fn upstream(paths: &ProgramPaths) -> Server {
+    let mut rivals = paths.rivals.iter().flat_map(|folder| rivals(folder));
     rivals
         .find(|rival| rival.name == "rmcp")
-        .unwrap_or_else(|| ours(places))
+        .unwrap_or_else(|| ours(paths))
 }
 
-fn limit(places: &Places) -> Server {
-    let http = Program::new(&places.bench, &["limit-http", "127.0.0.1:{port}"]);
+fn limit(paths: &ProgramPaths) -> Server {
+    let http = Program::new(&paths.bench, &["limit-http", "127.0.0.1:{port}"]);
     Server {
         name: LIMIT,
         role: Role::Limit,
         json: http.clone(),
         stream: http,
-        stdio: Program::new(&places.bench, &["limit-echo"]),
-        eras: BOTH,
-        streams: BOTH,
+        stdio: Program::new(&paths.bench, &["limit-echo"]),
+        eras: BOTH_ERAS,
+        streams: BOTH_ERAS,
         tool: "echo",
         streaming_tool: None,
     }
 }
 
-/// All of them are small programs of ours around somebody else's library, and are started alike.
+/// Each is a small program of ours that uses a third-party library; all are started in the same
+/// way.
 fn rivals(folder: &Path) -> Vec<Server> {
     let compiled = |name: &str| {
         let program = folder.join("bin").join(format!("{name}-echo"));
@@ -140,11 +143,11 @@ fn rivals(folder: &Path) -> Vec<Server> {
     let typescript = script("node".into(), "node/typescript.mjs");
     let python = script(folder.join("python/bin/python"), "python/echo_server.py");
     let rivals = [
-        ("rmcp", compiled("rmcp"), BOTH, BOTH),
-        ("turbomcp", compiled("turbomcp"), HANDSHAKE, NONE),
-        ("tower-mcp", compiled("tower-mcp"), BOTH, BOTH),
-        ("TypeScript SDK", typescript, BOTH, BOTH),
-        ("Python SDK", python, BOTH, HANDSHAKE),
+        ("rmcp", compiled("rmcp"), BOTH_ERAS, BOTH_ERAS),
+        ("turbomcp", compiled("turbomcp"), HANDSHAKE_ERA, NO_ERAS),
+        ("tower-mcp", compiled("tower-mcp"), BOTH_ERAS, BOTH_ERAS),
+        ("TypeScript SDK", typescript, BOTH_ERAS, BOTH_ERAS),
+        ("Python SDK", python, BOTH_ERAS, HANDSHAKE_ERA),
     ];
     let server = |(name, program, eras, streams): (_, Option<Program>, _, _)| {
         let program = program?;

@@ -3,7 +3,7 @@
 mod forms;
 mod rounds;
 
-use plexus_service::{
+use plexus_mcp_core::{
     Builder, Context, CreateMessageParams, ElicitParams, ElicitResult, NoArguments, Raw, Root,
     SamplingMessage, Tool, ToolResult,
 };

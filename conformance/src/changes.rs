@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use plexus_service::{
+use plexus_mcp_core::{
     Builder, Context, NoArguments, Prompt, PromptMessage, Tool, ToolError, ToolResult,
 };
 

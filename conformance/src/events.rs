@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use plexus_service::{Builder, Context, LogLevel, NoArguments, Tool};
+use plexus_mcp_core::{Builder, Context, LogLevel, NoArguments, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::sleep;

@@ -1,6 +1,6 @@
 //! All fixtures as one service.
 
-use plexus_service::{Context, LocalService, NoArguments, Tool};
+use plexus_mcp_core::{Context, LocalService, NoArguments, Tool};
 
 use crate::{asking, changes, events, prompts, resources, schemas, tools};
 

@@ -16,13 +16,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use clap::{Parser, ValueEnum};
-use plexus_mcp::Revision;
-use plexus_server::http::{HttpOptions, HttpServer, SsePaths};
-use plexus_server::{Edge, Options, Served, stdio};
+use clap::Parser;
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_server::http::{HttpOptions, HttpServer, SsePaths};
+use plexus_mcp_server::{Edge, Options, ServedEras, stdio};
 use tracing_subscriber::EnvFilter;
 
-/// Shorter than `test_reconnection` is silent, so that its client is let go and has to come back.
+/// Shorter than the silence of `test_reconnection`, so that its stream is closed and the client has
+/// to reconnect.
 const RELEASE_AFTER: Duration = Duration::from_millis(300);
 
 /// Serves the fixtures of the MCP conformance suites.
@@ -32,15 +33,15 @@ struct Arguments {
     #[command(flatten)]
     transport: Transport,
     /// Which revisions are served: those with a handshake, those without, or both.
-    #[arg(long, value_enum, default_value_t = Era::Both)]
-    era: Era,
+    #[arg(long, default_value_t = ServedEras::Both)]
+    era: ServedEras,
     /// Serve this revision, and of those with a handshake also the older ones.
     #[arg(long, value_name = "REVISION", conflicts_with = "era")]
     revision: Option<Revision>,
     /// Have so many more tools, for lists that do not fit on a page.
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     filler: usize,
-    /// What is logged to stderr: a level, or a filter such as `plexus_server=debug`.
+    /// The log filter for stderr: a level, or a filter such as `plexus_mcp_server=debug`.
     #[arg(long, value_name = "FILTER", default_value = "warn")]
     log_level: String,
 }
@@ -59,23 +60,6 @@ struct Transport {
     stdio: bool,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Era {
-    Legacy,
-    Modern,
-    Both,
-}
-
-impl From<Era> for Served {
-    fn from(era: Era) -> Self {
-        match era {
-            Era::Legacy => Self::Handshake,
-            Era::Modern => Self::Stateless,
-            Era::Both => Self::Both,
-        }
-    }
-}
-
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let Arguments {
@@ -92,13 +76,13 @@ async fn main() -> anyhow::Result<()> {
         .init();
 
     let mut options = Options::default();
-    options.served = era.into();
+    options.served = era;
     match revision {
-        Some(revision) if revision.era() == plexus_mcp::Era::Handshake => {
-            options.served = Served::Handshake;
+        Some(revision) if revision.era() == plexus_mcp_protocol::Era::Handshake => {
+            options.served = ServedEras::Handshake;
             options.newest_handshake = revision;
         }
-        Some(_) => options.served = Served::Stateless,
+        Some(_) => options.served = ServedEras::Stateless,
         None => {}
     }
     let edge = Edge::new(Arc::new(fixtures::service(filler)?), options)?;
@@ -129,7 +113,7 @@ async fn serve(edge: &Arc<Edge>, transport: Transport) -> anyhow::Result<()> {
 
 #[expect(
     clippy::print_stderr,
-    reason = "whoever starts the server has to learn its port"
+    reason = "the caller reads the port from standard output"
 )]
 async fn serve_http(
     edge: &Arc<Edge>,

@@ -1,6 +1,6 @@
 //! The picture and the recording that fixtures show.
 
-use plexus_service::ContentBlock;
+use plexus_mcp_core::ContentBlock;
 
 /// A PNG of one red pixel.
 pub(crate) const PICTURE: &[u8] = include_bytes!("media/red-pixel.png");

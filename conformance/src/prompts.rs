@@ -1,6 +1,6 @@
 //! Prompts, and the completion of their arguments.
 
-use plexus_service::{
+use plexus_mcp_core::{
     AskError, Builder, ContentBlock, Context, NoArguments, Prompt, PromptArgument, PromptMessage,
     ResourceContents,
 };

@@ -1,6 +1,6 @@
 //! Resources and templates.
 
-use plexus_service::{Builder, Context, Resource, ResourceContents, ResourceTemplate};
+use plexus_mcp_core::{Builder, Context, Resource, ResourceContents, ResourceTemplate};
 use serde::Deserialize;
 use serde_json::json;
 

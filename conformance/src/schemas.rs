@@ -1,6 +1,6 @@
-//! Tools whose input schemas are what is tested.
+//! Tools for tests of input schemas.
 
-use plexus_service::{Builder, Context, Raw, Tool};
+use plexus_mcp_core::{Builder, Context, Raw, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -1,6 +1,6 @@
 //! Tools that return each kind of content.
 
-use plexus_service::{
+use plexus_mcp_core::{
     Builder, ContentBlock, Context, Json, NoArguments, Resource, ResourceContents, Tool, ToolError,
     ToolResult,
 };

@@ -11,8 +11,8 @@
 
 use std::path::Path;
 
-use plexus_mcp::Revision;
-use plexus_testkit::{Client, Listening};
+use plexus_mcp_protocol::Revision;
+use plexus_testkit::{Client, ListeningServer};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -29,20 +29,20 @@ const CLIENTS: usize = 9;
 const ANSWER_TIME: &str = "15";
 /// Rounds after which the allocator hardly asks for more.
 const WARM_UP: usize = 2;
-/// What the memory of a process still varies by when nothing is kept.
+/// The variation of a process's memory when nothing is kept.
 const SLACK: u64 = 8 * 1024 * 1024;
 
-const LEGACY: [&str; 4] = ["--era", "legacy", "--log-level", "plexus_server=debug"];
-/// What the server says for each call that was running.
+const LEGACY: [&str; 4] = ["--era", "legacy", "--log-level", "plexus_mcp_server=debug"];
+/// The log message of the server for each call that is cancelled.
 const CANCELLED: &str = "cancelled by the client";
 
 #[tokio::test]
 async fn of_a_server_over_http() {
     let arguments = [&["--http", ANY_PORT], &LEGACY[..]].concat();
-    let mut server = Listening::start(SERVER, &arguments).await;
+    let mut server = ListeningServer::start(SERVER, &arguments).await;
     let bridge = bridge(&[server.url()]).await;
     let taken = take_all(&bridge).await;
-    server.said(CANCELLED, ABANDONED + TAMPERED).await;
+    server.wait_for_log(CANCELLED, ABANDONED + TAMPERED).await;
     taken.is_over(&bridge).await;
     end(bridge).await;
     assert_eq!(cancelled(&end(server).await), ABANDONED + TAMPERED);
@@ -54,17 +54,17 @@ async fn of_a_server_on_a_pipe() {
     let mut bridge = bridge(&server).await;
     // Once the server is known to ask, its calls take turns.
     let alone = park(&bridge, 1).await;
-    resume(&bridge, &alone, &[Fate::Completed]).await;
+    resume(&bridge, &alone, &[CallOutcome::Completed]).await;
     let taken = take_all(&bridge).await;
     // The bridge repeats what its server logs.
-    bridge.said(CANCELLED, ABANDONED + TAMPERED).await;
+    bridge.wait_for_log(CANCELLED, ABANDONED + TAMPERED).await;
     taken.is_over(&bridge).await;
     assert_eq!(cancelled(&end(bridge).await), ABANDONED + TAMPERED);
 }
 
-/// What becomes of a parked call.
+/// How the test ends a parked call.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Fate {
+enum CallOutcome {
     Completed,
     Abandoned,
     /// The way in which its state is spoilt.
@@ -84,12 +84,12 @@ struct Taken {
     base: u64,
     peak: u64,
     parked: Vec<Parked>,
-    fates: [Fate; CALLS],
+    outcomes: [CallOutcome; CALLS],
 }
 
 impl Taken {
-    /// Checks that nothing is kept of the calls that nobody came back for in time.
-    async fn is_over(&self, bridge: &Listening) {
+    /// Checks that nothing is kept of the calls that were not retried in time.
+    async fn is_over(&self, bridge: &ListeningServer) {
         let Self { base, peak, .. } = *self;
         let left = resident(bridge);
         assert!(
@@ -98,8 +98,8 @@ impl Taken {
         );
         let mut client = client(bridge);
         for (number, call) in self.parked.iter().enumerate() {
-            if self.fates[number] == Fate::Abandoned {
-                let params = retry(call, number, Fate::Completed);
+            if self.outcomes[number] == CallOutcome::Abandoned {
+                let params = retry(call, number, CallOutcome::Completed);
                 let error = client.error("tools/call", params).await;
                 assert_eq!(error, refusal(), "{number}");
             }
@@ -108,35 +108,35 @@ impl Taken {
     }
 }
 
-async fn take_all(bridge: &Listening) -> Taken {
+async fn take_all(bridge: &ListeningServer) -> Taken {
     for _ in 0..WARM_UP {
         let parked = park(bridge, CALLS).await;
-        resume(bridge, &parked, &[Fate::Completed; CALLS]).await;
+        resume(bridge, &parked, &[CallOutcome::Completed; CALLS]).await;
     }
     let base = resident(bridge);
 
     let parked = park(bridge, CALLS).await;
     let peak = resident(bridge);
-    let mut fates = [Fate::Completed; CALLS];
+    let mut outcomes = [CallOutcome::Completed; CALLS];
     let chosen = shuffled(CALLS, 1);
     for (count, &call) in chosen[..ABANDONED + TAMPERED].iter().enumerate() {
-        fates[call] = if count < ABANDONED {
-            Fate::Abandoned
+        outcomes[call] = if count < ABANDONED {
+            CallOutcome::Abandoned
         } else {
-            Fate::Tampered(count)
+            CallOutcome::Tampered(count)
         };
     }
-    resume(bridge, &parked, &fates).await;
+    resume(bridge, &parked, &outcomes).await;
     Taken {
         base,
         peak,
         parked,
-        fates,
+        outcomes,
     }
 }
 
 /// Has so many calls ask their question; each asks its own.
-async fn park(bridge: &Listening, calls: usize) -> Vec<Parked> {
+async fn park(bridge: &ListeningServer, calls: usize) -> Vec<Parked> {
     let mut client = client(bridge);
     let mut begun = Vec::new();
     for number in 0..calls {
@@ -164,26 +164,26 @@ async fn park(bridge: &Listening, calls: usize) -> Vec<Parked> {
     parked
 }
 
-/// Retries the calls in an order of its own, as their fates have it. Only the right ones complete,
+/// Retries the calls in an order of its own, according to `outcomes`. Only the right ones complete,
 /// each with its own answer, and the others all fail in the same words.
-async fn resume(bridge: &Listening, parked: &[Parked], fates: &[Fate]) {
+async fn resume(bridge: &ListeningServer, parked: &[Parked], outcomes: &[CallOutcome]) {
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| client(bridge)).collect();
     let mut begun = Vec::new();
     let order = shuffled(parked.len(), 2).into_iter();
     for (count, number) in order.enumerate() {
-        let (call, fate) = (&parked[number], fates[number]);
-        if fate == Fate::Abandoned {
+        let (call, outcome) = (&parked[number], outcomes[number]);
+        if outcome == CallOutcome::Abandoned {
             continue;
         }
         let client = count % CLIENTS;
-        let params = retry(call, number, fate);
+        let params = retry(call, number, outcome);
         let id = clients[client].begin("tools/call", params).await;
         begun.push((client, id, number));
     }
     let (mut completed, mut refused) = (0, 0);
     for (client, id, number) in begun {
         let response = clients[client].response(&id).await;
-        if fates[number] == Fate::Completed {
+        if outcomes[number] == CallOutcome::Completed {
             let text = response["result"]["content"][0]["text"].as_str();
             let text = text.unwrap_or_else(|| panic!("{number}: {response}"));
             assert!(text.contains("action=accept"), "{number}: {text}");
@@ -194,9 +194,17 @@ async fn resume(bridge: &Listening, parked: &[Parked], fates: &[Fate]) {
             refused += 1;
         }
     }
-    let count = |wanted: fn(&Fate) -> bool| fates.iter().filter(|fate| wanted(fate)).count();
-    assert_eq!(completed, count(|fate| *fate == Fate::Completed));
-    assert_eq!(refused, count(|fate| matches!(fate, Fate::Tampered(_))));
+    let count = |wanted: fn(&CallOutcome) -> bool| {
+        outcomes.iter().filter(|outcome| wanted(outcome)).count()
+    };
+    assert_eq!(
+        completed,
+        count(|outcome| *outcome == CallOutcome::Completed)
+    );
+    assert_eq!(
+        refused,
+        count(|outcome| matches!(outcome, CallOutcome::Tampered(_)))
+    );
     for client in clients {
         client.close().await;
     }
@@ -207,12 +215,12 @@ fn refusal() -> Value {
     json!({"code": -32602, "message": "requestState is invalid or expired"})
 }
 
-fn retry(call: &Parked, number: usize, fate: Fate) -> Value {
+fn retry(call: &Parked, number: usize, outcome: CallOutcome) -> Value {
     let content = json!({"username": name(number), "email": "someone@example.com"});
     let mut params = call.params.clone();
     params["requestState"] = json!(call.state);
     params["inputResponses"] = json!({&call.question: {"action": "accept", "content": content}});
-    let Fate::Tampered(way) = fate else {
+    let CallOutcome::Tampered(way) = outcome else {
         return params;
     };
     match way % 3 {
@@ -228,17 +236,17 @@ fn retry(call: &Parked, number: usize, fate: Fate) -> Value {
     params
 }
 
-/// Who answers the question of a call. No name is the beginning of another.
+/// The name with which the question of a call is answered. No name is a prefix of another.
 fn name(number: usize) -> String {
     format!("number {number}.")
 }
 
-fn client(bridge: &Listening) -> Client {
+fn client(bridge: &ListeningServer) -> Client {
     let capabilities = json!({"elicitation": {"form": {}}});
     Client::http(bridge.url(), Revision::V2026_07_28, capabilities)
 }
 
-async fn bridge(server: &[&str]) -> Listening {
+async fn bridge(server: &[&str]) -> ListeningServer {
     let plexus = Path::new(SERVER).with_file_name("plexus");
     assert!(
         plexus.is_file(),
@@ -247,11 +255,11 @@ async fn bridge(server: &[&str]) -> Listening {
     );
     let options = ["bridge", "--http", ANY_PORT, "--log-level", "debug"];
     let time = ["--answer-time", ANSWER_TIME];
-    Listening::start(plexus, &[&options, &time[..], server].concat()).await
+    ListeningServer::start(plexus, &[&options, &time[..], server].concat()).await
 }
 
-/// Ends a server in good order, and gives its log.
-async fn end(server: Listening) -> String {
+/// Ends a server with SIGTERM, and returns its log.
+async fn end(server: ListeningServer) -> String {
     kill_process(pid(&server), Signal::TERM).unwrap();
     let exit = server.exit().await;
     assert_eq!(exit.code, Some(0), "{}", exit.log);
@@ -263,7 +271,7 @@ fn cancelled(log: &str) -> usize {
 }
 
 /// The resident memory of a server, in bytes.
-fn resident(server: &Listening) -> u64 {
+fn resident(server: &ListeningServer) -> u64 {
     let pid = server.pid().unwrap();
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let mut lines = status.lines();
@@ -272,7 +280,7 @@ fn resident(server: &Listening) -> u64 {
     kilobytes * 1024
 }
 
-fn pid(server: &Listening) -> Pid {
+fn pid(server: &ListeningServer) -> Pid {
     let id = i32::try_from(server.pid().unwrap()).unwrap();
     Pid::from_raw(id).unwrap()
 }

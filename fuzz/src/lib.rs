@@ -1,4 +1,4 @@
-//! What the fuzz targets share.
+//! Helpers of the fuzz targets.
 
 /// Input of a target that reads a stream: a limit, a way to cut the stream up, and the stream.
 #[derive(Debug)]

@@ -1,10 +1,11 @@
-//! What decodes is written as one line and decodes to the same again; what does not, is not JSON.
+//! A decoded message is written as one line and decodes to the same message again. Input that does
+//! not decode is not JSON.
 
 #![no_main]
 
 use bytes::{Bytes, BytesMut};
 use libfuzzer_sys::fuzz_target;
-use plexus_wire::{DecodeError, Incoming, Limits, Message, Raw, decode, encode};
+use plexus_mcp_wire::{DecodeError, Incoming, Limits, Message, Raw, decode, encode};
 use serde::de::IgnoredAny;
 
 const LIMITS: Limits = Limits {
@@ -28,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
             Ok(message) => check_round_trip(&message),
             Err(malformed) => {
                 if let Some(id) = malformed.id {
-                    assert_eq!(id.to_raw().decode::<plexus_wire::Id>().unwrap(), id);
+                    assert_eq!(id.to_raw().decode::<plexus_mcp_wire::Id>().unwrap(), id);
                 }
             }
         }
@@ -68,7 +69,7 @@ fn check_round_trip(message: &Message) {
     assert_eq!(line, line_again);
 }
 
-/// The message as it is after it was written: without line breaks in what it carries.
+/// The message as it is after it was written: without line breaks in its payload.
 fn in_one_line(mut message: Message) -> Message {
     let value = match &mut message {
         Message::Request(request) => {

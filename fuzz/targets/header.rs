@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plexus_mcp::header::{decode_value, encode_value};
+use plexus_mcp_protocol::header::{decode_value, encode_value};
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(decoded) = decode_value(data) {

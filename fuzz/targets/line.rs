@@ -5,7 +5,7 @@
 use bytes::{Bytes, BytesMut};
 use libfuzzer_sys::fuzz_target;
 use plexus_fuzz::Cuts;
-use plexus_wire::{Line, LineDecoder};
+use plexus_mcp_wire::{Line, LineDecoder, skim};
 
 fuzz_target!(|input: &[u8]| {
     let Some(input) = Cuts::read(input) else {
@@ -36,8 +36,10 @@ fn expected_lines(max_line: usize, stream: &[u8]) -> Vec<Line> {
     let lines = stream.split(|byte| *byte == b'\n').filter_map(|whole| {
         let line = whole.strip_suffix(b"\r").unwrap_or(whole);
         if line.len() > max_line {
-            let discarded = whole.len() as u64;
-            return Some(Line::TooLong { discarded });
+            return Some(Line::TooLong {
+                discarded: whole.len() as u64,
+                envelopes: skim(whole),
+            });
         }
         (!line.trim_ascii().is_empty()).then(|| Line::Complete(Bytes::copy_from_slice(line)))
     });

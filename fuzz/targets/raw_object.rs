@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use plexus_wire::{Kind, Limits, Object, ObjectError, Raw, encode};
+use plexus_mcp_wire::{Kind, Limits, Object, ObjectError, Raw, encode};
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 

@@ -6,7 +6,7 @@
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
 use plexus_fuzz::Cuts;
-use plexus_wire::sse::{self, Decoder, Event, Frame, TooLong};
+use plexus_mcp_wire::sse::{self, Decoder, Event, Frame, TooLong};
 
 fuzz_target!(|input: &[u8]| {
     let Some(input) = Cuts::read(input) else {

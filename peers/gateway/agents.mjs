@@ -1,7 +1,7 @@
 // Programs with an MCP client in them, each pointed at one server: `{ command, args, env }` or `{ url }`.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 
@@ -13,12 +13,15 @@ const LIMIT = 120_000;
 
 const launcher = join(root, ".tools/peers/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js");
 
-/** What the model has the agents call, and what must come of the last call. */
-const PLAN = [
-  { tool: /time__get_current_time$/, args: { timezone: "Europe/Berlin" } },
-  { tool: /everything__echo$/, args: { message: "through the gateway" } },
-];
-const LAST_ANSWER = /Echo: through the gateway/;
+/** What the model has an agent call, what the last call must answer, and the tools it must be offered. */
+const TASK = {
+  plan: [
+    { tool: /time__get_current_time$/, args: { timezone: "Europe/Berlin" } },
+    { tool: /everything__echo$/, args: { message: "through the gateway" } },
+  ],
+  answer: /Echo: through the gateway/,
+  tools: [],
+};
 
 /** Lists with the Inspector, finds tools of all servers named, and calls one. */
 export async function inspector(place, era, server, names) {
@@ -39,59 +42,101 @@ export async function inspector(place, era, server, names) {
   assert.equal(content[0].text, "Echo: hello");
 }
 
-/** Has Claude Code check the server's health, and call tools of it. */
-export async function claude(agents, place, server) {
-  const program = join(agents, "claude");
-  const home = mkdtempSync(join(place.folder, "claude-"));
-  const env = {
-    ...place.env,
-    ANTHROPIC_API_KEY: "x",
-    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
-    DISABLE_AUTOUPDATER: "1",
-    ENABLE_TOOL_SEARCH: "false",
-  };
-  const plexus = server.url ? { type: "http", url: server.url } : { type: "stdio", ...server };
-  await run(program, ["mcp", "add-json", "plexus", JSON.stringify(plexus)], home, env);
+/** Has Claude Code check the server's health. */
+export async function claudeHealth(programs, place, server) {
+  const program = join(programs, "claude");
+  const home = newHome(place, "claude-health");
+  const env = { ...place.env, ...CLAUDE_ENV };
+  await run(program, ["mcp", "add-json", "plexus", JSON.stringify(forClaude(server))], home, env);
   assert.match(await run(program, ["mcp", "list"], home, env), /plexus: .*Connected/);
+}
 
-  const config = JSON.stringify({ mcpServers: { plexus } });
+/** Has Claude Code call tools of the server. */
+function claude(programs, place, server, { home = newHome(place, "claude"), task = TASK } = {}) {
+  const config = JSON.stringify({ mcpServers: { plexus: forClaude(server) } });
   const args = ["-p", "go", "--mcp-config", config, "--strict-mcp-config", "--allowedTools", "mcp__plexus"];
-  await withModel(async (url) => {
-    const said = await run(program, args, home, { ...env, ANTHROPIC_BASE_URL: url });
-    assert.match(said, LAST_ANSWER);
+  return withModel(task, (url) => {
+    return run(join(programs, "claude"), args, home, { ...place.env, ...CLAUDE_ENV, ANTHROPIC_BASE_URL: url });
   });
 }
 
-/** Has Codex call tools of the server. */
-export async function codex(agents, place, server) {
-  const home = mkdtempSync(join(place.folder, "codex-"));
+const CLAUDE_ENV = {
+  ANTHROPIC_API_KEY: "x",
+  CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+  DISABLE_AUTOUPDATER: "1",
+  ENABLE_TOOL_SEARCH: "false",
+};
+
+function forClaude(server) {
+  return server.url ? { type: "http", url: server.url } : { type: "stdio", ...server };
+}
+
+/**
+ * Has Codex call tools of the server. It waits less than a second until tools are listed, and goes on
+ * without them, unless it is told to be `patient`; the other agents wait half a minute anyway.
+ */
+function codex(programs, place, server, { home = newHome(place, "codex"), task = TASK, patient = false } = {}) {
   const toml = (value) => {
     if (Array.isArray(value)) return `[${value.map(toml).join(",")}]`;
     if (typeof value !== "object") return JSON.stringify(value);
     return `{${Object.entries(value).map(([key, member]) => `${key}=${toml(member)}`).join(",")}}`;
   };
-  await withModel(async (url) => {
+  return withModel(task, (url) => {
     const provider = { name: "fake", base_url: `${url}/v1`, wire_api: "responses", env_key: "FAKE_KEY" };
     const settings = {
       model: "fake-model",
       model_provider: "fake",
       "model_providers.fake": { ...provider, request_max_retries: 0, stream_max_retries: 0 },
-      "mcp_servers.plexus": server,
+      "mcp_servers.plexus": { ...server, required: patient },
     };
     const args = ["exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"];
     args.push(...Object.entries(settings).flatMap(([key, value]) => ["-c", `${key}=${toml(value)}`]), "go");
-    const env = { ...place.env, CODEX_HOME: home, FAKE_KEY: "x" };
-    assert.match(await run(join(agents, "codex"), args, home, env), LAST_ANSWER);
+    return run(join(programs, "codex"), args, home, { ...place.env, CODEX_HOME: home, FAKE_KEY: "x" });
   });
 }
 
-async function withModel(work) {
-  const model = await startModel(PLAN);
+/** Has Gemini CLI call tools of the server. */
+function gemini(programs, place, server, { home = newHome(place, "gemini"), task = TASK } = {}) {
+  const plexus = { ...(server.url ? { httpUrl: server.url } : server), trust: true };
+  const settings = {
+    mcpServers: { plexus },
+    security: { auth: { selectedType: "gemini-api-key" }, folderTrust: { enabled: false } },
+    general: { disableAutoUpdate: true },
+  };
+  mkdirSync(join(home, ".gemini"), { recursive: true });
+  writeFileSync(join(home, ".gemini", "settings.json"), JSON.stringify(settings));
+  const env = { ...place.env, GEMINI_API_KEY: "x", GEMINI_CLI_TRUST_WORKSPACE: "true" };
+  return withModel(task, (url) => {
+    // A model is named, because otherwise another one is asked which to use.
+    const args = ["--yolo", "--model", "gemini-2.5-flash", "--prompt", "go"];
+    return run(join(programs, "gemini"), args, home, { ...env, GOOGLE_GEMINI_BASE_URL: url });
+  });
+}
+
+/** The agents, by name. */
+export const agents = { "Claude Code": claude, Codex: codex, "Gemini CLI": gemini };
+
+/** Has a model follow the task's plan while `work` runs an agent, and checks what came of it. */
+async function withModel({ plan, answer, tools }, work) {
+  const model = await startModel(plan);
   try {
-    await work(model.url);
+    const said = await work(model.url);
+    const missing = notOffered(tools, model.offered());
+    assert.ok(missing.length === 0, `${missing.length} of ${tools.length} tools are not offered, first ${missing[0]}`);
+    assert.match(said, answer);
   } finally {
     model.close();
   }
+}
+
+/** The tools that are missing. Agents put something before a name, and not all of them take a hyphen in it. */
+function notOffered(tools, offered) {
+  const plain = (name) => name.replaceAll("-", "_");
+  return tools.filter((tool) => !offered.some((name) => plain(name).endsWith(plain(tool))));
+}
+
+function newHome(place, name) {
+  return mkdtempSync(join(place.folder, `${name}-`));
 }
 
 /** Runs a program in a home of its own, and gives what it printed. */

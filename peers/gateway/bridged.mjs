@@ -7,10 +7,7 @@ import { text } from "node:stream/consumers";
 import { ended, start, within } from "../../conformance/children.mjs";
 import { clear, marking } from "../servers/processes.mjs";
 import { servers } from "../servers/servers.mjs";
-import { inPlace, serve } from "../servers/surroundings.mjs";
-
-/** The words of the command line for the eras. */
-const eras = { handshake: "legacy", stateless: "modern" };
+import { inPlace, serve } from "../servers/environment.mjs";
 
 const START_LIMIT = 60_000;
 const VISIT_LIMIT = 60_000;
@@ -55,7 +52,7 @@ async function startBridge(program, { stdio, http, sse, era }, { folder, port, e
   const upstream = stdio
     ? ["--", stdio.command, ...(stdio.args ?? [])]
     : [`http://127.0.0.1:${port}${(http ?? sse).path}`];
-  const args = ["bridge", "--http", "127.0.0.1:0", "--sse", ...(era ? ["--server-era", eras[era]] : []), ...upstream];
+  const args = ["bridge", "--http", "127.0.0.1:0", "--sse", ...(era ? ["--server-era", era] : []), ...upstream];
   const child = start(program, args, {
     cwd: stdio?.cwd ?? folder,
     env: { ...env, ...stdio?.env, ...marking(mark) },

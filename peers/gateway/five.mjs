@@ -8,12 +8,12 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
 import { plexusProgram, startFixture, target } from "../../conformance/fixture.mjs";
-import { table } from "../../conformance/table.mjs";
 import { clear, marking } from "../servers/processes.mjs";
 import { servers } from "../servers/servers.mjs";
-import { inPlace } from "../servers/surroundings.mjs";
-import { claude, codex, inspector } from "./agents.mjs";
+import { inPlace } from "../servers/environment.mjs";
+import { agents, claudeHealth, inspector } from "./agents.mjs";
 import { Pipe } from "./pipe.mjs";
+import { Report } from "./report.mjs";
 
 const USAGE = `usage: peers/gateway/five [--plexus PROGRAM] [--agents FOLDER]
 
@@ -30,12 +30,13 @@ const HEALTHY = FIVE.filter((name) => !BROKEN[name]);
 
 /** How soon after our start all that can answer must have answered, in milliseconds. */
 const SOON = 1000;
-/** What servers may take longer when we start them than when somebody else does. */
+/** What servers may take longer when we start them than when another client does. */
 const OVERHEAD = 1000;
+/** How long a list waits for a server of which nothing is known. */
+const STARTUP_WAIT = 8000;
 const CLEAN_LIMIT = 2000;
 
-const rows = [];
-let failed = false;
+const report = new Report();
 
 async function main() {
   const { values: options } = parseArgs({
@@ -46,27 +47,27 @@ async function main() {
     return true;
   }
   const program = plexusProgram(options.plexus);
-  const agents = options.agents && resolve(options.agents);
-  if (agents && !existsSync(agents)) throw new Error(`${agents} is missing: use peers/agents/run`);
+  const programs = options.agents && resolve(options.agents);
+  if (programs && !existsSync(programs)) throw new Error(`${programs} is missing: use peers/agents/run`);
 
   const mark = randomUUID();
   await inPlace(async (place) => {
     Object.assign(place.env, marking(mark));
     const five = new Gateway(program, place, "five", {});
-    const alone = await step("the five servers by themselves", () => startedAlone(place, FIVE));
-    await step("five servers, first start", () => five.start(FIVE, Math.max(SOON, alone + OVERHEAD)));
-    await step("five servers, next start", () => five.start(FIVE, SOON));
-    await withClients(five, place, agents);
+    const alone = await report.step("the five servers by themselves", () => startedAlone(place, FIVE));
+    await report.step("five servers, first start", () => five.start(FIVE, Math.max(SOON, alone + OVERHEAD)));
+    await report.step("five servers, next start", () => five.start(FIVE, SOON));
+    await withClients(five, place, programs);
 
     const three = new Gateway(program, place, "three", BROKEN);
-    const fewer = await step("the three servers by themselves", () => startedAlone(place, HEALTHY));
-    const limit = Math.max(SOON, fewer + OVERHEAD);
-    await step("one hangs, one crashes, first start", () => three.start(HEALTHY, limit));
-    await step("one hangs, one crashes, next start", () => three.start(HEALTHY, SOON));
+    const fewer = await report.step("the three servers by themselves", () => startedAlone(place, HEALTHY));
+    // A list waits for a server of which nothing is known yet, but only so long, and only once.
+    const limit = Math.max(fewer, STARTUP_WAIT) + OVERHEAD;
+    await report.step("one hangs, one crashes, first start", () => three.start(HEALTHY, limit));
+    await report.step("one hangs, one crashes, next start", () => three.start(HEALTHY, SOON));
   });
-  await step("nothing is left behind", async () => assert.deepEqual(await clear(mark, CLEAN_LIMIT), []));
-  console.log(table(["step", "time", "result"], rows));
-  return !failed;
+  await report.step("nothing is left behind", async () => assert.deepEqual(await clear(mark, CLEAN_LIMIT), []));
+  return report.print();
 }
 
 /** A configuration, and the ways to serve it. */
@@ -109,19 +110,21 @@ class Gateway {
   }
 }
 
-async function withClients(five, place, agents) {
+async function withClients(five, place, programs) {
   const http = await five.listen();
   const ways = { stdio: five.command, http: { url: http.url } };
   for (const [transport, server] of Object.entries(ways)) {
     for (const era of ["legacy", "modern"]) {
-      await step(`Inspector, ${era}, ${transport}`, () => inspector(place, era, server, FIVE));
+      await report.step(`Inspector, ${era}, ${transport}`, () => inspector(place, era, server, FIVE));
     }
-    if (agents) {
-      await step(`Claude Code, ${transport}`, () => claude(agents, place, server));
-      await step(`Codex, ${transport}`, () => codex(agents, place, server));
+    if (programs) {
+      await report.step(`Claude Code's health check, ${transport}`, () => claudeHealth(programs, place, server));
+      for (const [name, agent] of Object.entries(agents)) {
+        await report.step(`${name}, ${transport}`, () => agent(programs, place, server));
+      }
     }
   }
-  await step("the gateway on HTTP ends", async () => assert.deepEqual(await http.stop(), []));
+  await report.step("the gateway on HTTP ends", async () => assert.deepEqual(await http.stop(), []));
 }
 
 /** Starts the servers named, all at once and without us; gives the milliseconds until all have listed. */
@@ -140,21 +143,6 @@ async function startedAlone(place, names) {
 /** A server as configuration files have it. */
 function definition(name, place) {
   return servers({ ...place, page: "" }).find((server) => server.name === name).stdio;
-}
-
-/** Does one step, and gives what it gives: the milliseconds that count, if not all do. */
-async function step(name, body) {
-  const began = performance.now();
-  try {
-    const counted = (await body()) ?? performance.now() - began;
-    rows.push([name, `${(counted / 1000).toFixed(2)} s`, "passed"]);
-    return counted;
-  } catch (error) {
-    failed = true;
-    rows.push([name, `${((performance.now() - began) / 1000).toFixed(2)} s`, "FAILED"]);
-    console.log(`${name}: ${error.message}`);
-    return 0;
-  }
 }
 
 try {

@@ -1,29 +1,45 @@
 // A language model that follows a plan instead of thinking: step by step it calls the tools that the
 // plan names, then it says what the last of them answered.
 //
-// It speaks Anthropic's Messages and OpenAI's Responses, streamed, as far as agents need them.
+// It speaks Anthropic's Messages, OpenAI's Responses and Gemini's generateContent, as far as agents
+// need them.
 
 import { createServer } from "node:http";
 import { json } from "node:stream/consumers";
 
-/** Starts it. A plan is a list of `{ tool, args }`, the tool a pattern for its name. */
+/**
+ * Starts it. A plan is a list of `{ tool, args }`, the tool a pattern for its name.
+ * `offered()` gives the names of the tools that the agent offered before the first call.
+ */
 export async function startModel(plan) {
+  let offeredFirst = [];
   const server = createServer(async (request, response) => {
     const path = request.url.split("?")[0];
-    const dialect = request.method === "POST" && dialects[path];
+    const [, dialect] = dialects.find(([pattern]) => request.method === "POST" && pattern.test(path)) ?? [];
     if (!dialect) {
       request.resume();
       response.writeHead(404).end();
       return;
     }
     const body = await json(request);
-    const events = dialect(body, decide(plan, dialect.offered(body), dialect.answers(body)));
+    const [offered, answers] = [dialect.offered(body), dialect.answers(body)];
+    // Agents also ask for titles and the like, and then offer fewer tools or none.
+    if (answers.length === 0 && offered.length > offeredFirst.length) {
+      offeredFirst = offered.map(({ name, namespace = "" }) => namespace + name);
+    }
+    const events = dialect(body, decide(plan, offered, answers));
+    if (path.endsWith(":generateContent")) {
+      response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(events[0]));
+      return;
+    }
+    const name = ({ type }) => (type ? `event: ${type}\n` : "");
     response.writeHead(200, { "content-type": "text/event-stream" });
-    response.end(events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(""));
+    response.end(events.map((event) => `${name(event)}data: ${JSON.stringify(event)}\n\n`).join(""));
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     url: `http://127.0.0.1:${server.address().port}`,
+    offered: () => offeredFirst,
     close: () => {
       server.close();
       server.closeAllConnections();
@@ -37,10 +53,14 @@ function decide(plan, offered, answers) {
   if (!step) return { say: `the last answer: ${answers.at(-1)}` };
   const tool = offered.find(({ name, namespace = "" }) => step.tool.test(namespace + name));
   if (tool) return { call: tool, args: JSON.stringify(step.args) };
-  return { say: `there is no ${step.tool} among ${offered.map(({ name }) => name).join(", ")}` };
+  return { say: `there is no ${step.tool} among the ${offered.length} tools that are offered` };
 }
 
-const dialects = { "/v1/messages": messages, "/v1/responses": responses };
+const dialects = [
+  [/^\/v1\/messages$/, messages],
+  [/^\/v1\/responses$/, responses],
+  [/:(streamGenerateContent|generateContent)$/, generateContent],
+];
 
 function messages({ model }, { say, call, args }) {
   const block = call ? { type: "tool_use", id: `toolu_${Date.now()}`, name: call.name, input: {} } : { type: "text", text: "" };
@@ -85,3 +105,19 @@ responses.offered = ({ tools = [] }) =>
   );
 responses.answers = ({ input }) =>
   input.filter(({ type }) => type === "function_call_output").map(({ output }) => JSON.stringify(output));
+
+function generateContent({ generationConfig }, { say, call, args }) {
+  // Gemini CLI asks for the next speaker, as JSON.
+  const isForm = generationConfig?.responseMimeType === "application/json";
+  const words = isForm ? JSON.stringify({ reasoning: say, next_speaker: "user" }) : say;
+  const part = call ? { functionCall: { name: call.name, args: JSON.parse(args) } } : { text: words };
+  const usageMetadata = { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 };
+  const candidate = { index: 0, content: { role: "model", parts: [part] }, finishReason: "STOP" };
+  return [{ candidates: [candidate], usageMetadata }];
+}
+generateContent.offered = ({ tools = [] }) => tools.flatMap(({ functionDeclarations = [] }) => functionDeclarations);
+generateContent.answers = ({ contents }) =>
+  contents
+    .flatMap(({ parts = [] }) => parts)
+    .filter(({ functionResponse }) => functionResponse)
+    .map(({ functionResponse }) => JSON.stringify(functionResponse.response));

@@ -1,4 +1,4 @@
-// The barest client of a server on a pipe: what it counts is time.
+// A minimal client of a server on a pipe. It measures time.
 
 import { createInterface } from "node:readline";
 
@@ -20,10 +20,10 @@ export class Pipe {
     createInterface({ input: this.#child.stdout }).on("line", (line) => this.#receive(JSON.parse(line)));
   }
 
-  /** Opens a session. */
-  async open() {
+  /** Opens a session. Whatever the capabilities say, requests of the server are refused. */
+  async open(capabilities = {}) {
     const clientInfo = { name: "pipe", version: "1.0.0" };
-    await this.request("initialize", { protocolVersion: "2025-11-25", capabilities: {}, clientInfo });
+    await this.request("initialize", { protocolVersion: "2025-11-25", capabilities, clientInfo });
     this.#send({ method: "notifications/initialized" });
   }
 

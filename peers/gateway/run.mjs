@@ -9,7 +9,7 @@ import { plexusProgram, target } from "../../conformance/fixture.mjs";
 import { table } from "../../conformance/table.mjs";
 import { visible } from "../servers/processes.mjs";
 import { servers } from "../servers/servers.mjs";
-import { eachOf, servePage } from "../servers/surroundings.mjs";
+import { eachOf, servePage } from "../servers/environment.mjs";
 import { bridge, clients } from "./bridged.mjs";
 
 const USAGE = `usage: peers/gateway/run [--plexus PROGRAM] [--visitor PROGRAM] [--only TEXT]

@@ -9,7 +9,7 @@ import { target } from "../../conformance/fixture.mjs";
 import { table } from "../../conformance/table.mjs";
 import { visible } from "./processes.mjs";
 import { servers } from "./servers.mjs";
-import { eachOf, servePage } from "./surroundings.mjs";
+import { eachOf, servePage } from "./environment.mjs";
 import { endings, visit } from "./visit.mjs";
 
 const USAGE = `usage: peers/servers/run [--visitor PROGRAM] [--only TEXT]

@@ -1,9 +1,9 @@
-// The servers that are visited: how each is started, and what it is known to offer.
+// The servers that are visited: how each is started, and its known offer.
 //
 // `stdio` or `http` or `sse`  how it is reached: a program to start, and for the latter two also the path of its URL
 // `era`                       the era to insist on; otherwise it is found out
-// `capabilities`              what the server is told that it may ask for; otherwise nothing
-// `finds`                     what the visit must find; what is left out must be none
+// `capabilities`              the client capabilities to declare; otherwise none
+// `finds`                     the expected findings of the visit; omitted ones must be none
 // `call`, `answer`            the tool to call, and how the call must end
 
 import { join } from "node:path";
@@ -32,7 +32,7 @@ const legacyPython = refusing(-32602);
 const echo = { call: ["echo", { text: "hello" }], answer: { text: /^echo: hello$/ } };
 const everything = { call: ["echo", { message: "hello" }], answer: { text: /^Echo: hello$/ } };
 const time = { call: ["get_current_time", { timezone: "Europe/Berlin" }], answer: { text: /Europe\/Berlin/ } };
-// It searches on the web; without a network that is what it says.
+// It searches on the web; without a network it answers with an error.
 const context7 = {
   call: ["resolve-library-id", { query: "react", libraryName: "react" }],
   answer: { text: /Error searching libraries|Context7/ },
@@ -127,7 +127,7 @@ export const servers = ({ folder, port, page }) => [
       revision: "2024-11-05",
       reason: /resources cannot be listed: connect ECONNREFUSED/,
       tools: 1,
-      oddities: ['Unlisted { section: Resources, reason: "connect ECONNREFUSED 127.0.0.1:1 (code -32603)" }'],
+      listProblems: ['Failed { section: Resources, reason: "connect ECONNREFUSED 127.0.0.1:1 (code -32603)" }'],
     }),
     call: ["query", { sql: "select 1" }],
     answer: { fault: /ECONNREFUSED/ },
@@ -151,7 +151,7 @@ export const servers = ({ folder, port, page }) => [
     finds: {
       revision: STATELESS,
       reason: /tools cannot be listed: fetch failed/,
-      oddities: ['Unlisted { section: Tools, reason: "fetch failed (code -32603)" }'],
+      listProblems: ['Failed { section: Tools, reason: "fetch failed (code -32603)" }'],
     },
   },
   {
@@ -163,7 +163,7 @@ export const servers = ({ folder, port, page }) => [
   {
     name: "time, handshake",
     stdio: { command: python("mcp-server-time") },
-    era: "handshake",
+    era: "legacy",
     finds: { revision: HANDSHAKE, tools: 2 },
     ...time,
   },
@@ -209,7 +209,7 @@ export const servers = ({ folder, port, page }) => [
   {
     name: "typescript-2.4, handshake",
     stdio: { command: node, args: [join(echoes, "typescript2.mjs"), "stdio"] },
-    era: "handshake",
+    era: "legacy",
     finds: { revision: HANDSHAKE, tools: 1 },
     ...echo,
   },
@@ -222,7 +222,7 @@ export const servers = ({ folder, port, page }) => [
   {
     name: "typescript-2.4 http, handshake",
     http: { command: node, args: [join(echoes, "typescript2.mjs"), "http", port], path: "/mcp" },
-    era: "handshake",
+    era: "legacy",
     finds: { revision: HANDSHAKE, tools: 1 },
     ...echo,
   },
@@ -235,7 +235,7 @@ export const servers = ({ folder, port, page }) => [
   {
     name: "python-2.3, handshake",
     stdio: { command: python("python"), args: [join(echoes, "python_sdk2.py"), "stdio"] },
-    era: "handshake",
+    era: "legacy",
     finds: { revision: HANDSHAKE, tools: 1 },
     ...echo,
   },
@@ -248,7 +248,7 @@ export const servers = ({ folder, port, page }) => [
   {
     name: "python-2.3 http, handshake",
     http: { command: python("python"), args: [join(echoes, "python_sdk2.py"), "http", port], path: "/mcp" },
-    era: "handshake",
+    era: "legacy",
     finds: { revision: HANDSHAKE, tools: 1 },
     ...echo,
   },

@@ -1,5 +1,5 @@
-// One visit: the visitor is started, says what it found, and is ended in one of three ways, after
-// which nothing that it started may be left.
+// One visit: the visitor is started, reports its findings, and is ended in one of three ways. After
+// that no process that it started may be left.
 
 import { randomUUID } from "node:crypto";
 import { createInterface } from "node:readline";
@@ -7,11 +7,11 @@ import { createInterface } from "node:readline";
 import { ended, start, within } from "../../conformance/children.mjs";
 import { clear, marked, marking, visible } from "./processes.mjs";
 import { servers } from "./servers.mjs";
-import { inPlace, serve } from "./surroundings.mjs";
+import { inPlace, serve } from "./environment.mjs";
 
 const VISIT_LIMIT = 60_000;
 const END_LIMIT = 15_000;
-// A visitor that ends in good order leaves nothing; what is killed with it needs a moment to go.
+// A visitor that exits by itself leaves no process. If it is killed, its processes end a little later.
 const CLEAN_LIMIT = 500;
 const KILLED_LIMIT = 5_000;
 
@@ -111,8 +111,8 @@ class Visit {
       prompts: 0,
       quirks: [],
       quarantined: [],
-      oddities: [],
-      misdeeds: null,
+      listProblems: [],
+      violations: null,
       ...finds,
     };
     for (const [member, wanted] of Object.entries(expected)) {

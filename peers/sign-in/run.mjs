@@ -74,7 +74,7 @@ async function main() {
     const servers = [...Object.values(gateways), issuer];
     for (const server of servers) {
       const faults = await server.stop();
-      // The authorization server has nothing to finish, so it ends as it is told to.
+      // The authorization server has no work to finish, so any kind of exit is fine.
       const own = server === issuer ? [] : faults;
       own.forEach((fault) => console.log(fault));
       passed &&= own.length === 0;

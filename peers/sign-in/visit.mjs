@@ -1,5 +1,5 @@
-// What a TypeScript client does that signs in: it is refused, shows its user a page, comes back with a
-// code, and from then on is let in.
+// Sign-in of a TypeScript client: its first request is refused, its user visits a page, it gets a
+// code, and from then on its requests are accepted.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";

@@ -1,4 +1,4 @@
-// A server made with the TypeScript SDK that says back what it is told.
+// An echo server made with the TypeScript SDK.
 // usage: typescript.mjs stdio | http PORT json|stream
 
 import { randomUUID } from "node:crypto";

@@ -1,4 +1,4 @@
-//! A bare program on pipes: what it reads it writes, whole lines at a time.
+//! The limit for stdio: writes every line that it reads.
 
 use std::io::{self, Read, Write};
 

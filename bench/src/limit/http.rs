@@ -22,16 +22,16 @@ use tokio::task::LocalSet;
 use super::runtime;
 use crate::message::{SIZES, fixed_answer};
 
-/// Where the file is served.
+/// The path of the file.
 pub(crate) const FILE: &str = "/file";
 
-/// Where a text of so many bytes is the answer.
+/// The path of a response with a text of `bytes` bytes.
 pub(crate) fn echo_path(bytes: usize, is_stream: bool) -> String {
     let kind = if is_stream { "stream" } else { "echo" };
     format!("/{kind}/{bytes}")
 }
 
-/// Serves answers of every size, as JSON and as event streams, and the file, if there is one.
+/// Serves responses of every size, as JSON and as event streams, and `file`, if it is given.
 pub(crate) fn serve(address: SocketAddr, file: Option<&Path>) -> anyhow::Result<()> {
     let answers = Rc::new(prepare(file)?);
     let runtime = runtime()?;
@@ -45,7 +45,7 @@ pub(crate) fn serve(address: SocketAddr, file: Option<&Path>) -> anyhow::Result<
                 let service = service_fn(|request| answer(&answers, request));
                 let connection = http1::Builder::new();
                 let served = connection.serve_connection(TokioIo::new(stream), service);
-                // Whoever hangs up has what he wanted.
+                // A client that closes the connection is not an error.
                 drop(served.await);
             });
         }
@@ -104,7 +104,7 @@ async fn answer(
     Ok(response)
 }
 
-/// A body that is there; a stream does not say how long it is.
+/// A body in memory; a stream does not announce its length.
 #[derive(Debug, Clone, Default)]
 struct Fixed {
     bytes: Option<Bytes>,

@@ -1,4 +1,4 @@
-//! A bare reverse proxy: bytes go both ways, and nobody looks at them.
+//! A bare TCP reverse proxy: it forwards bytes both ways without parsing them.
 
 use std::net::SocketAddr;
 
@@ -8,14 +8,14 @@ use tokio::task::LocalSet;
 
 use super::runtime;
 
-/// Gives each connection one of its own to `upstream`.
+/// Opens a connection to `upstream` for each client connection.
 pub(crate) fn serve(address: SocketAddr, upstream: SocketAddr) -> anyhow::Result<()> {
     let runtime = runtime()?;
     LocalSet::new().block_on(&runtime, async {
         let listener = TcpListener::bind(address).await?;
         loop {
             let (client, _) = listener.accept().await?;
-            // Whoever hangs up has what he wanted.
+            // A client that closes the connection is not an error.
             tokio::task::spawn_local(async move { drop(join(client, upstream).await) });
         }
     })

@@ -1,4 +1,4 @@
-//! A closed loop over keep-alive connections.
+//! Closed-loop load over keep-alive connections.
 
 use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,32 +6,33 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use mio::{Events, Interest, Poll, Token};
+use plexus_mcp_protocol::Era;
 use tokio::time::Instant;
 
-use super::{Load, PATIENCE, SILENCE, Seen, Window};
-use crate::answer::Answer;
-use crate::message::{Check, Era, Job, Page, Prepared, Request, list, read_page};
+use super::{Load, LoadResult, READY_TIMEOUT, RESPONSE_TIMEOUT, Window};
+use crate::http_response::HttpResponse;
+use crate::message::{Check, Job, Page, Prepared, Request, list, read_page};
 use crate::process::pause;
 
-/// What is to be read at once: little for small answers, so that the buffer stays in the cache.
-const READ: usize = 64 * 1024;
+/// Size of the read buffer: small enough to stay in the CPU cache.
+const READ_BUFFER_BYTES: usize = 64 * 1024;
 
-/// One of so many long answers is looked at as a whole.
-const LOOKED_AT: u64 = 16;
+/// Of long responses, one in this many is checked as a whole.
+const FULL_CHECK_INTERVAL: u64 = 16;
 
-/// Where the load goes.
+/// The server under load.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) address: SocketAddr,
     pub(crate) path: String,
     pub(crate) era: Era,
-    /// Which revision of the handshake era it speaks.
+    /// The revision of the handshake era that it uses.
     pub(crate) handshake: &'static str,
-    /// Whether it must answer with event streams, or must not; some may choose.
+    /// Whether it must answer with event streams or must not; `None` if both are accepted.
     pub(crate) streams: Option<bool>,
-    /// Whether it answers without looking.
+    /// Whether it is a limit, which sends fixed responses.
     pub(crate) is_limit: bool,
-    /// The process whose CPU time counts.
+    /// The process whose CPU time is measured.
     pub(crate) process: u32,
 }
 
@@ -39,16 +40,16 @@ impl Target {
     fn post(&self, request: &Request, session: Option<&Session>) -> Prepared {
         let revision = match request.era() {
             Era::Handshake => self.handshake,
-            Era::Stateless => Era::Stateless.revision(),
+            Era::Stateless => Era::Stateless.newest_revision().as_str(),
         };
         let id = session.and_then(|session| session.id.as_deref());
         request.post(self.address, &self.path, revision, id)
     }
 }
 
-/// Has `load.concurrency` connections, in a session each where there are sessions, send the job's
-/// requests.
-pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen> {
+/// Sends the job's requests over `load.concurrency` connections, each with its own session if the
+/// era has sessions.
+pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<LoadResult> {
     // Connections are opened last: some servers close those that are idle for a few seconds.
     let sessions = (0..load.concurrency)
         .map(|_| open_session(target))
@@ -67,18 +68,18 @@ pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen
 
     let mut events = Events::with_capacity(load.concurrency);
     let mut check = job.check(target.is_limit);
-    let mut scratch = vec![0; READ];
+    let mut scratch = vec![0; READ_BUFFER_BYTES];
     let is_long = job.is_long();
     let mut numbers = 0..;
     let mut window = Window::begin(load, target.process);
     for connection in &mut connections {
         connection.send_next(numbers.next().unwrap_or(0), Instant::now())?;
     }
-    let mut seen = None;
+    let mut measured = None;
     let mut in_flight = load.concurrency;
     while in_flight > 0 {
-        poll.poll(&mut events, Some(SILENCE))?;
-        ensure!(!events.is_empty(), "no answer within {SILENCE:?}");
+        poll.poll(&mut events, Some(RESPONSE_TIMEOUT))?;
+        ensure!(!events.is_empty(), "no answer within {RESPONSE_TIMEOUT:?}");
         for event in &events {
             let Some(connection) = connections.get_mut(event.token().0) else {
                 continue;
@@ -94,15 +95,17 @@ pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen
                 ensure!(streams == is_stream, "{}", wrong_form(is_stream));
             }
             let now = Instant::now();
-            if seen.is_none() {
+            if measured.is_none() {
                 window.count(connection.sent, now);
-                seen = window.advance(now)?;
+                measured = window.advance(now)?;
             }
-            if seen.is_some() {
+            if measured.is_some() {
                 in_flight -= 1;
             } else {
                 let number = numbers.next().unwrap_or(0);
-                connection.answer.clear(is_long && number % LOOKED_AT != 0);
+                connection
+                    .answer
+                    .clear(is_long && number % FULL_CHECK_INTERVAL != 0);
                 connection.send_next(number, now)?;
             }
         }
@@ -111,25 +114,26 @@ pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Seen
     for connection in connections {
         connection.close()?;
     }
-    seen.context("the window never ended")
+    measured.context("the window never ended")
 }
 
-/// Waits until a request of the job is answered as it should be.
-pub(crate) fn await_answer(target: &Target, job: &Job, patience: Duration) -> anyhow::Result<()> {
-    patiently(patience, || {
-        let mut asking = Asking::open(target)?;
-        asking.check(job)?;
-        asking.end()
+/// Waits until the target answers a request of the job correctly.
+pub(crate) fn await_answer(target: &Target, job: &Job, timeout: Duration) -> anyhow::Result<()> {
+    retry_for(timeout, || {
+        let mut client = SerialClient::open(target)?;
+        client.check(job)?;
+        client.end()
     })
 }
 
-/// Waits until there are so many tools; gives the pages of the list, and the first of them whole.
+/// Waits until the target lists `tools` tools; returns the pages of the list, and the first page
+/// whole.
 pub(crate) fn await_tools(target: &Target, tools: usize) -> anyhow::Result<(Vec<Page>, Vec<u8>)> {
-    patiently(PATIENCE, || {
-        let mut asking = Asking::open(target)?;
+    retry_for(READY_TIMEOUT, || {
+        let mut client = SerialClient::open(target)?;
         let (mut pages, mut first, mut listed, mut cursor) = (Vec::new(), Vec::new(), 0, None);
         loop {
-            let answer = asking.ask(&list(target.era, cursor.as_deref()))?;
+            let answer = client.ask(&list(target.era, cursor.as_deref()))?;
             let (more, next) = read_page(&answer)?;
             listed += more;
             let length = answer.len();
@@ -155,42 +159,42 @@ fn wrong_form(is_stream: bool) -> &'static str {
     }
 }
 
-/// Tries again for a while; what is measured may be on its way.
-fn patiently<T>(patience: Duration, attempt: impl Fn() -> anyhow::Result<T>) -> anyhow::Result<T> {
+/// Retries `attempt` for `timeout`, since the target may not be ready yet.
+fn retry_for<T>(timeout: Duration, attempt: impl Fn() -> anyhow::Result<T>) -> anyhow::Result<T> {
     let began = Instant::now();
     loop {
         let done = attempt();
-        if done.is_ok() || began.elapsed() > patience {
+        if done.is_ok() || began.elapsed() > timeout {
             return done;
         }
         pause(Duration::from_millis(20));
     }
 }
 
-/// A client that waits for each answer.
-pub(crate) struct Asking<'a> {
+/// A client with one request in flight.
+pub(crate) struct SerialClient<'a> {
     target: &'a Target,
-    connection: Blocking,
+    connection: BlockingConnection,
     session: Option<Session>,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> SerialClient<'a> {
     pub(crate) fn open(target: &'a Target) -> anyhow::Result<Self> {
         Ok(Self {
             target,
             session: open_session(target)?,
-            connection: Blocking::open(target.address)?,
+            connection: BlockingConnection::open(target.address)?,
         })
     }
 
-    /// Has a request of the job answered as it should be.
+    /// Sends a request of the job, and checks the answer.
     pub(crate) fn check(&mut self, job: &Job) -> anyhow::Result<()> {
         let request = job.requests(self.target.era).pop().context("no request")?;
         let answer = self.ask(&request)?;
         job.check(self.target.is_limit).check(0, &answer)
     }
 
-    /// Leaves the server as if nobody had been there.
+    /// Ends the session, so that the server has no state left.
     fn end(self) -> anyhow::Result<()> {
         self.session.map_or(Ok(()), |session| session.end())
     }
@@ -206,12 +210,12 @@ struct Connection {
     stream: mio::net::TcpStream,
     session: Option<Session>,
     requests: Vec<Prepared>,
-    /// Which of the requests is in flight, under which number, and how much of it is sent.
+    /// The index of the request in flight, its number, and how many bytes of it are sent.
     current: usize,
     number: u64,
     written: usize,
     sent: Instant,
-    answer: Answer,
+    answer: HttpResponse,
 }
 
 impl Connection {
@@ -224,7 +228,7 @@ impl Connection {
             .iter()
             .map(|request| target.post(request, session.as_ref()))
             .collect();
-        let stream = Blocking::open(target.address)?.stream;
+        let stream = BlockingConnection::open(target.address)?.stream;
         stream.set_nonblocking(true)?;
         Ok(Self {
             stream: mio::net::TcpStream::from_std(stream),
@@ -234,7 +238,7 @@ impl Connection {
             number: 0,
             written: 0,
             sent: Instant::now(),
-            answer: Answer::default(),
+            answer: HttpResponse::default(),
         })
     }
 
@@ -272,7 +276,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads what there is, and says whether that completes the answer, which is then checked.
+    /// Reads the available bytes; returns whether the response is complete. A complete response is
+    /// checked.
     fn receive(&mut self, scratch: &mut [u8], check: &mut Check) -> anyhow::Result<bool> {
         loop {
             let read = match self.stream.read(scratch) {
@@ -290,20 +295,20 @@ impl Connection {
                     "status {status}: {}",
                     String::from_utf8_lossy(message)
                 );
-                match self.answer.skimmed() {
+                match self.answer.ends() {
                     Some(ends) => check.check_ends(self.number, ends)?,
                     None => check.check(self.number, message)?,
                 }
                 return Ok(true);
             }
-            // The edge comes again when there is more.
+            // The poll is edge-triggered: there is another event when more bytes arrive.
             if read < scratch.len() {
                 return Ok(false);
             }
         }
     }
 
-    /// Ends the session, so that the next round finds the server as this one did.
+    /// Ends the session, so that each round starts with the same server state.
     fn close(self) -> anyhow::Result<()> {
         let Some(session) = self.session else {
             return Ok(());
@@ -312,16 +317,16 @@ impl Connection {
     }
 }
 
-/// A session with the target, if it is one that has sessions.
+/// Opens a session with the target, if its era has sessions.
 fn open_session(target: &Target) -> anyhow::Result<Option<Session>> {
     if target.is_limit || target.era == Era::Stateless {
         return Ok(None);
     }
-    let mut connection = Blocking::open(target.address)?;
+    let mut connection = BlockingConnection::open(target.address)?;
     Session::open(&mut connection, &target.path, target.handshake).map(Some)
 }
 
-/// A session of the handshake era; some servers give it no id.
+/// A session of the handshake era. Some servers do not assign a session id.
 pub(crate) struct Session {
     address: SocketAddr,
     path: String,
@@ -331,7 +336,7 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn open(
-        connection: &mut Blocking,
+        connection: &mut BlockingConnection,
         path: &str,
         revision: &'static str,
     ) -> anyhow::Result<Self> {
@@ -360,7 +365,7 @@ impl Session {
         })
     }
 
-    /// The head of a request without a body in this session.
+    /// The head of a request of this session without a body.
     pub(crate) fn head(&self, method: &str) -> String {
         let Self {
             address,
@@ -378,42 +383,42 @@ impl Session {
     pub(crate) fn end(&self) -> anyhow::Result<()> {
         if self.id.is_some() {
             let delete = self.head("DELETE");
-            Blocking::open(self.address)?.exchange(delete.as_bytes())?;
+            BlockingConnection::open(self.address)?.exchange(delete.as_bytes())?;
         }
         Ok(())
     }
 }
 
-/// A connection on which each request waits for its answer.
-pub(crate) struct Blocking {
+/// A connection with blocking I/O, for one request at a time.
+pub(crate) struct BlockingConnection {
     address: SocketAddr,
     stream: TcpStream,
 }
 
-impl Blocking {
+impl BlockingConnection {
     pub(crate) fn open(address: SocketAddr) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).context("cannot connect")?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(READY_TIMEOUT))?;
         Ok(Self { address, stream })
     }
 
-    pub(crate) fn exchange(&mut self, request: &[u8]) -> anyhow::Result<Answer> {
+    pub(crate) fn exchange(&mut self, request: &[u8]) -> anyhow::Result<HttpResponse> {
         self.until(request, |_, complete| complete)
     }
 
-    /// Sends a request, and reads until the head of the answer is there.
-    pub(crate) fn begin(&mut self, request: &[u8]) -> anyhow::Result<Answer> {
+    /// Sends a request, and reads until the head of the response is complete.
+    pub(crate) fn begin(&mut self, request: &[u8]) -> anyhow::Result<HttpResponse> {
         self.until(request, |answer, _| answer.has_head())
     }
 
     fn until(
         &mut self,
         request: &[u8],
-        enough: impl Fn(&Answer, bool) -> bool,
-    ) -> anyhow::Result<Answer> {
+        enough: impl Fn(&HttpResponse, bool) -> bool,
+    ) -> anyhow::Result<HttpResponse> {
         self.stream.write_all(request).context("cannot send")?;
-        let mut answer = Answer::default();
+        let mut answer = HttpResponse::default();
         let mut bytes = [0; 4096];
         loop {
             let read = self.stream.read(&mut bytes).context("no answer")?;

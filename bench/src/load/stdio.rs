@@ -1,39 +1,40 @@
-//! A closed loop over the pipes of a process.
+//! Closed-loop load over the pipes of a process.
 
 use std::io::{Read, Write};
 
 use anyhow::{Context as _, ensure};
 use memchr::memchr_iter;
+use plexus_mcp_protocol::Era;
 use tokio::time::Instant;
 
-use super::{Load, Seen, Window};
-use crate::message::{Check, Era, Job, Prepared, Request, answered, list, read_page};
+use super::{Load, LoadResult, Window};
+use crate::message::{Check, Job, Prepared, Request, answered, list, read_page};
 use crate::process::{Pipes, Running};
 
-/// What a pipe holds at most, so that more cannot be read at once.
-const CHUNK: usize = 64 * 1024;
-/// Less than what a pipe takes: if both sides waited for the other to read, nobody would.
-const FITS_IN_A_PIPE: usize = 60_000;
+/// The capacity of a pipe: a read returns at most this many bytes.
+const READ_BUFFER_BYTES: usize = 64 * 1024;
+/// Less than the capacity of a pipe, to avoid a deadlock in which both sides wait for a read.
+const MAX_BYTES_IN_PIPE: usize = 60_000;
 
-/// Has `load.concurrency` requests in flight over the pipes of `process`.
+/// Keeps `load.concurrency` requests in flight over the pipes of `process`.
 pub(crate) fn run(
     process: &mut Running,
     job: &Job,
     load: Load,
     is_limit: bool,
-) -> anyhow::Result<Seen> {
+) -> anyhow::Result<LoadResult> {
     let client = if is_limit {
         Client {
             pipes: process.pipes()?,
             unread: Vec::new(),
         }
     } else {
-        Client::greet(process)?
+        Client::connect(process)?
     };
     let mut requests = job.requests(Era::Handshake);
     let request = requests.pop().context("no request")?.line();
     ensure!(
-        request.bytes.len() * load.concurrency < FITS_IN_A_PIPE,
+        request.bytes.len() * load.concurrency < MAX_BYTES_IN_PIPE,
         "so many requests do not fit into a pipe"
     );
     let check = if is_limit {
@@ -52,34 +53,36 @@ pub(crate) fn run(
     .run()
 }
 
-/// A client that waits for each answer.
+/// A client with one request in flight.
 pub(crate) struct Client {
     pipes: Pipes,
-    /// What came behind the last answer.
+    /// Bytes that were received after the last response.
     unread: Vec<u8>,
 }
 
 impl Client {
-    /// Shakes hands with the process.
-    pub(crate) fn greet(process: &mut Running) -> anyhow::Result<Self> {
+    /// Performs the handshake with the process.
+    pub(crate) fn connect(process: &mut Running) -> anyhow::Result<Self> {
         let mut client = Self {
             pipes: process.pipes()?,
             unread: Vec::new(),
         };
-        let answer = client.ask(&Request::initialize(Era::Handshake.revision()))?;
+        let answer = client.ask(&Request::initialize(
+            Era::Handshake.newest_revision().as_str(),
+        ))?;
         let text = String::from_utf8_lossy(&answer);
-        ensure!(text.contains("\"result\""), "no greeting: {text}");
+        ensure!(text.contains("\"result\""), "the handshake failed: {text}");
         let initialized = Request::initialized().line();
         client.pipes.input.write_all(&initialized.bytes)?;
         Ok(client)
     }
 
-    /// How many tools the first page of the list has.
+    /// The number of tools on the first page of the list.
     pub(crate) fn first_page(&mut self) -> anyhow::Result<usize> {
         Ok(self.page(None)?.0)
     }
 
-    /// How many tools there are.
+    /// The number of all tools.
     pub(crate) fn count_tools(&mut self) -> anyhow::Result<usize> {
         let (mut tools, mut next) = self.page(None)?;
         while let Some(cursor) = next {
@@ -94,15 +97,15 @@ impl Client {
         read_page(&self.ask(&list(Era::Handshake, cursor))?)
     }
 
-    /// The answer to a request; servers may say other things before it.
+    /// Sends a request and returns its response; skips other messages of the server.
     fn ask(&mut self, request: &Request) -> anyhow::Result<Vec<u8>> {
         self.pipes.input.write_all(&request.line().bytes)?;
-        let mut chunk = vec![0; CHUNK];
+        let mut chunk = vec![0; READ_BUFFER_BYTES];
         loop {
             while let Some(end) = memchr::memchr(b'\n', &self.unread) {
                 let rest = self.unread.split_off(end + 1);
                 let message = std::mem::replace(&mut self.unread, rest);
-                if !is_from_the_server(&message) {
+                if !is_server_message(&message) {
                     return Ok(message);
                 }
             }
@@ -114,8 +117,8 @@ impl Client {
     }
 }
 
-/// Whether a message is no answer, but a notification or a request.
-fn is_from_the_server(message: &[u8]) -> bool {
+/// Whether a message is a notification or a request, not a response.
+fn is_server_message(message: &[u8]) -> bool {
     let near = message.get(..200.min(message.len())).unwrap_or_default();
     memchr::memmem::find(near, b"\"method\"").is_some()
 }
@@ -125,20 +128,20 @@ struct Loop {
     request: Prepared,
     check: Check,
     window: Window,
-    /// When each of the requests in flight was sent, by its number modulo how many there are.
+    /// When each request in flight was sent, indexed by its number modulo the concurrency.
     sent: Vec<Instant>,
 }
 
 impl Loop {
-    fn run(mut self) -> anyhow::Result<Seen> {
+    fn run(mut self) -> anyhow::Result<LoadResult> {
         let mut outgoing = Vec::new();
         let mut in_flight = self.sent.len();
         for number in 0..in_flight {
-            self.put(number as u64, Instant::now(), &mut outgoing);
+            self.enqueue(number as u64, Instant::now(), &mut outgoing);
         }
-        let mut seen = None;
+        let mut measured = None;
         let mut incoming = std::mem::take(&mut self.client.unread);
-        let mut chunk = vec![0; CHUNK];
+        let mut chunk = vec![0; READ_BUFFER_BYTES];
         while in_flight > 0 {
             if !outgoing.is_empty() {
                 self.client.pipes.input.write_all(&outgoing)?;
@@ -154,34 +157,34 @@ impl Loop {
                 start = end + 1;
                 let Some(number) = answered(line) else {
                     ensure!(
-                        is_from_the_server(line),
+                        is_server_message(line),
                         "no answer: {}",
                         String::from_utf8_lossy(line)
                     );
                     continue;
                 };
                 self.check.check(number, line)?;
-                if seen.is_none() {
+                if measured.is_none() {
                     let slot = self.slot(number);
                     let sent = self.sent.get(slot).copied().unwrap_or(now);
                     self.window.count(sent, now);
-                    seen = self.window.advance(now)?;
+                    measured = self.window.advance(now)?;
                 }
-                if seen.is_some() {
+                if measured.is_some() {
                     in_flight -= 1;
                 } else {
-                    // It takes the place of the answered one, so that whichever order answers
-                    // come in, each finds when it was sent.
+                    // The new request takes the slot of the answered one, so that the send time is
+                    // found in whichever order responses arrive.
                     let next = number + self.sent.len() as u64;
-                    self.put(next, now, &mut outgoing);
+                    self.enqueue(next, now, &mut outgoing);
                 }
             }
             incoming.drain(..start);
         }
-        seen.context("the window never ended")
+        measured.context("the window never ended")
     }
 
-    fn put(&mut self, number: u64, now: Instant, outgoing: &mut Vec<u8>) {
+    fn enqueue(&mut self, number: u64, now: Instant, outgoing: &mut Vec<u8>) {
         self.request.number(number);
         outgoing.extend_from_slice(&self.request.bytes);
         let slot = self.slot(number);

@@ -1,30 +1,31 @@
-//! Gateways over HTTP, in front of a server on HTTP or on pipes.
+//! Gateways over HTTP, in front of a server on HTTP or stdio.
 
 use std::net::SocketAddr;
 
 use anyhow::Context as _;
+use plexus_mcp_protocol::Era;
 
 use crate::bench::Bench;
-use crate::gateways::{self, Behind, Gateway, Upstream};
+use crate::gateways::{self, Gateway, Upstream, UpstreamTransport};
+use crate::launcher::ListeningProcess;
 use crate::load::http::{self, Target};
-use crate::load::{PATIENCE, stdio};
-use crate::message::{Era, Job, SIZES};
+use crate::load::{READY_TIMEOUT, stdio};
+use crate::message::{Job, SIZES};
 use crate::process::Program;
 use crate::results::{Figures, of_load};
 use crate::servers::{self, LIMIT, PATH, Server};
-use crate::stage::Listening;
 
 pub(crate) const PART: &str = "gateway";
 /// The upstream alone, without a gateway.
 pub(crate) const DIRECT: &str = "upstream alone";
 
-/// How often a gateway is started at most until it passes calls on.
-const STARTS: u32 = 8;
+/// How often a gateway is started at most, until it forwards a call.
+const MAX_START_ATTEMPTS: u32 = 8;
 
-/// Who speaks what.
+/// The eras of client and server, and the concurrency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Point {
-    pub(crate) behind: Behind,
+    pub(crate) transport: UpstreamTransport,
     pub(crate) client: Era,
     pub(crate) server: Era,
     pub(crate) concurrency: usize,
@@ -34,21 +35,21 @@ impl Point {
     pub(crate) fn name(self) -> String {
         format!(
             "{}, {} → {}, c={}",
-            self.behind.name(),
-            self.client.revision(),
-            self.server.revision(),
+            self.transport.name(),
+            self.client.newest_revision().as_str(),
+            self.server.newest_revision().as_str(),
             self.concurrency
         )
     }
 
-    /// Whether the gateway must translate.
+    /// Whether client and server use the same era, so that the gateway does not translate.
     fn is_pass_through(self) -> bool {
         self.client == self.server
     }
 }
 
 /// The points of a run.
-pub(crate) fn points(quick: bool, behind: Behind) -> Vec<Point> {
+pub(crate) fn points(quick: bool, transport: UpstreamTransport) -> Vec<Point> {
     let pairs = [
         (Era::Handshake, Era::Handshake),
         (Era::Stateless, Era::Stateless),
@@ -59,14 +60,14 @@ pub(crate) fn points(quick: bool, behind: Behind) -> Vec<Point> {
     for (client, server) in pairs {
         for concurrency in [1, 16, 256] {
             let point = Point {
-                behind,
+                transport,
                 client,
                 server,
                 concurrency,
             };
             let wanted_quickly = match concurrency {
                 1 => point.is_pass_through() && client == Era::Handshake,
-                16 => behind == Behind::Http || client == Era::Handshake,
+                16 => transport == UpstreamTransport::Http || client == Era::Handshake,
                 _ => false,
             };
             if wanted_quickly || !quick {
@@ -77,23 +78,23 @@ pub(crate) fn points(quick: bool, behind: Behind) -> Vec<Point> {
     points
 }
 
-/// One round.
+/// Runs one round.
 pub(crate) fn round(bench: &mut Bench) {
-    for behind in [Behind::Http, Behind::Stdio] {
-        if let Err(error) = round_of(bench, behind) {
-            bench.measure(PART, behind.name(), DIRECT, |_| Err(error));
+    for transport in [UpstreamTransport::Http, UpstreamTransport::Stdio] {
+        if let Err(error) = round_of(bench, transport) {
+            bench.measure(PART, transport.name(), DIRECT, |_| Err(error));
         }
     }
 }
 
-fn round_of(bench: &mut Bench, behind: Behind) -> anyhow::Result<()> {
-    let server = servers::upstream(&bench.places);
-    let cores = bench.stage.cores;
-    let alone = bench.stage.listen(&server.json, cores.subject)?;
-    let upstream = bench.stage.listen(&server.json, cores.upstream)?;
-    let proxy = bench.stage.listen(
+fn round_of(bench: &mut Bench, transport: UpstreamTransport) -> anyhow::Result<()> {
+    let server = servers::upstream(&bench.paths);
+    let cores = bench.launcher.cores;
+    let alone = bench.launcher.listen(&server.json, cores.subject)?;
+    let upstream = bench.launcher.listen(&server.json, cores.upstream)?;
+    let proxy = bench.launcher.listen(
         &Program::new(
-            &bench.places.bench,
+            &bench.paths.bench,
             &[
                 "limit-proxy",
                 "127.0.0.1:{port}",
@@ -103,7 +104,7 @@ fn round_of(bench: &mut Bench, behind: Behind) -> anyhow::Result<()> {
         cores.subject,
     )?;
     let mut gateways = Vec::new();
-    for gateway in gateways::all(&bench.places, behind) {
+    for gateway in gateways::all(&bench.paths, transport) {
         for era in [Era::Handshake, Era::Stateless] {
             if gateway.servers.contains(&era) {
                 let up = start(bench, &gateway, &server, upstream.address, era);
@@ -111,15 +112,17 @@ fn round_of(bench: &mut Bench, behind: Behind) -> anyhow::Result<()> {
             }
         }
     }
-    for point in points(bench.effort.quick, behind) {
+    for point in points(bench.effort.quick, transport) {
         let name = point.name();
         if point.is_pass_through() {
-            bench.measure(PART, &name, DIRECT, |bench| match behind {
-                Behind::Http => over_http(bench, &alone, point, &server.echo(SIZES[0], false)),
-                Behind::Stdio => over_pipes(bench, &server, point),
+            bench.measure(PART, &name, DIRECT, |bench| match transport {
+                UpstreamTransport::Http => {
+                    over_http(bench, &alone, point, &server.echo(SIZES[0], false))
+                }
+                UpstreamTransport::Stdio => over_pipes(bench, &server, point),
             });
         }
-        if point.is_pass_through() && behind == Behind::Http {
+        if point.is_pass_through() && transport == UpstreamTransport::Http {
             bench.measure(PART, &name, LIMIT, |bench| {
                 over_http(bench, &proxy, point, &server.echo(SIZES[0], false))
             });
@@ -139,18 +142,18 @@ fn round_of(bench: &mut Bench, behind: Behind) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts a gateway in front of the upstream, and waits until it passes a call on. Some do not
-/// always get up, and are given several attempts: what is measured is not how they start.
+/// Starts a gateway in front of the upstream, and waits until it forwards a call. Some gateways do
+/// not start reliably, so there are several attempts: starting is not part of the measurement.
 pub(super) fn start(
     bench: &Bench,
     gateway: &Gateway,
     server: &Server,
     upstream: SocketAddr,
     era: Era,
-) -> anyhow::Result<Listening> {
+) -> anyhow::Result<ListeningProcess> {
     let attempt = || start_once(bench, gateway, server, upstream, era);
     let mut up = attempt();
-    for _ in 1..STARTS {
+    for _ in 1..MAX_START_ATTEMPTS {
         if up.is_ok() {
             break;
         }
@@ -165,20 +168,23 @@ fn start_once(
     server: &Server,
     upstream: SocketAddr,
     era: Era,
-) -> anyhow::Result<Listening> {
-    let stage = &bench.stage;
+) -> anyhow::Result<ListeningProcess> {
+    let launcher = &bench.launcher;
     let upstream = Upstream {
         url: format!("http://{upstream}{PATH}"),
-        command: server.stdio.on_core(stage.cores.upstream)?,
+        command: server.stdio.on_core(launcher.cores.upstream)?,
     };
-    let up = stage.listen_as(stage.cores.subject, |address| {
-        Ok(gateway.command(&upstream, era, address, &stage.new_folder())?)
+    let up = launcher.listen_as(launcher.cores.subject, |address| {
+        Ok(gateway.command(&upstream, era, address, &launcher.new_folder())?)
     })?;
-    let client = gateway.clients.first().context("nobody's gateway")?;
+    let client = gateway
+        .clients
+        .first()
+        .context("a gateway without clients")?;
     let target = through(gateway, &up, *client);
     let job = prefixed(server, gateway.prefix);
-    http::await_answer(&target, &job, PATIENCE / STARTS)
-        .with_context(|| format!("it passes no call on: {}", up.process.said()))?;
+    http::await_answer(&target, &job, READY_TIMEOUT / MAX_START_ATTEMPTS)
+        .with_context(|| format!("it forwards no call: {}", up.process.stderr_tail()))?;
     Ok(up)
 }
 
@@ -192,36 +198,41 @@ pub(super) fn prefixed(server: &Server, prefix: &str) -> Job {
     job
 }
 
-pub(super) fn target(up: &Listening, path: &str, era: Era) -> Target {
+pub(super) fn target(up: &ListeningProcess, path: &str, era: Era) -> Target {
     Target {
         address: up.address,
         path: path.to_owned(),
         era,
-        handshake: Era::Handshake.revision(),
+        handshake: Era::Handshake.newest_revision().as_str(),
         streams: None,
         is_limit: false,
         process: up.process.id(),
     }
 }
 
-/// Where clients of this era reach a gateway.
-pub(super) fn through(gateway: &Gateway, up: &Listening, era: Era) -> Target {
+/// The target for clients of this era at a gateway.
+pub(super) fn through(gateway: &Gateway, up: &ListeningProcess, era: Era) -> Target {
     Target {
         handshake: gateway.handshake,
         ..target(up, gateway.path, era)
     }
 }
 
-fn over_http(bench: &Bench, up: &Listening, point: Point, job: &Job) -> anyhow::Result<Figures> {
+fn over_http(
+    bench: &Bench,
+    up: &ListeningProcess,
+    point: Point,
+    job: &Job,
+) -> anyhow::Result<Figures> {
     bench.load(&target(up, PATH, point.client), job, point.concurrency)
 }
 
 fn over_pipes(bench: &Bench, server: &Server, point: Point) -> anyhow::Result<Figures> {
     let mut process = bench
-        .stage
-        .start(&server.stdio, bench.stage.cores.subject)?;
+        .launcher
+        .start(&server.stdio, bench.launcher.cores.subject)?;
     let job = server.echo(SIZES[0], false);
     let in_flight = point.concurrency.min(64);
-    let seen = stdio::run(&mut process, &job, bench.effort.load(in_flight), false)?;
-    Ok(of_load(&seen, SIZES[0]))
+    let measured = stdio::run(&mut process, &job, bench.effort.load(in_flight), false)?;
+    Ok(of_load(&measured, SIZES[0]))
 }

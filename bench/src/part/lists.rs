@@ -2,24 +2,25 @@
 
 use std::fs;
 
+use plexus_mcp_protocol::Era;
 use serde_json::{Map, json};
 
 use super::gateway::target;
 use crate::bench::Bench;
 use crate::gateways::HUB;
+use crate::launcher::ListeningProcess;
 use crate::limit;
 use crate::load::http::{self, Target};
-use crate::message::{Era, Job, SIZES};
+use crate::message::{Job, SIZES};
 use crate::process::Program;
 use crate::servers::{self, LIMIT, PATH};
-use crate::stage::Listening;
 
 pub(crate) const PART: &str = "lists";
 
-const MEMBERS: usize = 20;
-const TOOLS_OF_EACH: usize = 50;
-const TOOLS: usize = MEMBERS * TOOLS_OF_EACH;
-const COUNTS: [usize; 3] = [1, 10, 100];
+const UPSTREAM_COUNT: usize = 20;
+const TOOLS_PER_UPSTREAM: usize = 50;
+const TOTAL_TOOLS: usize = UPSTREAM_COUNT * TOOLS_PER_UPSTREAM;
+const UPSTREAM_COUNTS: [usize; 3] = [1, 10, 100];
 
 pub(crate) fn list_point(concurrency: usize) -> String {
     format!("pages of tools/list, 1,000 tools of 20 upstreams, c={concurrency}")
@@ -29,17 +30,17 @@ pub(crate) fn count_point(upstreams: usize) -> String {
     format!("100 B echo over {upstreams} upstreams, c=16")
 }
 
-/// One round.
+/// Runs one round.
 pub(crate) fn round(bench: &mut Bench) {
     if let Err(error) = long_list(bench) {
         bench.measure(PART, &list_point(1), HUB, |_| Err(error));
     }
-    for upstreams in COUNTS {
+    for upstreams in UPSTREAM_COUNTS {
         bench.measure(PART, &count_point(upstreams), HUB, |bench| {
-            let upstream = servers::upstream(&bench.places);
+            let upstream = servers::upstream(&bench.paths);
             let up = bench
-                .stage
-                .listen(&upstream.json, bench.stage.cores.upstream)?;
+                .launcher
+                .listen(&upstream.json, bench.launcher.cores.upstream)?;
             let hub = hub(bench, &up, upstreams)?;
             let job = Job::Echo {
                 tools: (0..upstreams)
@@ -57,24 +58,24 @@ pub(crate) fn round(bench: &mut Bench) {
 }
 
 fn long_list(bench: &mut Bench) -> anyhow::Result<()> {
-    let cores = bench.stage.cores;
-    let tools = TOOLS_OF_EACH.to_string();
+    let cores = bench.launcher.cores;
+    let tools = TOOLS_PER_UPSTREAM.to_string();
     let arguments = ["many-tools", "127.0.0.1:{port}", &tools];
-    let program = Program::new(&bench.places.bench, &arguments);
-    let upstream = bench.stage.listen(&program, cores.upstream)?;
-    let hub = hub(bench, &upstream, MEMBERS)?;
+    let program = Program::new(&bench.paths.bench, &arguments);
+    let upstream = bench.launcher.listen(&program, cores.upstream)?;
+    let hub = hub(bench, &upstream, UPSTREAM_COUNT)?;
     let hub_target = target(&hub, PATH, Era::Handshake);
-    let (pages, first) = http::await_tools(&hub_target, TOOLS)?;
+    let (pages, first) = http::await_tools(&hub_target, TOTAL_TOOLS)?;
     let job = Job::List { pages };
 
-    let folder = bench.stage.new_folder();
+    let folder = bench.launcher.new_folder();
     fs::create_dir_all(&folder)?;
     let file = folder.join("answer.json");
     fs::write(&file, first)?;
     let file = file.display().to_string();
     let arguments = ["limit-http", "127.0.0.1:{port}", "--file", &file];
-    let program = Program::new(&bench.places.bench, &arguments);
-    let limit = bench.stage.listen(&program, cores.subject)?;
+    let program = Program::new(&bench.paths.bench, &arguments);
+    let limit = bench.launcher.listen(&program, cores.subject)?;
     let limit_target = Target {
         is_limit: true,
         ..target(&limit, limit::http::FILE, Era::Handshake)
@@ -90,19 +91,25 @@ fn long_list(bench: &mut Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A gateway with as many servers, which are all the same one.
-fn hub(bench: &Bench, upstream: &Listening, members: usize) -> anyhow::Result<Listening> {
+/// Starts a hub with this many upstreams, which are all the same server.
+fn hub(
+    bench: &Bench,
+    upstream: &ListeningProcess,
+    upstreams: usize,
+) -> anyhow::Result<ListeningProcess> {
     let url = format!("http://{}{PATH}", upstream.address);
     let entry = json!({"type": "http", "url": url, "era": "legacy"});
-    let servers: Map<_, _> = (0..members)
+    let servers: Map<_, _> = (0..upstreams)
         .map(|number| (format!("up{number}"), entry.clone()))
         .collect();
-    let folder = bench.stage.new_folder();
+    let folder = bench.launcher.new_folder();
     fs::create_dir_all(&folder)?;
     let file = folder.join("servers.json");
     fs::write(&file, json!({"mcpServers": servers}).to_string())?;
     let file = file.display().to_string();
     let arguments = ["serve", "--http", "127.0.0.1:{port}", "--mcp-config", &file];
-    let program = Program::new(&bench.places.plexus, &arguments);
-    bench.stage.listen(&program, bench.stage.cores.subject)
+    let program = Program::new(&bench.paths.plexus, &arguments);
+    bench
+        .launcher
+        .listen(&program, bench.launcher.cores.subject)
 }

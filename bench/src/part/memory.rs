@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use anyhow::ensure;
+use plexus_mcp_protocol::Era;
 use tokio::time::Instant;
 
 use crate::bench::Bench;
-use crate::gateways::{self, BRIDGE, Behind, Gateway};
-use crate::load::http::{Asking, Blocking, Session, Target};
-use crate::message::{Era, Job, SIZES};
+use crate::gateways::{self, BRIDGE, Gateway, UpstreamTransport};
+use crate::launcher::ListeningProcess;
+use crate::load::http::{BlockingConnection, SerialClient, Session, Target};
+use crate::message::{Job, SIZES};
 use crate::process::{Memory, Program, allow_many_files, count_descendants, pause};
 use crate::results::{Figures, figures, ratio};
 use crate::servers::{self, PATH, Server};
-use crate::stage::Listening;
 
 pub(crate) const PART: &str = "memory";
 pub(crate) const IDLE: &str = "idle";
@@ -22,24 +23,24 @@ pub(crate) const STREAMS: &str = "idle sessions with their GET stream";
 
 const IDLE_GATEWAY: &str = "idle, in front of a stdio upstream";
 pub(crate) const PROCESSES: &str = "processes for 16 clients of a stdio upstream";
-pub(crate) const HELD: &str = "times that a result of 1 MiB is held by the gateway";
+pub(crate) const RESULT_COPIES: &str = "times that a result of 1 MiB is held by the gateway";
 
 const IDLE_SESSIONS: usize = 10_000;
-/// Streams need a connection each, and as many files at both ends.
-const MOST_STREAMS: usize = 2_000;
-/// Slow rivals have as many sessions and streams as they open in this time.
-const TIME_TO_OPEN: Duration = Duration::from_secs(8);
+/// Each stream needs a connection, and so a file descriptor at both ends.
+const MAX_STREAMS: usize = 2_000;
+/// How long sessions and streams are opened. A slow rival has as many as it opened in this time.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// One round.
+/// Runs one round.
 pub(crate) fn round(bench: &mut Bench) {
-    for server in servers::all(&bench.places) {
+    for server in servers::all(&bench.paths) {
         if server.is_limit() {
             continue;
         }
-        // Some have no sessions where they answer in JSON.
+        // Some servers have no sessions if they answer in JSON.
         let up = bench
-            .stage
-            .listen(&server.stream, bench.stage.cores.subject);
+            .launcher
+            .listen(&server.stream, bench.launcher.cores.subject);
         let up = match up {
             Ok(up) => up,
             Err(error) => {
@@ -48,7 +49,7 @@ pub(crate) fn round(bench: &mut Bench) {
             }
         };
         bench.measure(PART, IDLE, server.name, |_| {
-            idle(&up, PATH, Era::Handshake.revision())
+            idle(&up, PATH, Era::Handshake.newest_revision().as_str())
         });
         let mut opened = Vec::new();
         bench.measure(PART, SESSIONS, server.name, |_| {
@@ -61,8 +62,8 @@ pub(crate) fn round(bench: &mut Bench) {
         }
         bench.measure(PART, BUSY, server.name, |bench| busy(bench, &server));
     }
-    for gateway in gateways::all(&bench.places, Behind::Stdio) {
-        match in_front_of_a_program(bench, &gateway) {
+    for gateway in gateways::all(&bench.paths, UpstreamTransport::Stdio) {
+        match start_with_stdio_upstream(bench, &gateway) {
             Ok(up) => {
                 bench.measure(PART, IDLE_GATEWAY, gateway.name, |_| {
                     idle(&up, gateway.path, gateway.handshake)
@@ -74,12 +75,12 @@ pub(crate) fn round(bench: &mut Bench) {
             Err(error) => bench.measure(PART, IDLE_GATEWAY, gateway.name, |_| Err(error)),
         }
     }
-    bench.measure(PART, HELD, BRIDGE, held);
+    bench.measure(PART, RESULT_COPIES, BRIDGE, result_copies);
 }
 
-/// After a client has come and gone.
-fn idle(up: &Listening, path: &str, revision: &'static str) -> anyhow::Result<Figures> {
-    let mut connection = Blocking::open(up.address)?;
+/// Memory after a client has connected and disconnected.
+fn idle(up: &ListeningProcess, path: &str, revision: &'static str) -> anyhow::Result<Figures> {
+    let mut connection = BlockingConnection::open(up.address)?;
     Session::open(&mut connection, path, revision)?.end()?;
     drop(connection);
     pause(Duration::from_millis(300));
@@ -87,16 +88,16 @@ fn idle(up: &Listening, path: &str, revision: &'static str) -> anyhow::Result<Fi
     Ok(figures([("resident_mib", mebibytes(memory.resident))]))
 }
 
-/// The most that it had while it worked hard.
+/// Peak memory under load.
 fn busy(bench: &Bench, server: &Server) -> anyhow::Result<Figures> {
     let up = bench
-        .stage
-        .listen(&server.json, bench.stage.cores.subject)?;
+        .launcher
+        .listen(&server.json, bench.launcher.cores.subject)?;
     let target = Target {
         address: up.address,
         path: PATH.to_owned(),
         era: Era::Handshake,
-        handshake: Era::Handshake.revision(),
+        handshake: Era::Handshake.newest_revision().as_str(),
         streams: None,
         is_limit: false,
         process: up.process.id(),
@@ -106,36 +107,43 @@ fn busy(bench: &Bench, server: &Server) -> anyhow::Result<Figures> {
     Ok(figures([("peak_mib", mebibytes(memory.peak))]))
 }
 
-fn sessions(server: &Server, up: &Listening, opened: &mut Vec<Session>) -> anyhow::Result<Figures> {
+fn sessions(
+    server: &Server,
+    up: &ListeningProcess,
+    opened: &mut Vec<Session>,
+) -> anyhow::Result<Figures> {
     let before = Memory::of(up.process.id())?.resident;
-    let mut connection = Blocking::open(up.address)?;
+    let mut connection = BlockingConnection::open(up.address)?;
     let began = Instant::now();
-    while opened.len() < IDLE_SESSIONS && !(server.is_rival() && began.elapsed() > TIME_TO_OPEN) {
-        let session = Session::open(&mut connection, PATH, Era::Handshake.revision())?;
+    while opened.len() < IDLE_SESSIONS && !(server.is_rival() && began.elapsed() > OPEN_TIMEOUT) {
+        let session = Session::open(
+            &mut connection,
+            PATH,
+            Era::Handshake.newest_revision().as_str(),
+        )?;
         ensure!(session.id.is_some(), "it has no sessions in this mode");
         opened.push(session);
     }
     let more = Memory::of(up.process.id())?.resident.saturating_sub(before);
-    Ok(of_each(more, opened.len()))
+    Ok(memory_per_item(more, opened.len()))
 }
 
-/// What a session with a stream needs in all: what the stream adds is added to what the session
-/// needs.
+/// Memory of a session with a stream: the memory of the session plus what the stream adds.
 fn streams(
     bench: &Bench,
     server: &Server,
-    up: &Listening,
+    up: &ListeningProcess,
     opened: &[Session],
 ) -> anyhow::Result<Figures> {
-    let most = MOST_STREAMS.min(allow_many_files().saturating_sub(200));
+    let most = MAX_STREAMS.min(allow_many_files().saturating_sub(200));
     let before = Memory::of(up.process.id())?.resident;
     let began = Instant::now();
     let mut connections = Vec::new();
     for session in opened.iter().take(most) {
-        if server.is_rival() && began.elapsed() > TIME_TO_OPEN {
+        if server.is_rival() && began.elapsed() > OPEN_TIMEOUT {
             break;
         }
-        let mut connection = Blocking::open(up.address)?;
+        let mut connection = BlockingConnection::open(up.address)?;
         let answer = connection.begin(session.head("GET").as_bytes())?;
         ensure!(
             answer.status() == 200,
@@ -146,7 +154,7 @@ fn streams(
     }
     pause(Duration::from_millis(200));
     let more = Memory::of(up.process.id())?.resident.saturating_sub(before);
-    let mut figures = of_each(more, connections.len());
+    let mut figures = memory_per_item(more, connections.len());
     let session = bench
         .results
         .figure(PART, SESSIONS, server.name, "each_kib");
@@ -156,26 +164,26 @@ fn streams(
     Ok(figures)
 }
 
-fn of_each(bytes: u64, count: usize) -> Figures {
+fn memory_per_item(bytes: u64, count: usize) -> Figures {
     let count = count as u64;
     let each = ratio(bytes, count) / 1024.0;
     figures([("each_kib", each), ("opened", ratio(count, 1))])
 }
 
-fn in_front_of_a_program(bench: &Bench, gateway: &Gateway) -> anyhow::Result<Listening> {
-    let server = servers::upstream(&bench.places);
-    // Nobody goes there: the gateway starts the program itself.
+fn start_with_stdio_upstream(bench: &Bench, gateway: &Gateway) -> anyhow::Result<ListeningProcess> {
+    let server = servers::upstream(&bench.paths);
+    // The address is not used: the gateway starts the program itself.
     let nowhere = ([127, 0, 0, 1], 0).into();
     super::gateway::start(bench, gateway, &server, nowhere, Era::Handshake)
 }
 
-fn processes(bench: &Bench, gateway: &Gateway, up: &Listening) -> anyhow::Result<Figures> {
-    let server = servers::upstream(&bench.places);
+fn processes(bench: &Bench, gateway: &Gateway, up: &ListeningProcess) -> anyhow::Result<Figures> {
+    let server = servers::upstream(&bench.paths);
     let target = super::gateway::through(gateway, up, Era::Handshake);
     let job = super::gateway::prefixed(&server, gateway.prefix);
     let mut clients = Vec::new();
     for _ in 0..16 {
-        let mut client = Asking::open(&target)?;
+        let mut client = SerialClient::open(&target)?;
         client.check(&job)?;
         clients.push(client);
     }
@@ -183,27 +191,25 @@ fn processes(bench: &Bench, gateway: &Gateway, up: &Listening) -> anyhow::Result
     Ok(figures([("processes", ratio(count as u64, 1))]))
 }
 
-/// What the gateway needs more while results of 1 MiB pass through it, in units of such a result.
-fn held(bench: &Bench) -> anyhow::Result<Figures> {
-    let stage = &bench.stage;
-    let program = Program::new(
-        &bench.places.bench,
-        &["many-tools", "127.0.0.1:{port}", "1"],
-    );
-    let upstream = stage.listen(&program, stage.cores.upstream)?;
+/// The additional memory of the gateway while results of 1 MiB pass through it, in units of such a
+/// result.
+fn result_copies(bench: &Bench) -> anyhow::Result<Figures> {
+    let launcher = &bench.launcher;
+    let program = Program::new(&bench.paths.bench, &["many-tools", "127.0.0.1:{port}", "1"]);
+    let upstream = launcher.listen(&program, launcher.cores.upstream)?;
     let url = format!("http://{}{PATH}", upstream.address);
     let program = Program::new(
-        &bench.places.plexus,
+        &bench.paths.plexus,
         &["bridge", "--http", "127.0.0.1:{port}", &url],
     );
-    let up = stage.listen(&program, stage.cores.subject)?;
+    let up = launcher.listen(&program, launcher.cores.subject)?;
     let target = super::gateway::target(&up, PATH, Era::Handshake);
     let job = |bytes| Job::Repeat {
         tool: "say_back_0000".to_owned(),
         bytes,
         times: 255,
     };
-    let mut client = Asking::open(&target)?;
+    let mut client = SerialClient::open(&target)?;
     for _ in 0..50 {
         client.check(&job(1))?;
     }

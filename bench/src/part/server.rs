@@ -1,17 +1,18 @@
 //! Servers over HTTP.
 
 use anyhow::Context as _;
+use plexus_mcp_protocol::Era;
 
 use crate::bench::Bench;
+use crate::launcher::ListeningProcess;
 use crate::limit::http::echo_path;
 use crate::load::http::Target;
-use crate::message::{Era, SIZES};
+use crate::message::SIZES;
 use crate::servers::{self, PATH, Server};
-use crate::stage::Listening;
 
 pub(crate) const PART: &str = "server";
 
-/// What all servers are put through.
+/// The parameters of a measurement, which are the same for all servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Point {
     pub(crate) era: Era,
@@ -25,14 +26,14 @@ impl Point {
         let kind = if self.is_stream { "SSE" } else { "JSON" };
         format!(
             "{}, {kind}, {}, c={}",
-            self.era.revision(),
+            self.era.newest_revision().as_str(),
             size(self.bytes),
             self.concurrency
         )
     }
 }
 
-/// A size as people say it.
+/// A size in a unit for people.
 pub(crate) fn size(bytes: usize) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),
@@ -41,7 +42,8 @@ pub(crate) fn size(bytes: usize) -> String {
     }
 }
 
-/// The points of a run. 256 texts of 1 MiB in flight would measure memory, not servers.
+/// The points of a run. 256 texts of 1 MiB in flight are left out: they would measure memory, not
+/// servers.
 pub(crate) fn points(quick: bool) -> Vec<Point> {
     let mut points = Vec::new();
     for era in [Era::Handshake, Era::Stateless] {
@@ -68,9 +70,9 @@ pub(crate) fn points(quick: bool) -> Vec<Point> {
     points
 }
 
-/// One round: every server is started, and at each point they take turns.
+/// Runs one round: starts every server, and measures all servers at each point in turn.
 pub(crate) fn round(bench: &mut Bench) {
-    let servers: Vec<_> = servers::all(&bench.places)
+    let servers: Vec<_> = servers::all(&bench.paths)
         .into_iter()
         .map(|server| Up::start(bench, server))
         .collect();
@@ -88,20 +90,20 @@ pub(crate) fn round(bench: &mut Bench) {
     }
 }
 
-/// A server that is up, or the reason why it is not.
+/// A running server, or the reason why it does not run.
 struct Up {
     server: Server,
-    json: anyhow::Result<Listening>,
-    /// Where streams come from another process.
-    stream: Option<anyhow::Result<Listening>>,
+    json: anyhow::Result<ListeningProcess>,
+    /// A second process for event streams, if the server needs another configuration for them.
+    stream: Option<anyhow::Result<ListeningProcess>>,
 }
 
 impl Up {
     fn start(bench: &Bench, server: Server) -> Self {
-        let core = bench.stage.cores.subject;
-        let json = bench.stage.listen(&server.json, core);
+        let core = bench.launcher.cores.subject;
+        let json = bench.launcher.listen(&server.json, core);
         let stream =
-            (server.stream != server.json).then(|| bench.stage.listen(&server.stream, core));
+            (server.stream != server.json).then(|| bench.launcher.listen(&server.stream, core));
         Self {
             server,
             json,
@@ -127,7 +129,7 @@ impl Up {
             address: up.address,
             path,
             era: point.era,
-            handshake: Era::Handshake.revision(),
+            handshake: Era::Handshake.newest_revision().as_str(),
             streams: Some(point.is_stream),
             is_limit: self.server.is_limit(),
             process: up.process.id(),

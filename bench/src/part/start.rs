@@ -1,4 +1,4 @@
-//! How long it takes from the start of a process until it has listed its tools over stdio.
+//! Cold start: the time from the start of a process to its first list of tools over stdio.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 use tokio::time::Instant;
 
 use crate::bench::Bench;
-use crate::load::PATIENCE;
+use crate::load::READY_TIMEOUT;
 use crate::load::stdio::Client;
 use crate::process::{Program, pause};
 use crate::results::{Figures, figures, median};
@@ -19,36 +19,37 @@ pub(crate) const PART: &str = "start";
 pub(crate) const ALONE: &str = "no upstream";
 pub(crate) const CONFIGURED: &str = "100 upstreams, remembered";
 
-/// How often a process is started in a round, and how often at least if that takes long.
+/// How often a process is started in a round. If the starts take longer than `SLOW_STARTS_TIMEOUT`,
+/// it is started `MIN_STARTS` times.
 const STARTS: usize = 11;
-const LEAST_STARTS: usize = 3;
-const LONG: Duration = Duration::from_secs(2);
-const UPSTREAMS: usize = 100;
-/// As many tools as a page has at most.
-const PAGE: usize = 50;
+const MIN_STARTS: usize = 3;
+const SLOW_STARTS_TIMEOUT: Duration = Duration::from_secs(2);
+const UPSTREAM_COUNT: usize = 100;
+/// The maximum number of tools on a page.
+const MAX_PAGE_TOOLS: usize = 50;
 
-/// One round.
+/// Runs one round.
 pub(crate) fn round(bench: &mut Bench) {
-    for server in servers::all(&bench.places) {
+    for server in servers::all(&bench.paths) {
         if !server.is_limit() {
             bench.measure(PART, ALONE, server.name, |bench| {
-                starts(bench, &server.stdio, 1, None)
+                median_start(bench, &server.stdio, 1, None)
             });
         }
     }
-    bench.measure(PART, CONFIGURED, OURS, remembered);
+    bench.measure(PART, CONFIGURED, OURS, cached);
 }
 
-/// A gateway that has seen all its servers before, so that it need not wait for any.
-fn remembered(bench: &Bench) -> anyhow::Result<Figures> {
-    let upstream = servers::upstream(&bench.places);
-    let core = bench.stage.cores.upstream;
-    let up = bench.stage.listen(&upstream.json, core)?;
-    let home = bench.stage.new_folder();
+/// A gateway with a cache of all tool lists, so that it does not wait for its servers.
+fn cached(bench: &Bench) -> anyhow::Result<Figures> {
+    let upstream = servers::upstream(&bench.paths);
+    let core = bench.launcher.cores.upstream;
+    let up = bench.launcher.listen(&upstream.json, core)?;
+    let home = bench.launcher.new_folder();
     fs::create_dir_all(&home)?;
     let file = home.join("servers.json");
     let entry = json!({"type": "http", "url": format!("http://{}{}", up.address, servers::PATH)});
-    let servers: Map<_, _> = (0..UPSTREAMS)
+    let servers: Map<_, _> = (0..UPSTREAM_COUNT)
         .map(|number| (format!("up{number}"), entry.clone()))
         .collect();
     fs::write(&file, json!({"mcpServers": servers}).to_string())?;
@@ -58,37 +59,43 @@ fn remembered(bench: &Bench) -> anyhow::Result<Figures> {
         "--mcp-config",
         &file.display().to_string(),
     ];
-    let program = Program::new(&bench.places.plexus, &arguments);
-    starts(bench, &program, UPSTREAMS, Some(&home))
+    let program = Program::new(&bench.paths.plexus, &arguments);
+    median_start(bench, &program, UPSTREAM_COUNT, Some(&home))
 }
 
-/// The median of some starts; in one folder, if it is given, where the lists are learned first.
-fn starts(
+/// The median of several starts. If `home` is given, all of them use this folder, where a first
+/// start fills the cache of tool lists.
+fn median_start(
     bench: &Bench,
     program: &Program,
     tools: usize,
     home: Option<&Path>,
 ) -> anyhow::Result<Figures> {
-    let core = bench.stage.cores.subject;
+    let core = bench.launcher.cores.subject;
     if let Some(home) = home {
         let mut process = program.start(core, home)?;
-        let mut client = Client::greet(&mut process)?;
+        let mut client = Client::connect(&mut process)?;
         let began = Instant::now();
         while client.count_tools()? < tools {
-            ensure!(began.elapsed() < PATIENCE, "not all servers are connected");
+            ensure!(
+                began.elapsed() < READY_TIMEOUT,
+                "not all servers are connected"
+            );
             pause(Duration::from_millis(20));
         }
     }
     let mut times = Vec::new();
     let began = Instant::now();
-    while times.len() < STARTS && (times.len() < LEAST_STARTS || began.elapsed() < LONG) {
-        let folder = bench.stage.new_folder();
+    while times.len() < STARTS
+        && (times.len() < MIN_STARTS || began.elapsed() < SLOW_STARTS_TIMEOUT)
+    {
+        let folder = bench.launcher.new_folder();
         let mut process = program.start(core, home.unwrap_or(&folder))?;
         let started = process.started;
-        let listed = Client::greet(&mut process)?.first_page()?;
+        let listed = Client::connect(&mut process)?.first_page()?;
         times.push(started.elapsed().as_secs_f64() * 1e3);
         ensure!(
-            listed >= tools.min(PAGE),
+            listed >= tools.min(MAX_PAGE_TOOLS),
             "{listed} tools instead of {tools}"
         );
     }

@@ -1,13 +1,15 @@
 //! The charts of a report.
 
+use plexus_mcp_protocol::Era;
+
 use super::svg::{Chart, Group};
-use crate::gateways::Behind;
-use crate::message::{Era, SIZES};
+use crate::gateways::UpstreamTransport;
+use crate::message::SIZES;
 use crate::part::{gateway, server, stdio};
 use crate::results::Results;
 use crate::servers::LIMIT;
 
-/// All charts that have something to show, by the names of their files.
+/// All charts that have bars, with their file names.
 pub(crate) fn all(results: &Results) -> Vec<(&'static str, Chart)> {
     let servers = |era, figure| {
         [1, 16, 256].map(|concurrency| {
@@ -21,9 +23,9 @@ pub(crate) fn all(results: &Results) -> Vec<(&'static str, Chart)> {
         })
     };
     let gateways = |concurrency, figure| {
-        [Behind::Http, Behind::Stdio].map(|behind| {
+        [UpstreamTransport::Http, UpstreamTransport::Stdio].map(|transport| {
             let point = gateway::Point {
-                behind,
+                transport,
                 client: Era::Handshake,
                 server: Era::Handshake,
                 concurrency,

@@ -1,60 +1,62 @@
-//! The report as a page.
+//! The report as a Markdown page.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::svg::rounded;
-use crate::about::About;
-use crate::acceptance::{Bound, Demand};
+use crate::acceptance::{Bound, Criterion};
 use crate::part::{gateway, lists, memory, server, start, stdio};
 use crate::results::{Results, Row};
+use crate::run_metadata::RunMetadata;
 use crate::servers::LIMIT;
 
-const AGAIN: &str = "\
-This page is written by `bench/run`, which anyone can run again, on two quiet cores of a Linux
-machine with Rust, Node.js and Python:
+const REPRODUCTION: &str = "\
+This page is written by `bench/run`. To reproduce it, use two quiet cores of a Linux machine with
+Rust, Node.js and Python:
 
 ```sh
 bench/run                        # everything, and this page; about half an hour
 bench/run quick                  # without rivals, in less than three minutes
-bench/run quick --save FILE      # keeps the figures
-bench/run quick --against FILE   # compares with figures that were kept
+bench/run quick --save FILE      # saves the figures
+bench/run quick --against FILE   # compares with saved figures
 ```
 
-It builds what is ours, installs the rivals from their registries at pinned versions
-([which, and how each is started](../../bench/rivals/README.md)), and measures. All figures, those
-of each round, too, are in [`figures.json`](figures.json).
+It builds Plexus, installs the rivals from their package registries at pinned versions
+([versions and options](../../bench/rivals/README.md)), and measures. All figures, including those
+of each round, are in [`figures.json`](figures.json).
 ";
 
 const METHOD: &str = "\
-- **Cores.** Whatever is measured is pinned to one core and the load generator to another, so that
-  work is compared and not threads. Servers behind a gateway have a third core, or share the
-  generator's where there is none.
-- **Turns.** At each point all subjects are measured one right after the other, and all points in
-  each of several rounds. What is shown are the medians of the rounds.
-- **Load.** A closed loop: so many keep-alive connections (`c`), each with one request in flight and,
-  in the handshake era, a session of its own. Requests are prepared bytes in which only the id
-  changes. After a warm-up there is a window in which everything counts; it lasts longer, up to four
-  times, for who has not answered three times on each connection.
-- **Errors.** The id and the content of every answer are checked; of those longer than 64 KiB one in
-  sixteen as a whole, the others by id, length and both ends. One wrong answer, one error, one closed
-  connection or ten seconds of silence, in any round, and there is *failed* instead of a figure.
-- **Figures.** Latency is from the first byte written to the last byte read. CPU time is what the
-  kernel counts for the subject, without programs that it started. Memory is what is resident.
-- **The limit** is what the machine can do at all, measured at the same point in the same run. For
-  servers it is a bare hyper server that reads the whole request and answers with a fixed body, as
-  long as ours in 2025-11-25 and a hundred bytes shorter in 2026-07-28; for gateways a proxy that
-  passes bytes on without looking at them; for stdio a program that writes the lines that it reads.
-  Absolute figures are those of this machine; ratios travel better.
-- **Fairness.** Rivals are compiled as we are, and configured for speed as far as their documentation
-  says how: without Nagle's algorithm, without sessions and in JSON where that exists. An event
-  stream of ours begins with a progress notification, as we answer in JSON otherwise.
-- **Who is not here.** What is in no registry of packages, as agentgateway, and what may not be used
-  by everybody, as mcp-gateway of crates.io.
+- **Cores.** The measured process is pinned to one core and the load generator to another, so that
+  CPU work is compared and not the number of threads. Servers behind a gateway have a third core,
+  or share that of the generator if there is none.
+- **Order.** At each point all subjects are measured one after the other, and all points in each of
+  several rounds. The tables show the medians of the rounds.
+- **Load.** A closed loop with a number of keep-alive connections (`c`). Each has one request in
+  flight and, in the handshake era, its own session. Requests are prepared bytes in which only the
+  id changes. After a warm-up, all requests within a window are counted. The window is up to four
+  times longer for a subject that has not answered three times on each connection.
+- **Errors.** The id and the content of every response are checked. Of responses longer than 64
+  KiB, one in sixteen is checked as a whole, the others by id, length and both ends. A wrong
+  response, an error, a closed connection or ten seconds without a response, in any round, is shown
+  as *failed*.
+- **Figures.** Latency is from the first byte written to the last byte read. CPU time is that of
+  the subject, without programs that it started. Memory is resident memory.
+- **The limit** is a reference value of the same machine, measured at the same point in the same
+  run. For servers it is a bare hyper server that reads the whole request and answers with a fixed
+  body, as long as that of Plexus in 2025-11-25 and a hundred bytes shorter in 2026-07-28; for
+  gateways a proxy that forwards bytes without parsing them; for stdio a program that echoes lines.
+  Compare ratios, not absolute figures, between machines.
+- **Fairness.** Rivals are compiled with the same options as Plexus, and configured for speed as
+  their documentation says: without Nagle's algorithm, and without sessions and with JSON responses
+  where they support that. An event stream of Plexus begins with a progress notification, because
+  otherwise Plexus answers with JSON.
+- **Not included.** Programs that are in no package registry, such as agentgateway, and programs
+  whose licence does not permit everyone to use them, such as mcp-gateway of crates.io.
 ";
 
-/// A part that is put under load, and what its rates are compared with.
-struct Loaded {
+/// A section with a table of rates, and the subject that its rates are compared with.
+struct LoadSection {
     part: &'static str,
     title: &'static str,
     charts: &'static [&'static str],
@@ -62,29 +64,29 @@ struct Loaded {
     of_base: &'static str,
 }
 
-const LOADED: [Loaded; 4] = [
-    Loaded {
+const LOAD_SECTIONS: [LoadSection; 4] = [
+    LoadSection {
         part: server::PART,
         title: "Servers over HTTP",
         charts: &["servers-2025-11-25", "servers-2026-07-28", "servers-cpu"],
         base: LIMIT,
         of_base: "the limit's",
     },
-    Loaded {
+    LoadSection {
         part: stdio::PART,
         title: "Servers over stdio",
         charts: &["stdio"],
         base: LIMIT,
         of_base: "a bare line echo's",
     },
-    Loaded {
+    LoadSection {
         part: gateway::PART,
         title: "Gateways",
         charts: &["gateways-rate", "gateways-latency"],
         base: gateway::DIRECT,
         of_base: "the upstream's own",
     },
-    Loaded {
+    LoadSection {
         part: lists::PART,
         title: "Lists, and many upstreams",
         charts: &[],
@@ -93,21 +95,21 @@ const LOADED: [Loaded; 4] = [
     },
 ];
 
-/// A page with everything.
+/// The whole page.
 pub(crate) fn page(
     results: &Results,
-    about: &About,
-    demands: &[Demand],
+    about: &RunMetadata,
+    criteria: &[Criterion],
     charts: &[String],
 ) -> String {
     let mut page = format!(
-        "# Benchmark\n\n{AGAIN}\n## What is demanded\n\n{}\n## How it is measured\n\n{METHOD}\n\
+        "# Benchmark\n\n{REPRODUCTION}\n## Acceptance criteria\n\n{}\n## How it is measured\n\n{METHOD}\n\
          ## Machine and versions\n\n{}",
-        acceptance(demands),
+        acceptance(criteria),
         describe(about)
     );
-    for loaded in &LOADED {
-        page.push_str(&section(results, loaded, charts));
+    for section_spec in &LOAD_SECTIONS {
+        page.push_str(&section(results, section_spec, charts));
     }
     let others = [
         (
@@ -130,16 +132,16 @@ pub(crate) fn page(
     page
 }
 
-fn section(results: &Results, loaded: &Loaded, charts: &[String]) -> String {
-    let Loaded {
+fn section(results: &Results, section_spec: &LoadSection, charts: &[String]) -> String {
+    let LoadSection {
         part,
         title,
         base,
         of_base,
         ..
-    } = *loaded;
+    } = *section_spec;
     let mut text = format!("\n## {title}\n");
-    for chart in loaded.charts {
+    for chart in section_spec.charts {
         if charts.iter().any(|drawn| drawn == chart) {
             line(&mut text, format_args!("\n![{chart}]({chart}.svg)"));
         }
@@ -180,7 +182,7 @@ fn section(results: &Results, loaded: &Loaded, charts: &[String]) -> String {
     text
 }
 
-fn describe(about: &About) -> String {
+fn describe(about: &RunMetadata) -> String {
     let mut text = "| | |\n|---|---|\n".to_owned();
     let mut row = |name: &str, value: &str| {
         line(&mut text, format_args!("| {name} | {value} |"));
@@ -208,32 +210,35 @@ fn describe(about: &About) -> String {
     text
 }
 
-fn acceptance(demands: &[Demand]) -> String {
-    let mut table = "| demand | bound | measured | |\n|---|---|---|---|\n".to_owned();
-    for demand in demands {
-        let unit = demand.unit;
-        let bound = match demand.bound {
+fn acceptance(criteria: &[Criterion]) -> String {
+    let mut table = "| criterion | bound | measured | |\n|---|---|---|---|\n".to_owned();
+    for criterion in criteria {
+        let unit = criterion.unit;
+        let bound = match criterion.bound {
             Bound::AtLeast(bound) => format!("≥ {bound}{unit}"),
             Bound::AtMost(bound) => format!("≤ {bound}{unit}"),
         };
-        let measured = demand.measured;
+        let measured = criterion.measured;
         let measured = measured.map_or("–".to_owned(), |value| {
             format!("{}{unit}", rounded(value))
         });
-        let verdict = match demand.is_met() {
+        let verdict = match criterion.is_met() {
             Some(true) => "met",
             Some(false) => "**missed**",
             None => "not measured",
         };
         line(
             &mut table,
-            format_args!("| {} | {bound} | {measured} | {verdict} |", demand.what),
+            format_args!(
+                "| {} | {bound} | {measured} | {verdict} |",
+                criterion.description
+            ),
         );
     }
     table
 }
 
-/// A line for each point and a column for each subject.
+/// A table with a line for each point and a column for each subject.
 fn table(results: &Results, part: &str, cell: impl Fn(&Row) -> Option<String>) -> String {
     let rows = || results.rows.iter().filter(|row| row.key.part == part);
     let subjects = distinct(rows().map(|row| row.key.subject.as_str()));
@@ -270,13 +275,13 @@ fn single(row: &Row) -> Option<String> {
     Some(format!("{}{unit}", rounded(*value)))
 }
 
-/// In the order in which they come.
+/// The distinct names, in order of their first occurrence.
 fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut seen = BTreeSet::new();
     names.filter(|name| seen.insert(*name)).collect()
 }
 
-fn left_out(results: &Results, about: &About) -> String {
+fn left_out(results: &Results, about: &RunMetadata) -> String {
     let mut text = String::new();
     for (name, reason) in &about.missing {
         line(
@@ -309,7 +314,7 @@ fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::acceptance::demands;
+    use crate::acceptance::criteria;
     use crate::results::{Key, figures};
 
     #[test]
@@ -327,13 +332,13 @@ mod tests {
             key("other"),
             Err(anyhow::anyhow!("a wrong answer\nand more")),
         );
-        let page = page(&results, &About::default(), &demands(&results), &[]);
+        let page = page(&results, &RunMetadata::default(), &criteria(&results), &[]);
         let wanted = "| 2026-07-28, JSON, 100 B, c=16 | 100,000 | 75,000 (0.75) | failed |";
         assert!(page.contains(wanted), "{page}");
         let failed = "- other, server: 2026-07-28, JSON, 100 B, c=16: a wrong answer\n";
         assert!(page.contains(failed), "{page}");
-        let demand =
+        let criterion =
             "| server, 2026-07-28, JSON, 100 B, c=16: req/s of the limit's | ≥ 0.7 | 0.75 | met |";
-        assert!(page.contains(demand), "{page}");
+        assert!(page.contains(criterion), "{page}");
     }
 }

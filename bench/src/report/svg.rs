@@ -19,17 +19,17 @@ pub(crate) struct Group {
     pub(crate) bars: Vec<(String, f64)>,
 }
 
-const WIDTH: f64 = 880.0;
-const NAMES: f64 = 190.0;
-const VALUES: f64 = 90.0;
-const BAR: f64 = 18.0;
-const GAP: f64 = 26.0;
-const TOP: f64 = 44.0;
+const CHART_WIDTH: f64 = 880.0;
+const NAME_WIDTH: f64 = 190.0;
+const VALUE_WIDTH: f64 = 90.0;
+const BAR_HEIGHT: f64 = 18.0;
+const GROUP_GAP: f64 = 26.0;
+const TOP_MARGIN: f64 = 44.0;
 
-/// Bars of others that are so many times as long as our longest are cut.
-const CUT: f64 = 10.0;
+/// Bars of others are cut at this multiple of our longest bar.
+const MAX_BAR_RATIO: f64 = 10.0;
 
-/// The limit is grey, ours is blue, and all others are of a lighter colour.
+/// The limit is grey, ours is blue, and all others have a lighter colour.
 fn colour(subject: &str) -> &'static str {
     match subject {
         "limit" | "upstream alone" => "#8a8f98",
@@ -43,41 +43,41 @@ fn is_ours(subject: &str) -> bool {
 }
 
 impl Chart {
-    /// The chart as an SVG document; long bars are better or worse as the title says.
+    /// The chart as an SVG document. The title says whether long bars are better or worse.
     pub(crate) fn draw(&self) -> String {
         let longest = |is_wanted: fn(&str) -> bool| {
             let bars = self.groups.iter().flat_map(|group| &group.bars);
             let wanted = bars.filter(|(name, _)| is_wanted(name));
             wanted.map(|(_, value)| *value).fold(0.0, f64::max)
         };
-        let cut = match longest(is_ours) * CUT {
+        let cut = match longest(is_ours) * MAX_BAR_RATIO {
             0.0 => f64::MAX,
             cut => cut,
         };
         let most = longest(|_| true).min(cut).max(f64::MIN_POSITIVE);
-        let scale = (WIDTH - NAMES - VALUES) / most;
+        let scale = (CHART_WIDTH - NAME_WIDTH - VALUE_WIDTH) / most;
         let mut body = String::new();
-        let mut y = TOP;
+        let mut y = TOP_MARGIN;
         for group in &self.groups {
-            y += GAP;
+            y += GROUP_GAP;
             text(&mut body, 8.0, y - 7.0, "start", "bold", &group.name);
             for (name, value) in &group.bars {
-                let middle = y + BAR * 0.72;
-                text(&mut body, NAMES - 8.0, middle, "end", "normal", name);
+                let middle = y + BAR_HEIGHT * 0.72;
+                text(&mut body, NAME_WIDTH - 8.0, middle, "end", "normal", name);
                 let is_cut = *value > cut;
                 let length = (value.min(cut) * scale).max(1.0);
                 let colour = colour(name);
                 push(
                     &mut body,
                     format_args!(
-                        r#"<rect x="{NAMES}" y="{y:.1}" width="{length:.1}" height="{:.1}" fill="{colour}"/>"#,
-                        BAR - 3.0
+                        r#"<rect x="{NAME_WIDTH}" y="{y:.1}" width="{length:.1}" height="{:.1}" fill="{colour}"/>"#,
+                        BAR_HEIGHT - 3.0
                     ),
                 );
                 if is_cut {
-                    // Two white strokes through the bar say that it goes on.
-                    for x in [NAMES + length - 24.0, NAMES + length - 16.0] {
-                        let path = format!("M{:.1} {:.1}l6 -{BAR}", x, y + BAR - 2.0);
+                    // Two white strokes through the bar mark it as cut.
+                    for x in [NAME_WIDTH + length - 24.0, NAME_WIDTH + length - 16.0] {
+                        let path = format!("M{:.1} {:.1}l6 -{BAR_HEIGHT}", x, y + BAR_HEIGHT - 2.0);
                         push(
                             &mut body,
                             format_args!(
@@ -89,27 +89,27 @@ impl Chart {
                 let label = format!("{}{}", rounded(*value), self.unit);
                 text(
                     &mut body,
-                    NAMES + length + 6.0,
+                    NAME_WIDTH + length + 6.0,
                     middle,
                     "start",
                     "normal",
                     &label,
                 );
-                y += BAR;
+                y += BAR_HEIGHT;
             }
         }
-        let height = y + GAP / 2.0;
+        let height = y + GROUP_GAP / 2.0;
         let mut title = String::new();
         text(&mut title, 8.0, 26.0, "start", "bold", &self.title);
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height:.0}\" \
-             viewBox=\"0 0 {WIDTH} {height:.0}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{CHART_WIDTH}\" height=\"{height:.0}\" \
+             viewBox=\"0 0 {CHART_WIDTH} {height:.0}\" font-family=\"sans-serif\" font-size=\"12\">\n\
              <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{title}{body}</svg>\n"
         )
     }
 }
 
-/// A figure with as many digits as say something.
+/// A figure with its significant digits.
 pub(crate) fn rounded(value: f64) -> String {
     match value.abs() {
         0.0..10.0 => format!("{value:.2}"),
@@ -118,7 +118,7 @@ pub(crate) fn rounded(value: f64) -> String {
     }
 }
 
-/// Thousands are set apart.
+/// A number with thousands separators.
 fn grouped(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut grouped = String::new();

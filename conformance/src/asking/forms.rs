@@ -1,6 +1,6 @@
 //! Forms with every kind of field.
 
-use plexus_service::{
+use plexus_mcp_core::{
     Builder, Context, ElicitParams, NoArguments, Raw, Tool, ToolError, ToolResult,
 };
 use schemars::JsonSchema;

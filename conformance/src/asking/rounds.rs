@@ -2,7 +2,9 @@
 //!
 //! None of them knows of rounds, states or retries: they ask, and go on with the answers.
 
-use plexus_service::{AskError, Builder, ClientCapability, Context, NoArguments, Tool, ToolResult};
+use plexus_mcp_core::{
+    AskError, Builder, ClientCapability, Context, NoArguments, Tool, ToolResult,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -1,5 +1,5 @@
-//! Holds many legacy sessions open on a server, and many calls in flight, and tells what they cost
-//! it in memory. Every answer is matched to its request.
+//! Holds many legacy sessions open on a server, and many calls in flight, and reports the memory
+//! that the server needs for them. Every answer is matched to its request.
 
 #[path = "load/connection.rs"]
 mod connection;
@@ -22,7 +22,7 @@ use connection::{Connection, Stream};
 #[derive(Debug, Clone, Parser)]
 #[command(version)]
 struct Arguments {
-    /// Where the server listens.
+    /// The address that the server listens on.
     #[arg(value_name = "ADDR")]
     server: SocketAddr,
     /// The path of its MCP endpoint.

@@ -1,16 +1,16 @@
 //! Answers to what a server asks: those of an agreeable user.
 
-use plexus_mcp::messages::ListRootsResult;
-use plexus_service::{
+use plexus_mcp_core::{
     AskError, CreateMessageResult, ElicitParams, ElicitResult, Question, Raw, Role, Root,
     SamplingContent,
 };
+use plexus_mcp_protocol::messages::ListRootsResult;
 use serde_json::Value;
 
 use crate::example;
 
-/// Answers a question. Forms are sent off as they were proposed: every field has its default, or
-/// else an example of what it may hold.
+/// Answers a question. Forms are accepted with the proposed values: every field has its default, or
+/// else an example of its type.
 pub(crate) fn answer(question: &Question) -> Result<Raw, AskError> {
     match question {
         Question::Elicit(params) => {

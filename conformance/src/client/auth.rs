@@ -6,18 +6,18 @@ use anyhow::Context as _;
 use bytes::Bytes;
 use http::header::LOCATION;
 use http::{Request, Uri};
-use plexus_client::auth::rules::{Client, ClientKey, Grant, Secret};
-use plexus_client::auth::{AuthError, Means, OAuth, OAuthOptions, UserAgent, Visit};
-use plexus_client::http::{HttpClient, HttpClientOptions};
-use plexus_service::Boxed;
+use plexus_mcp_client::auth::rules::{Client, ClientKey, Grant, Secret};
+use plexus_mcp_client::auth::{AuthError, OAuth, OAuthOptions, SignInMethod, UserAgent, Visit};
+use plexus_mcp_client::http::{HttpClient, HttpClientOptions};
+use plexus_mcp_core::Boxed;
 use serde::Deserialize;
 
-/// Where users would come back to, if there were any.
+/// The redirect URI. No user visits it.
 const REDIRECT: &str = "http://localhost:3000/callback";
 /// The suites know this document about their client.
 const METADATA: &str = "https://conformance-test.local/client-metadata.json";
 
-/// What a scenario gives its client to sign in with.
+/// The credentials that a scenario gives its client.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Credentials {
@@ -39,23 +39,23 @@ pub(crate) fn authorizer(
 ) -> anyhow::Result<OAuth> {
     let mut options = OAuthOptions::new(server.clone());
     options.client = client(credentials);
-    options.means = match scenario {
+    options.method = match scenario {
         "auth/client-credentials-jwt" | "auth/client-credentials-basic" => {
-            Means::Alone(Grant::ClientCredentials)
+            SignInMethod::Grant(Grant::ClientCredentials)
         }
         "auth/wif-jwt-bearer" => {
             let assertion = credentials.valid_jwt.clone().context("no valid_jwt")?;
-            Means::Alone(Grant::Workload { assertion })
+            SignInMethod::Grant(Grant::Workload { assertion })
         }
         "auth/enterprise-managed-authorization" | "auth/cross-app-access-complete-flow" => {
             let given = credentials.clone();
-            Means::Alone(Grant::Enterprise {
+            SignInMethod::Grant(Grant::Enterprise {
                 token_endpoint: given.idp_token_endpoint.context("no idp_token_endpoint")?,
                 client_id: given.idp_client_id.context("no idp_client_id")?,
                 id_token: given.idp_id_token.context("no idp_id_token")?,
             })
         }
-        _ => Means::Page {
+        _ => SignInMethod::Page {
             agent: Some(Arc::new(Agreeable {
                 client: HttpClient::new(&HttpClientOptions::default())?,
             })),
@@ -66,7 +66,7 @@ pub(crate) fn authorizer(
     Ok(OAuth::new(options))
 }
 
-/// What the client must say in a scenario whose server must not be used.
+/// The error that the client must report in a scenario whose server must not be used.
 pub(crate) fn refusal(scenario: &str) -> Option<&'static str> {
     match scenario {
         "auth/resource-mismatch" => Some("which is not the server that was asked"),

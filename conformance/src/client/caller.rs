@@ -2,24 +2,24 @@
 
 use std::sync::Arc;
 
-use plexus_client::Upstream;
-use plexus_mcp::Revision;
-use plexus_mcp::messages::ClientCapabilities;
-use plexus_service::{
+use plexus_mcp_client::Upstream;
+use plexus_mcp_core::{
     Call, Catalogue, Event, EventSender, Fault, Object, Outcome, Peer, Principal, Raw, Service as _,
 };
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_protocol::messages::ClientCapabilities;
 use tokio_util::sync::CancellationToken;
 
 use crate::answers;
 
-/// Calls the suite's server, and answers what it asks on the way.
+/// Calls the suite's server, and answers its questions during the calls.
 pub(crate) struct Caller {
     upstream: Upstream,
     peer: Arc<Peer>,
 }
 
 impl Caller {
-    /// Calls `upstream` on behalf of somebody with `capabilities`.
+    /// Calls `upstream` on behalf of a client with `capabilities`.
     pub(crate) fn new(
         upstream: Upstream,
         revision: Revision,
@@ -32,7 +32,7 @@ impl Caller {
         }
     }
 
-    /// What the server has.
+    /// The catalogue of the server.
     pub(crate) fn catalogue(&self) -> Arc<Catalogue> {
         Arc::clone(&self.upstream.catalogue().borrow())
     }

@@ -12,7 +12,7 @@ pub(crate) fn object(schema: &Value) -> Value {
     Value::Object(values)
 }
 
-/// What the schema proposes, or else some value of its type.
+/// The default of the schema, or else some value of its type.
 fn value(schema: &Value) -> Value {
     if let Some(proposed) = ["default", "const"].iter().find_map(|key| schema.get(key)) {
         return proposed.clone();

@@ -17,10 +17,10 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::Parser;
 use http::Uri;
-use plexus_client::{Definition, HttpTarget, Target, Upstream};
-use plexus_mcp::Revision;
-use plexus_mcp::messages::{CallToolParams, ClientCapabilities};
-use plexus_service::Raw;
+use plexus_mcp_client::{Definition, HttpTarget, Supervision, Target, Upstream};
+use plexus_mcp_core::Raw;
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_protocol::messages::{CallToolParams, ClientCapabilities};
 use serde::Deserialize;
 use tracing_subscriber::EnvFilter;
 
@@ -45,24 +45,24 @@ struct Arguments {
         default_value_t = Revision::NEWEST_HANDSHAKE
     )]
     revision: Revision,
-    /// What the scenario has to tell its client, as JSON.
+    /// The context of the scenario, as JSON.
     #[arg(long, env = "MCP_CONFORMANCE_CONTEXT", default_value = "{}")]
     context: ScenarioContext,
-    /// What is logged to stderr: a level, or a filter such as `plexus_client=debug`.
+    /// The log filter for stderr: a level, or a filter such as `plexus_mcp_client=debug`.
     #[arg(long, value_name = "FILTER", default_value = "warn")]
     log_level: String,
-    /// Where the server is.
+    /// The URL of the server.
     url: Uri,
 }
 
-/// What a scenario tells its client.
+/// The context that a scenario gives its client.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ScenarioContext {
     /// The calls to make.
     #[serde(default)]
     tool_calls: Vec<CallToolParams>,
-    /// What to sign in with.
+    /// The credentials.
     #[serde(flatten)]
     credentials: Credentials,
 }
@@ -129,12 +129,15 @@ async fn play(arguments: &Arguments) -> anyhow::Result<Visited> {
     definition.era = Some(arguments.revision.era());
     definition.capabilities = capabilities.clone();
 
-    let upstream = Upstream::new(definition);
+    let upstream = Upstream::supervised(definition, Supervision::once());
     upstream.connect().await.context("cannot connect")?;
     let report = upstream.report().context("the connection was lost")?;
     // A list that failed counts as empty, which would let a scenario pass without its calls.
-    if !report.oddities.is_empty() {
-        bail!("cannot list what the server has: {:?}", report.oddities);
+    if !report.list_problems.is_empty() {
+        bail!(
+            "cannot list what the server has: {:?}",
+            report.list_problems
+        );
     }
     let caller = Caller::new(upstream.clone(), report.facts.revision, capabilities);
     let visited =

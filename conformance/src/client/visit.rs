@@ -1,13 +1,13 @@
-//! What the client does at a server.
+//! One visit of a server: the client uses its tools, resources and prompts.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use anyhow::{Context as _, bail, ensure};
 use futures_util::future::try_join_all;
-use plexus_mcp::messages::{CallToolParams, GetPromptParams, ResourceUriParams};
-use plexus_mcp::method;
-use plexus_service::{CallToolResult, Catalogue, Prompt, Raw, Section, Tool};
+use plexus_mcp_core::{CallToolResult, Catalogue, Prompt, Raw, Section, Tool};
+use plexus_mcp_protocol::messages::{CallToolParams, GetPromptParams, ResourceUriParams};
+use plexus_mcp_protocol::method;
 use serde_json::Value;
 
 use crate::caller::Caller;
@@ -16,7 +16,7 @@ use crate::example;
 const SCHEMA_TOOL: &str = "json_schema_2020_12_tool";
 const ECHO_TOOL: &str = "json_schema_echo";
 
-/// How often what was used.
+/// How many tools, resources and prompts were used.
 #[derive(Debug)]
 pub(crate) struct Visited {
     tools: usize,

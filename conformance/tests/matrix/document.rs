@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use plexus_mcp::Revision;
+use plexus_mcp_protocol::Revision;
 
 use crate::verdict::{Feature, Verdict, verdict};
 

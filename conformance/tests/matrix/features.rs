@@ -1,6 +1,6 @@
 //! One check for each feature, the same for every pair of revisions and transports.
 
-use plexus_mcp::Revision;
+use plexus_mcp_protocol::Revision;
 use plexus_testkit::{Client, within};
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::verdict::{Feature, Verdict, verdict};
 
 const WATCHED: &str = "test://watched-resource";
 /// More than fit on a page.
-pub(crate) const FILLER: usize = 80;
+pub(crate) const FILLER: usize = 1_020;
 
 /// Holds one cell of the matrix against its verdict; panics if it is worse.
 pub(crate) async fn check(feature: Feature, client: &mut Client, server: Revision) {
@@ -26,6 +26,7 @@ pub(crate) async fn check(feature: Feature, client: &mut Client, server: Revisio
         Feature::ListChanged => list_changed(client).await,
         Feature::Subscribe => subscribes(client).await,
         Feature::ElicitForm => elicits(client, is_possible).await,
+        Feature::ElicitChoices => elicits_choices(client, is_lossless).await,
         Feature::ElicitUrl => elicits_by_url(client, is_possible).await,
         Feature::Sample => samples(client).await,
         Feature::Roots => roots(client).await,
@@ -195,6 +196,25 @@ async fn elicits(client: &mut Client, is_possible: bool) {
     } else {
         refused(&response);
     }
+}
+
+/// The tool gets a list of values, whatever the client was asked for.
+async fn elicits_choices(client: &mut Client, is_lossless: bool) {
+    let chosen = if is_lossless {
+        json!(["value1", "value3"])
+    } else {
+        json!("First Choice, value3")
+    };
+    let answer = json!({"action": "accept", "content": {"titledMulti": chosen}});
+    let tool = "test_elicitation_sep1330_enums";
+    let (question, response) = answered(client, tool, json!({}), answer).await;
+    let question = question.expect("a question");
+    let field = &question["params"]["requestedSchema"]["properties"]["titledMulti"];
+    let expected = if is_lossless { "array" } else { "string" };
+    assert_eq!(field["type"], expected, "{question}");
+    let received = text(&response["result"]);
+    let expected = r#"action=accept, content={"titledMulti":["value1","value3"]}"#;
+    assert!(received.ends_with(expected), "{response}");
 }
 
 async fn elicits_by_url(client: &mut Client, is_possible: bool) {

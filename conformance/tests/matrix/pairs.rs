@@ -4,9 +4,9 @@ use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 
 use futures_util::FutureExt;
-use plexus_mcp::{Era, Revision};
+use plexus_mcp_protocol::{Era, Revision};
 use plexus_testkit::server::built;
-use plexus_testkit::{Client, Listening, StdioClient, Transport};
+use plexus_testkit::{Client, ListeningServer, StdioClient, Transport};
 use serde_json::{Value, json};
 
 use crate::features::{FILLER, check};
@@ -45,10 +45,10 @@ servers! {
 
 /// A server behind a bridge.
 struct Bridged {
-    /// What `plexus bridge` is told after its own options.
+    /// The arguments of `plexus bridge` after its options.
     target: Vec<String>,
     /// The server, where the bridge does not start it.
-    _server: Option<Listening>,
+    _server: Option<ListeningServer>,
 }
 
 impl Bridged {
@@ -67,7 +67,7 @@ impl Bridged {
             Transport::Sse => "--sse",
         };
         let arguments = [&[flag, ANY_PORT][..], &own[..]].concat();
-        let server = Listening::start(SERVER, &arguments).await;
+        let server = ListeningServer::start(SERVER, &arguments).await;
         Self {
             target: vec![server.url().to_owned()],
             _server: Some(server),
@@ -86,7 +86,8 @@ impl Bridged {
 
 async fn every_client(transport: Transport, server: Revision) {
     let bridged = Bridged::start(transport, server).await;
-    let web = Listening::start(plexus(), &bridged.arguments(&["--http", ANY_PORT, "--sse"])).await;
+    let web =
+        ListeningServer::start(plexus(), &bridged.arguments(&["--http", ANY_PORT, "--sse"])).await;
     let mut table = Vec::new();
     let mut failed = Vec::new();
     for (downstream, revision) in clients() {
@@ -156,15 +157,12 @@ fn plexus() -> PathBuf {
     built("plexus")
 }
 
-/// Everything that a client of `revision` can declare.
+/// Everything that a client of `revision` can declare, and elicitation where the revision does not
+/// have it yet: the declaration counts.
 fn capabilities(revision: Revision) -> Value {
-    let mut capabilities = json!({"roots": {}, "sampling": {}});
-    match revision {
-        Revision::V2024_11_05 | Revision::V2025_03_26 => {}
-        Revision::V2025_06_18 => capabilities["elicitation"] = json!({}),
-        Revision::V2025_11_25 | Revision::V2026_07_28 => {
-            capabilities["elicitation"] = json!({"form": {}, "url": {}});
-        }
-    }
-    capabilities
+    let elicitation = match revision {
+        Revision::V2024_11_05 | Revision::V2025_03_26 | Revision::V2025_06_18 => json!({}),
+        Revision::V2025_11_25 | Revision::V2026_07_28 => json!({"form": {}, "url": {}}),
+    };
+    json!({"roots": {}, "sampling": {}, "elicitation": elicitation})
 }

@@ -1,10 +1,10 @@
-//! A client that answers what it is asked, in either era.
+//! A client that answers questions, in either era.
 
 use plexus_testkit::Client;
 use serde_json::{Map, Value, json};
 
-/// Calls a tool that asks one thing, answers it, and gives the question and what came of the call:
-/// its result, or its error.
+/// Calls a tool that asks one question, answers it, and returns the question and the result or error
+/// of the call.
 pub(crate) async fn answered(
     client: &mut Client,
     tool: &str,

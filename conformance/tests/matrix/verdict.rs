@@ -1,7 +1,7 @@
-//! What can pass between a client and a server of two revisions, and what it loses.
+//! The expected translation of each feature between a client and a server of two revisions.
 
-use plexus_mcp::Revision;
-use plexus_mcp::Revision::{V2025_03_26, V2025_06_18, V2025_11_25};
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_protocol::Revision::{V2025_03_26, V2025_06_18, V2025_11_25};
 
 /// Something that clients use of servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +15,7 @@ pub(crate) enum Feature {
     ListChanged,
     Subscribe,
     ElicitForm,
+    ElicitChoices,
     ElicitUrl,
     Sample,
     Roots,
@@ -24,7 +25,7 @@ pub(crate) enum Feature {
 }
 
 impl Feature {
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::List,
         Self::Call,
         Self::Structured,
@@ -34,6 +35,7 @@ impl Feature {
         Self::ListChanged,
         Self::Subscribe,
         Self::ElicitForm,
+        Self::ElicitChoices,
         Self::ElicitUrl,
         Self::Sample,
         Self::Roots,
@@ -53,6 +55,7 @@ impl Feature {
             Self::ListChanged => "changes of lists",
             Self::Subscribe => "changes of resources",
             Self::ElicitForm => "elicitation by form",
+            Self::ElicitChoices => "elicitation of several choices",
             Self::ElicitUrl => "elicitation by URL",
             Self::Sample => "sampling",
             Self::Roots => "roots",
@@ -67,29 +70,30 @@ impl Feature {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Lossless,
-    /// What is lost.
+    /// The loss.
     Lossy(&'static str),
     /// Why it cannot pass.
     Impossible(&'static str),
 }
 
-/// What `docs/protocol.md` promises, and every cell of the matrix is held against.
+/// The promise of `docs/protocol.md`, which every cell of the matrix is checked against.
 pub(crate) fn verdict(feature: Feature, client: Revision, server: Revision) -> Verdict {
     use Verdict::{Impossible, Lossless, Lossy};
     let both_since = |since: Revision| client >= since && server >= since;
     match feature {
         Feature::Structured if !both_since(V2025_06_18) => {
-            Lossy("the text that says the same is there; structured content came with 2025-06-18")
+            Lossy("the text of the result arrives; structured content was added in 2025-06-18")
         }
         Feature::Progress if !both_since(V2025_03_26) => {
-            Lossy("the numbers are there; the message beside them came with 2025-03-26")
+            Lossy("the numbers arrive; the message was added in 2025-03-26")
         }
-        Feature::ElicitForm if !both_since(V2025_06_18) => Impossible(
-            "elicitation came with 2025-06-18; the tool is told that nobody can be asked",
+        Feature::ElicitChoices if !both_since(V2025_11_25) => Lossy(
+            "the user types the choices as text, and the server gets them as a list; lists in forms \
+             were added in 2025-11-25",
         ),
-        Feature::ElicitUrl if !both_since(V2025_11_25) => Impossible(
-            "elicitation by URL came with 2025-11-25; the tool is told that nobody can be asked",
-        ),
+        Feature::ElicitUrl if !both_since(V2025_11_25) => {
+            Impossible("elicitation by URL was added in 2025-11-25; the tool gets an error")
+        }
         _ => Lossless,
     }
 }

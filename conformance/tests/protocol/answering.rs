@@ -1,6 +1,6 @@
-//! Questions to a legacy client, and what it may answer.
+//! Questions to a legacy client, and its possible answers.
 
-use plexus_mcp::Revision;
+use plexus_mcp_protocol::Revision;
 use plexus_testkit::StdioClient;
 use serde_json::{Value, json};
 
@@ -147,7 +147,7 @@ async fn a_cancelled_call_withdraws_its_question() {
     assert_eq!(pipe.finish().await.0, [] as [Value; 0]);
 }
 
-/// LIFE-09: nobody is asked what they did not say they can answer.
+/// LIFE-09: a client is not asked anything that it did not declare.
 #[tokio::test]
 async fn undeclared_capabilities_are_not_used() {
     let mut pipe = crate::support::stdio_session(Revision::V2025_11_25).await;

@@ -1,10 +1,10 @@
-//! What no client should send, and what becomes of it: an error with its code, a connection that
-//! goes on where it can, and no other client who notices.
+//! Invalid input: it is answered with an error and its code, the connection continues where it can,
+//! and other clients are not affected.
 
 use std::time::Duration;
 
-use plexus_mcp::Revision;
-use plexus_server::http::HttpOptions;
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_server::http::HttpOptions;
 use plexus_testkit::{HttpClient, StdioClient, raw_exchange, within};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -18,7 +18,7 @@ use crate::support::{
 /// Far more than a message may have.
 const ELEVEN_MEGABYTES: usize = 11 * 1024 * 1024;
 
-/// What is no JSON at all.
+/// Input that is not JSON.
 fn unparsable() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         (
@@ -129,7 +129,7 @@ fn malformed() -> Vec<(&'static str, String, Value)> {
         .map(|(what, text, id)| (what, text.to_owned(), id))
         .into();
     all.push(("deep nesting", deep, json!(null)));
-    all.push(("deeply nested params", deep_params, json!(null)));
+    all.push(("deeply nested params", deep_params, json!(1)));
     all
 }
 
@@ -208,8 +208,7 @@ async fn http_answers_every_bad_body() {
     }
 }
 
-/// Members that a message has twice deeper down are the handler's business; what it gets is what
-/// was sent, numbers of any size included.
+/// A handler gets its arguments as they were sent, numbers of any size included.
 #[tokio::test]
 async fn large_numbers_arrive_as_they_were_sent() {
     let number = "123456789012345678901234567890.000000000000000001";
@@ -221,7 +220,7 @@ async fn large_numbers_arrive_as_they_were_sent() {
     pipe.send_line(&call).await;
     let answer = pipe.receive().await;
     assert_eq!(text(&answer["result"]), format!("Called with {arguments}"));
-    // What no number type holds is refused like any other bad argument.
+    // A number that no type can hold is refused like any other bad argument.
     pipe.send_line(call.replace(number, "1e400")).await;
     assert_eq!(pipe.receive().await["result"]["isError"], true);
     let server = listening(&[]).await;
@@ -244,7 +243,8 @@ async fn a_line_that_is_too_long_is_skipped() {
             json!({"message": "x".repeat(ELEVEN_MEGABYTES)}),
         );
         pipe.send(&request(1, "tools/call", long)).await;
-        assert_eq!(code(&pipe.receive().await), -32600);
+        let answer = pipe.receive().await;
+        assert_eq!((code(&answer), &answer["id"]), (-32600, &json!(1)));
         pipe.send(&request("next", "ping", json!({}))).await;
         assert_eq!(pipe.receive().await["id"], "next");
         assert_eq!(pipe.finish().await.1.code, Some(0));
@@ -381,7 +381,7 @@ async fn heads_with_control_characters_are_refused() {
     assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
 }
 
-/// While all that goes on, a well-behaved client is served as ever.
+/// Invalid input of one client does not affect another.
 #[tokio::test]
 async fn nobody_else_notices() {
     let server = listening(&[]).await;

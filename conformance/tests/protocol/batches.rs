@@ -1,7 +1,7 @@
 //! Batches: 2025-03-26 has them, 2024-11-05 tolerates them, no other revision knows them
 //! (C04, BASE-09 to BASE-11, S002-03, S002-17).
 
-use plexus_mcp::Revision;
+use plexus_mcp_protocol::Revision;
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -75,7 +75,7 @@ async fn http_answers_a_batch_with_an_array() {
     }
 }
 
-/// What a call in a batch says on its way comes before the array.
+/// Progress of a call in a batch is sent before the array of answers.
 #[tokio::test]
 async fn calls_in_a_batch_report_progress() {
     let mut calling = call("test_tool_with_progress", json!({}));

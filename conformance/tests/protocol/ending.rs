@@ -1,7 +1,7 @@
 //! How it all ends: by the client closing its pipe, or by the server being asked to stop.
 
-use plexus_mcp::Revision;
-use plexus_testkit::{Client, HttpClient, Listening, StdioClient};
+use plexus_mcp_protocol::Revision;
+use plexus_testkit::{Client, HttpClient, ListeningServer, StdioClient};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::support::{
     SERVER, call, listening, mirrored, request, session, stateless, stdio, stdio_session, text,
 };
 
-/// S002-05, STDIO-13: what is going on is finished first.
+/// S002-05, STDIO-13: calls in flight are finished first.
 #[tokio::test]
 async fn closing_the_pipe_drains_calls_in_flight() {
     let mut pipe = stdio_session(Revision::V2025_06_18).await;
@@ -38,7 +38,7 @@ async fn closing_the_pipe_drains_calls_in_flight() {
     assert_eq!(exit.code, Some(0));
 }
 
-/// What waits for an answer of a client that is gone, waits no longer.
+/// Calls that wait for an answer of a disconnected client end.
 #[tokio::test]
 async fn closing_the_pipe_ends_questions_and_subscriptions() {
     let mut pipe = stdio();
@@ -94,7 +94,7 @@ async fn nothing_but_messages_is_written_to_standard_output() {
     client.close().await;
 }
 
-/// SUB26-11, REVISIONS §23.1: subscriptions are closed properly, calls in flight finished.
+/// SUB26-11: subscriptions are closed properly, calls in flight finished.
 #[tokio::test]
 async fn a_pipe_that_is_asked_to_stop_ends_properly() {
     let mut pipe = stdio();
@@ -147,7 +147,7 @@ async fn an_http_server_that_is_asked_to_stop_ends_properly() {
         text(&answer["result"]),
         "Tool with progress executed successfully"
     );
-    assert_eq!(Listening::exit(server).await.code, Some(0));
+    assert_eq!(ListeningServer::exit(server).await.code, Some(0));
 }
 
 fn subscription(ended: &Value) -> &Value {

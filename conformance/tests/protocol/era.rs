@@ -1,6 +1,6 @@
 //! Which era a message belongs to: the table of TRANSLATION §2, row by row.
 
-use plexus_mcp::Revision;
+use plexus_mcp_protocol::Revision;
 use plexus_testkit::{HttpClient, StdioClient};
 use serde_json::{Value, json};
 
@@ -146,7 +146,7 @@ async fn http_rows_7_and_8_unknown_sessions_and_versions_are_refused() {
     assert_eq!(in_session.post(&list).send().await.status(), 200);
 }
 
-/// Row 9, HTTPL-19: whoever comes too early is told what to do.
+/// Row 9, HTTPL-19: a request before `initialize` is answered with an error that says what to do.
 #[tokio::test]
 async fn http_row_9_requests_without_a_session_are_refused_with_the_versions() {
     let server = listening(&[]).await;
@@ -299,7 +299,7 @@ async fn both_eras_interleave_on_a_pipe() {
     assert_eq!(pipe.finish().await.1.code, Some(0));
 }
 
-/// META26-02 without headers, and BASE-17: responses of stateless clients are nobody's.
+/// META26-02 without headers, and BASE-17: responses of stateless clients belong to no request.
 #[tokio::test]
 async fn incomplete_metadata_is_refused_on_a_pipe() {
     let mut pipe = stdio();

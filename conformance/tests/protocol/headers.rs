@@ -1,15 +1,15 @@
 //! Stateless requests over HTTP: what their metadata and headers must say, in the order in which it
-//! is checked (OBLIGATIONS, "Suggested server validation order"), with exact statuses and codes.
+//! is checked (docs/protocol-rules.md, "Validation order"), with exact statuses and codes.
 
-use plexus_mcp::Revision;
-use plexus_testkit::{Answer, HttpClient, HttpRequest, Listening};
+use plexus_mcp_protocol::Revision;
+use plexus_testkit::{HttpClient, HttpRequest, HttpResponse, ListeningServer};
 use serde_json::{Value, json};
 
 use crate::support::{call, code, listening, mirrored, stateless, text};
 
 const META: &str = "io.modelcontextprotocol/";
 
-async fn modern() -> (HttpClient, Listening) {
+async fn modern() -> (HttpClient, ListeningServer) {
     let server = listening(&[]).await;
     let client = HttpClient::new(server.url(), Revision::V2026_07_28);
     (client, server)
@@ -262,14 +262,14 @@ async fn annotated_arguments_are_mirrored() {
     let empty = with(json!({"value": ""}));
     result(mirrored(&client, &empty).header(header, "")).await;
 
-    // No value, no header: what is wrong then is the argument, not the header.
+    // Without a value there is no header. The error is then about the argument, not the header.
     for arguments in [json!({}), json!({"value": null})] {
         let message = with(arguments);
         assert_eq!(result(mirrored(&client, &message)).await["isError"], true);
         let post = mirrored(&client, &message).header(header, "x");
         assert_refused(post, 400, -32020, "a header for nothing").await;
     }
-    // HDR26-17: headers that no schema asks for are none of our business.
+    // HDR26-17: headers that no schema asks for are ignored.
     result(mirrored(&client, &simple_call()).header("mcp-param-other", "x")).await;
 }
 
@@ -315,7 +315,7 @@ async fn sessions_and_event_ids_do_not_exist() {
     let post = mirrored(&client, &message)
         .header("mcp-session-id", "made-up")
         .header("last-event-id", "1-1");
-    let mut answer: Answer = post.send().await;
+    let mut answer: HttpResponse = post.send().await;
     assert_eq!(answer.status(), 200);
     assert_eq!(answer.header("mcp-session-id"), None);
     assert_eq!(answer.header("x-accel-buffering"), Some("no"));

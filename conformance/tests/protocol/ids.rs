@@ -1,6 +1,6 @@
 //! Request ids: echoed exactly, compared exactly (C33, C34, S002-14, S002-15, BASE-02, BASE-05).
 
-use plexus_mcp::Revision;
+use plexus_mcp_protocol::Revision;
 use plexus_testkit::{Client, HttpClient, StdioClient, Transport, within};
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ const GOOD: [&str; 11] = [
     r#""é😀""#,
 ];
 
-/// What is no id: JSON-RPC has strings and numbers, MCP integers only.
+/// Values that are not ids: JSON-RPC has strings and numbers, MCP integers only.
 const BAD: [&str; 5] = ["null", "true", "{}", "[1]", "1.5"];
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn http_echoes_ids_exactly() {
     assert_eq!(answer.message().await["id"], "é😀");
 }
 
-/// What is no id is not echoed either; the connection goes on.
+/// A value that is not an id is not echoed, and the connection continues.
 #[tokio::test]
 async fn what_is_no_id_is_refused() {
     let server = listening(&[]).await;

@@ -1,8 +1,8 @@
-//! How a legacy connection comes alive, and what is refused until it has (S002-06 to S002-12,
-//! C05 to C07), and which revision it then speaks (C03).
+//! The lifecycle of a legacy connection: the handshake, requests that are refused before it
+//! (S002-06 to S002-12, C05 to C07), and the negotiated revision (C03).
 
-use plexus_mcp::Revision;
-use plexus_testkit::{Client, HttpClient, Listening};
+use plexus_mcp_protocol::Revision;
+use plexus_testkit::{Client, HttpClient, ListeningServer};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -68,7 +68,7 @@ async fn initialized_has_an_alias_and_lists_need_no_params() {
     assert!(pipe.receive().await["result"]["tools"].is_array());
 }
 
-/// C06: POSTs have no order, so nobody has to wait.
+/// C06: POSTs have no order, so requests need not wait for `initialized`.
 #[tokio::test]
 async fn http_does_not_wait_for_initialized() {
     let server = listening(&[]).await;
@@ -97,7 +97,7 @@ async fn initialize_is_refused_the_second_time() {
     pipe.send(&request(2, "tools/list", json!({}))).await;
     assert!(pipe.receive().await["result"]["tools"].is_array());
 
-    let server = Listening::start(SERVER, &["--sse", ANY_PORT]).await;
+    let server = ListeningServer::start(SERVER, &["--sse", ANY_PORT]).await;
     let mut client = Client::sse(server.url(), Revision::V2024_11_05, json!({})).await;
     client.open().await;
     let mut again = initialize(0, "2024-11-05");
@@ -143,7 +143,7 @@ async fn the_version_asked_for_is_spoken_or_the_newest_is_offered() {
     }
 }
 
-/// C03: what is no version at all is no offer either, and changes nothing.
+/// C03: an `initialize` without a valid version is refused, and changes nothing.
 #[tokio::test]
 async fn a_malformed_initialize_is_refused_and_may_be_repeated() {
     let server = listening(&[]).await;

@@ -1,6 +1,6 @@
 //! Many at once, in small; `plexus-load` does the same in large.
 
-use plexus_mcp::Revision;
+use plexus_mcp_protocol::Revision;
 use plexus_testkit::{HttpClient, run};
 
 use crate::support::listening;

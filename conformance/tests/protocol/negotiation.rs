@@ -1,12 +1,13 @@
-//! What HTTP itself has to say: media types, origins, paths.
+//! HTTP semantics: media types, origins, paths.
 
-use plexus_mcp::Revision;
+use plexus_mcp_protocol::Revision;
 use plexus_testkit::HttpClient;
 use serde_json::json;
 
 use crate::support::{call, listening, mirrored, request, session, stateless, text};
 
-/// S003-03, S003-38, C53, HTTPLC-01, HTTP26-07: JSON for who takes nothing else, and no guessing.
+/// S003-03, S003-38, C53, HTTPLC-01, HTTP26-07: `Accept` decides between JSON and a stream. Without
+/// it the answer is JSON.
 #[tokio::test]
 async fn accept_decides_the_form_of_the_answer() {
     let server = listening(&[]).await;

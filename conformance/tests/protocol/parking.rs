@@ -1,7 +1,7 @@
 //! Calls that wait for their client's answers: what gets them back, and what does not
 //! (MRTR26-06 to MRTR26-17, TRANSLATION §8, §12 cases 1 to 5).
 
-use plexus_mcp::Revision;
+use plexus_mcp_protocol::Revision;
 use plexus_testkit::{Client, Transport};
 use serde_json::{Value, json};
 
@@ -146,7 +146,8 @@ async fn a_state_is_good_once() {
     .await;
 }
 
-/// MRTR26-09, MRTR26-12: what is missing is asked again, under a new state; the old one is used up.
+/// MRTR26-09, MRTR26-12: unanswered questions are asked again with a new state. The old one is no
+/// longer valid.
 #[tokio::test]
 async fn what_is_not_answered_is_asked_again() {
     on_both(async |client| {
@@ -248,7 +249,7 @@ async fn a_malformed_answer_changes_nothing() {
     .await;
 }
 
-/// A client may answer before it is asked; what is asked all the same needs an answer.
+/// A client may answer before it is asked. A question without such an answer is asked.
 #[tokio::test]
 async fn volunteered_answers_are_taken() {
     on_both(async |client| {
@@ -310,7 +311,7 @@ async fn parked_calls_do_not_mix() {
     .await;
 }
 
-/// MRTR26-13: the question ends the stream, and what comes after the retry goes to the retry.
+/// MRTR26-13: the question ends the stream. Messages after the retry belong to the retry.
 #[tokio::test]
 async fn progress_before_a_question_comes_before_it() {
     on_both(async |client| {

@@ -1,13 +1,13 @@
 //! Streams that a legacy client loses and comes back to.
 
-use plexus_mcp::Revision;
-use plexus_testkit::{Answer, HttpClient, StreamEvent};
+use plexus_mcp_protocol::Revision;
+use plexus_testkit::{HttpClient, HttpResponse, StreamEvent};
 use serde_json::json;
 
 use crate::support::{LEGACY, call, listening, request, session, text};
 
 /// A call whose answer is a stream of three reports and the result.
-async fn streaming(client: &HttpClient, id: i64) -> Answer {
+async fn streaming(client: &HttpClient, id: i64) -> HttpResponse {
     let mut params = call("test_tool_with_progress", json!({}));
     params["_meta"] = json!({"progressToken": id});
     let answer = client.post(&request(id, "tools/call", params)).send().await;
@@ -15,7 +15,7 @@ async fn streaming(client: &HttpClient, id: i64) -> Answer {
     answer
 }
 
-async fn resume(client: &HttpClient, last_event: &str) -> Answer {
+async fn resume(client: &HttpClient, last_event: &str) -> HttpResponse {
     let answer = client
         .get()
         .header("last-event-id", last_event)
@@ -25,7 +25,7 @@ async fn resume(client: &HttpClient, last_event: &str) -> Answer {
     answer
 }
 
-async fn rest(mut answer: Answer) -> Vec<StreamEvent> {
+async fn rest(mut answer: HttpResponse) -> Vec<StreamEvent> {
     let mut events = Vec::new();
     while let Some(event) = answer.event().await {
         events.push(event);
@@ -73,7 +73,7 @@ async fn event_ids_are_unique_in_a_session() {
     assert_eq!((ids.len(), all), (25, 25));
 }
 
-/// S003-36, HTTPL-17, C20: only that stream, and only what is newer.
+/// S003-36, HTTPL-17, C20: a resumed stream has its own messages only, and only newer ones.
 #[tokio::test]
 async fn a_lost_stream_is_resumed_where_it_was() {
     let server = listening(&[]).await;
@@ -119,14 +119,14 @@ async fn a_stream_can_be_resumed_after_its_end() {
 }
 
 /// Counts events without looking into them: an answer is not expected twice.
-async fn raw_events(answer: Answer) -> usize {
+async fn raw_events(answer: HttpResponse) -> usize {
     let body = answer.text().await;
     body.lines()
         .filter(|line| line.starts_with("data:"))
         .count()
 }
 
-/// A client is told when it comes back to nothing.
+/// A client that resumes with an unknown event id gets an error.
 #[tokio::test]
 async fn an_unknown_event_id_is_refused() {
     let server = listening(&[]).await;
@@ -148,7 +148,8 @@ async fn an_unknown_event_id_is_refused() {
     }
 }
 
-/// HTTPL-10, HTTPLC-07: a client that can poll is let go in silence, and finds the result later.
+/// HTTPL-10, HTTPLC-07: the silent stream of a client that can poll is closed, and the client gets
+/// the result when it resumes.
 #[tokio::test]
 async fn a_silent_call_lets_go_of_a_client_that_polls() {
     let server = listening(&[]).await;
@@ -168,7 +169,7 @@ async fn a_silent_call_lets_go_of_a_client_that_polls() {
     assert_eq!(text(&answer["result"]), "Reconnection test completed");
 }
 
-/// HTTPL-08: others are not let go.
+/// HTTPL-08: the stream of a client that cannot poll stays open.
 #[tokio::test]
 async fn a_silent_call_keeps_a_client_that_does_not_poll() {
     let server = listening(&[]).await;
@@ -181,7 +182,7 @@ async fn a_silent_call_keeps_a_client_that_does_not_poll() {
     }
 }
 
-/// What happens while nobody listens is told when somebody does again.
+/// Messages sent while no stream is open are delivered when the client opens one again.
 #[tokio::test]
 async fn the_get_stream_is_resumed_as_well() {
     let server = listening(&[]).await;

@@ -1,7 +1,7 @@
 //! Legacy sessions over HTTP: their ids, their end, and that they keep to themselves.
 
-use plexus_mcp::Revision;
-use plexus_testkit::{Answer, HttpClient, within};
+use plexus_mcp_protocol::Revision;
+use plexus_testkit::{HttpClient, HttpResponse, within};
 use serde_json::json;
 
 use crate::support::{
@@ -65,7 +65,7 @@ async fn a_deleted_session_is_gone() {
     }
 }
 
-/// HTTPL-15: a stream has one reader, the newest; nothing is told twice.
+/// HTTPL-15: a stream has one reader, the newest. No message is sent twice.
 #[tokio::test]
 async fn a_second_get_takes_over() {
     let server = listening(&[]).await;
@@ -116,7 +116,7 @@ async fn what_belongs_to_a_request_does_not_come_by_get() {
     );
 }
 
-/// What one session sets, asks for or cancels is nothing to another.
+/// Log levels and cancellations of one session do not affect another.
 #[tokio::test]
 async fn sessions_do_not_touch_one_another() {
     let server = listening(&[]).await;
@@ -152,7 +152,7 @@ async fn sessions_do_not_touch_one_another() {
     .await;
 }
 
-/// HTTPL-11: a lost connection cancels nothing; what was going on goes on.
+/// HTTPL-11: a lost connection cancels nothing. Calls in flight continue.
 #[tokio::test]
 async fn a_lost_connection_does_not_cancel() {
     let server = listening(&[]).await;
@@ -184,7 +184,7 @@ async fn a_cancelled_call_that_waits_for_json_gets_an_error() {
             .header("accept", "application/json")
             .send();
         let cancelling = async {
-            // Who takes only JSON hears of progress on the other stream.
+            // A client that accepts only JSON gets progress on the standalone stream.
             let report = stream.next_message().await.unwrap();
             assert_eq!(report["method"], "notifications/progress");
             let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
@@ -209,13 +209,13 @@ async fn cancelled(client: &HttpClient) -> String {
     text(&answer["result"]).to_owned()
 }
 
-async fn changed(stream: &mut Answer) -> String {
+async fn changed(stream: &mut HttpResponse) -> String {
     let message = stream.next_message().await.unwrap_or_default();
     message["method"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Whatever else a call that was cancelled comes to, it is no result.
-async fn assert_no_result(answer: Answer) {
+/// Asserts that a cancelled call has no result.
+async fn assert_no_result(answer: HttpResponse) {
     for message in answer.messages().await {
         assert!(message.get("result").is_none(), "{message}");
     }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plexus_mcp::Revision;
-use plexus_server::http::{HttpOptions, HttpServer};
-use plexus_server::{Edge, Options};
-use plexus_service::{Context, ElicitParams, LocalService, NoArguments, Raw, Tool, ToolError};
-use plexus_testkit::{Answer, HttpClient};
+use plexus_mcp_core::{Context, ElicitParams, LocalService, NoArguments, Raw, Tool, ToolError};
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_server::http::{HttpOptions, HttpServer};
+use plexus_mcp_server::{Edge, Options};
+use plexus_testkit::{HttpClient, HttpResponse};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -18,7 +18,7 @@ const REVISION: Revision = Revision::V2025_06_18;
 /// Serves a tool that asks for a name, for as long as the set lives.
 async fn greeter(answer_time: Duration) -> (String, JoinSet<()>) {
     let form = r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;
-    let form = Raw::parse(form.into(), &plexus_wire::Limits::default()).unwrap();
+    let form = Raw::parse(form.into(), &plexus_mcp_wire::Limits::default()).unwrap();
     let service = LocalService::builder("greeter", "1.0.0").tool(
         Tool::new("greet"),
         move |_: NoArguments, ctx: Context| {
@@ -66,13 +66,13 @@ fn greet() -> Value {
 }
 
 /// Calls as a client that takes nothing but JSON.
-async fn call_for_json(client: &HttpClient) -> Answer {
+async fn call_for_json(client: &HttpClient) -> HttpResponse {
     let post = client.post(&greet()).header("accept", "application/json");
     post.send().await
 }
 
 /// Waits for the question on a stream, and answers it.
-async fn answer_on(client: &HttpClient, stream: &mut Answer) {
+async fn answer_on(client: &HttpClient, stream: &mut HttpResponse) {
     let question = stream.next_message().await.unwrap();
     assert_eq!(question["method"], "elicitation/create", "{question}");
     let accepted = json!({"action": "accept", "content": {"name": "Kim"}});

@@ -1,12 +1,12 @@
-//! What the tests share.
+//! Helpers of these tests.
 
 use std::sync::Arc;
 
-use plexus_mcp::Revision;
-use plexus_server::http::{HttpOptions, HttpServer};
-use plexus_server::{Edge, Options};
-use plexus_service::{Context, LocalService, NoArguments, Resource, ResourceContents, Tool};
-use plexus_testkit::{Client, HttpClient, HttpRequest, Listening, StdioClient, Transport};
+use plexus_mcp_core::{Context, LocalService, NoArguments, Resource, ResourceContents, Tool};
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_server::http::{HttpOptions, HttpServer};
+use plexus_mcp_server::{Edge, Options};
+use plexus_testkit::{Client, HttpClient, HttpRequest, ListeningServer, StdioClient, Transport};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -38,7 +38,7 @@ macro_rules! every_client {
     };
     ($script:ident: $($name:ident $transport:ident $revision:ident,)*) => {
         mod $script {
-            use plexus_mcp::Revision;
+            use plexus_mcp_protocol::Revision;
             use plexus_testkit::Transport;
             $(
                 #[tokio::test]
@@ -65,7 +65,7 @@ pub(crate) async fn converse(
         let is_cancelled = message["error"]["code"] == -32800 && transport == Transport::Http;
         assert!(
             message.get("method").is_some() || is_cancelled,
-            "an answer that nobody waited for: {message}"
+            "a response without a pending request: {message}"
         );
     }
 }
@@ -75,7 +75,7 @@ pub(crate) async fn connect(
     transport: Transport,
     revision: Revision,
     capabilities: Value,
-) -> (Client, Option<Listening>) {
+) -> (Client, Option<ListeningServer>) {
     match transport {
         Transport::Stdio => (Client::stdio(stdio(), revision, capabilities), None),
         Transport::Http => {
@@ -84,7 +84,7 @@ pub(crate) async fn connect(
             (client, Some(server))
         }
         Transport::Sse => {
-            let server = Listening::start(SERVER, &["--sse", ANY_PORT]).await;
+            let server = ListeningServer::start(SERVER, &["--sse", ANY_PORT]).await;
             let client = Client::sse(server.url(), revision, capabilities).await;
             (client, Some(server))
         }
@@ -97,9 +97,9 @@ pub(crate) fn stdio() -> StdioClient {
 }
 
 /// A fixture server on HTTP.
-pub(crate) async fn listening(arguments: &[&str]) -> Listening {
+pub(crate) async fn listening(arguments: &[&str]) -> ListeningServer {
     let arguments = [&["--http", ANY_PORT], arguments].concat();
-    Listening::start(SERVER, &arguments).await
+    ListeningServer::start(SERVER, &arguments).await
 }
 
 /// A server in this process, for what the fixture server cannot be told.
@@ -110,6 +110,11 @@ pub(crate) struct InProcess {
 
 /// Serves 120 tools and a resource over HTTP.
 pub(crate) async fn in_process(options: HttpOptions) -> InProcess {
+    in_process_with(Options::default(), options).await
+}
+
+/// The same, with options of the edge.
+pub(crate) async fn in_process_with(edge: Options, options: HttpOptions) -> InProcess {
     let mut builder = LocalService::builder("in-process", "1.0.0").resource(
         Resource::new("test://one", "one"),
         async |uri: String, _: Context| ResourceContents::text(uri, "One"),
@@ -119,7 +124,7 @@ pub(crate) async fn in_process(options: HttpOptions) -> InProcess {
         builder = builder.tool(tool, async |_: NoArguments, _: Context| "Done");
     }
     let service = Arc::new(builder.build().unwrap());
-    let edge = Edge::new(service, Options::default()).unwrap();
+    let edge = Edge::new(service, edge).unwrap();
     let address = [ANY_PORT.parse().unwrap()];
     let server = HttpServer::bind(edge, &address, options).await.unwrap();
     let url = format!("http://{}{}", server.addresses()[0], server.path());
@@ -131,17 +136,14 @@ pub(crate) async fn in_process(options: HttpOptions) -> InProcess {
     }
 }
 
-/// Everything that a client of `revision` can declare.
+/// Everything that a client of `revision` can declare, and elicitation where the revision does not
+/// have it yet: the declaration counts.
 pub(crate) fn capabilities(revision: Revision) -> Value {
-    let mut capabilities = json!({"roots": {}, "sampling": {}});
-    match revision {
-        Revision::V2024_11_05 | Revision::V2025_03_26 => {}
-        Revision::V2025_06_18 => capabilities["elicitation"] = json!({}),
-        Revision::V2025_11_25 | Revision::V2026_07_28 => {
-            capabilities["elicitation"] = json!({"form": {}, "url": {}});
-        }
-    }
-    capabilities
+    let elicitation = match revision {
+        Revision::V2024_11_05 | Revision::V2025_03_26 | Revision::V2025_06_18 => json!({}),
+        Revision::V2025_11_25 | Revision::V2026_07_28 => json!({"form": {}, "url": {}}),
+    };
+    json!({"roots": {}, "sampling": {}, "elicitation": elicitation})
 }
 
 /// The text of the first content block of a tool's result.

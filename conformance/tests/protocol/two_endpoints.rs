@@ -1,19 +1,19 @@
 //! HTTP+SSE of 2024-11-05: a stream, and a second endpoint for what the client says.
 
-use plexus_mcp::Revision;
-use plexus_testkit::{Answer, HttpClient, Listening};
+use plexus_mcp_protocol::Revision;
+use plexus_testkit::{HttpClient, HttpResponse, ListeningServer};
 use serde_json::json;
 
 use crate::support::{ANY_PORT, SERVER, code, initialize, mirrored, request, stateless};
 
-async fn serve() -> (Listening, HttpClient) {
-    let server = Listening::start(SERVER, &["--sse", ANY_PORT]).await;
+async fn serve() -> (ListeningServer, HttpClient) {
+    let server = ListeningServer::start(SERVER, &["--sse", ANY_PORT]).await;
     let client = HttpClient::new(server.url(), Revision::V2024_11_05);
     (server, client)
 }
 
 /// Opens a stream, and gives it with a client of the endpoint that it names.
-async fn open(client: &HttpClient) -> (Answer, HttpClient) {
+async fn open(client: &HttpClient) -> (HttpResponse, HttpClient) {
     let mut stream = client.get().send().await;
     assert_eq!(stream.status(), 200);
     let endpoint = stream.event().await.unwrap();

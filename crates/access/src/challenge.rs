@@ -1,8 +1,8 @@
-//! `WWW-Authenticate`: what a refused client is told to do (RFC 6750, RFC 9449, RFC 9728).
+//! The `WWW-Authenticate` header of a refused request (RFC 6750, RFC 9449, RFC 9728).
 
 use http::HeaderValue;
 
-/// A challenge in the making.
+/// Builds a challenge: an authentication scheme with parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct Challenge {
     text: String,
@@ -17,7 +17,7 @@ impl Challenge {
         }
     }
 
-    /// The same with one more parameter, if it has a value.
+    /// Adds a parameter, quoted. `None` adds nothing.
     #[must_use]
     pub(crate) fn with(mut self, name: &str, value: Option<&str>) -> Self {
         let Some(value) = value else { return self };
@@ -35,7 +35,8 @@ impl Challenge {
         self
     }
 
-    /// The header. What cannot stand in one was refused with the settings it came from.
+    /// The challenge as a header value. Settings with characters that a header cannot hold were
+    /// rejected when they were read.
     pub(crate) fn header(&self) -> HeaderValue {
         HeaderValue::from_str(&self.text).unwrap_or(HeaderValue::from_static("Bearer"))
     }

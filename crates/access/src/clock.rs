@@ -1,9 +1,9 @@
 use std::time::SystemTime;
 
-/// Seconds since 1970.
+/// The current time in seconds since the Unix epoch.
 #[expect(
     clippy::disallowed_methods,
-    reason = "tokens live by the clock on the wall"
+    reason = "the times in tokens are wall-clock times"
 )]
 pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);

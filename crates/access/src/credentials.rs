@@ -1,41 +1,42 @@
-//! The token that a request presents.
+//! Reads the access token of an HTTP request.
 
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use url::form_urlencoded;
 
-/// How a token is presented.
+/// The authentication scheme of the `Authorization` header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scheme {
-    /// Whoever has it may use it (RFC 6750).
+    /// A bearer token (RFC 6750).
     Bearer,
-    /// With a proof that it is the presenter's own (RFC 9449).
+    /// A token that is bound to a key, with a proof of possession (DPoP, RFC 9449).
     Dpop,
 }
 
-/// A token as it was presented.
+/// The token of a request, and its authentication scheme.
 pub(crate) struct Credentials<'a> {
     pub(crate) scheme: Scheme,
     pub(crate) token: &'a str,
 }
 
-/// Why there is none.
+/// Why a request has no usable token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoCredentials {
-    /// None was presented.
+    /// The request has no token.
     Missing,
-    /// It was presented in no way that is allowed.
+    /// The request presents a token in a way that is not allowed.
     Malformed(&'static str),
 }
 
 impl<'a> Credentials<'a> {
-    /// Those of a request: in its header, and nowhere else (AUTH03-08, AUTH06-15).
-    pub(crate) fn of(head: &'a Parts) -> Result<Self, NoCredentials> {
+    /// Reads the token of a request from its `Authorization` header, the only place that is allowed
+    /// (AUTH03-08, AUTH06-15).
+    pub(crate) fn from_request(head: &'a Parts) -> Result<Self, NoCredentials> {
         let query = head.uri.query().unwrap_or_default();
         let mut parameters = form_urlencoded::parse(query.as_bytes());
         if parameters.any(|(name, _)| name == "access_token") {
             return Err(NoCredentials::Malformed(
-                "a token belongs in the Authorization header, never in the address",
+                "send the token in the Authorization header, not in the URL",
             ));
         }
         let mut values = head.headers.get_all(AUTHORIZATION).iter();
@@ -45,7 +46,7 @@ impl<'a> Credentials<'a> {
             let text = "there is more than one Authorization header";
             return Err(NoCredentials::Malformed(text));
         }
-        let malformed = NoCredentials::Malformed("the Authorization header cannot be understood");
+        let malformed = NoCredentials::Malformed("the Authorization header cannot be parsed");
         let text = value.to_str().map_err(|_unreadable| malformed)?;
         let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));
         let scheme = if scheme.eq_ignore_ascii_case("Bearer") {
@@ -53,7 +54,7 @@ impl<'a> Credentials<'a> {
         } else if scheme.eq_ignore_ascii_case("DPoP") {
             Scheme::Dpop
         } else {
-            // Credentials for somebody else, such as a proxy in front.
+            // Credentials for another recipient, such as a proxy in front.
             return Err(NoCredentials::Missing);
         };
         let token = token.trim_matches(' ');
@@ -76,7 +77,7 @@ mod tests {
             request = request.header(AUTHORIZATION, *header);
         }
         let (head, ()) = request.body(()).unwrap().into_parts();
-        let credentials = Credentials::of(&head)?;
+        let credentials = Credentials::from_request(&head)?;
         Ok((credentials.scheme, credentials.token.to_owned()))
     }
 
@@ -91,9 +92,9 @@ mod tests {
         assert_eq!(read("/mcp", &["Basic abc"]), Err(NoCredentials::Missing));
     }
 
-    /// AUTH03-08, AUTH06-15: addresses end up in logs and histories.
+    /// AUTH03-08, AUTH06-15: a token in the URL is refused, since URLs end up in logs and histories.
     #[test]
-    fn what_is_presented_in_another_way_is_refused() {
+    fn a_token_outside_the_header_is_refused() {
         for (uri, headers) in [
             ("/mcp?access_token=abc", &[][..]),
             ("/mcp?a=b&access%5Ftoken=abc", &["Bearer abc"]),

@@ -1,4 +1,4 @@
-//! Asking an issuer what a token is worth (RFC 7662).
+//! Token introspection (RFC 7662).
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,8 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Request, StatusCode};
-use plexus_oauth::Secret;
-use plexus_oauth::jwt::Claims;
+use plexus_mcp_oauth::Secret;
+use plexus_mcp_oauth::jwt::Claims;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{OnceCell, Semaphore};
@@ -23,41 +23,44 @@ use crate::issuer::Introspection;
 use crate::verified::{Rejected, Verified};
 use crate::web::Web;
 
-/// For how long an answer is believed: a token that was taken back works no longer than this.
-const BELIEVED: Duration = Duration::from_secs(15);
-/// The most answers that are remembered.
-const MAX_REMEMBERED: usize = 4096;
-/// How many questions are asked at a time: made-up tokens must not make us a burden to the issuer.
-const MAX_QUESTIONS: usize = 16;
-/// The longest token that is asked about.
-const LONGEST: usize = 16 * 1024;
-/// How far clocks may be apart, in seconds.
-const LEEWAY: u64 = 60;
+/// How long a positive response is cached. A revoked token is accepted for at most this long.
+const CACHE_TTL: Duration = Duration::from_secs(15);
+/// The maximum number of cached responses.
+const MAX_CACHED_RESPONSES: usize = 4096;
+/// How many requests are in flight at a time: made-up tokens must not overload the issuer.
+const MAX_CONCURRENT_REQUESTS: usize = 16;
+/// The longest token that is sent to the issuer.
+const MAX_TOKEN_BYTES: usize = 16 * 1024;
+/// The tolerated clock skew.
+const CLOCK_SKEW_SECONDS: u64 = 60;
 
 type Digest = [u8; 32];
 
-/// Asks one issuer.
+/// Verifies tokens by asking their issuer.
 #[derive(Debug)]
 pub(crate) struct Introspector {
     issuer: String,
     client_id: String,
     client_secret: Secret,
+    /// The introspection endpoint of the configuration.
     configured: Option<Url>,
-    /// Where it was found out to be asked, and by what.
+    /// The introspection endpoint of the issuer's metadata, with the client that may connect to it.
     discovered: OnceCell<(Url, Web)>,
     web: Web,
-    questions: Semaphore,
-    remembered: Mutex<HashMap<Digest, Remembered>>,
+    /// Limits the concurrent requests to the issuer.
+    request_permits: Semaphore,
+    /// The cached responses, keyed by the SHA-256 of the token.
+    cache: Mutex<HashMap<Digest, CachedResponse>>,
 }
 
 #[derive(Debug, Clone)]
-struct Remembered {
+struct CachedResponse {
     verified: Verified,
-    until: Instant,
+    expires_at: Instant,
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct IntrospectionResponse {
     active: bool,
     #[serde(flatten)]
     claims: Claims,
@@ -77,102 +80,116 @@ impl Introspector {
             configured,
             discovered: OnceCell::new(),
             web,
-            questions: Semaphore::new(MAX_QUESTIONS),
-            remembered: Mutex::default(),
+            request_permits: Semaphore::new(MAX_CONCURRENT_REQUESTS),
+            cache: Mutex::default(),
         }
     }
 
     pub(crate) async fn verify(&self, token: &str, resource: &str) -> Result<Verified, Rejected> {
-        if token.len() > LONGEST {
-            return Err(Rejected::invalid("it is too long"));
+        if token.len() > MAX_TOKEN_BYTES {
+            return Err(Rejected::invalid("the token is too long"));
         }
         let digest: Digest = Sha256::digest(token).into();
-        if let Some(remembered) = self.remembered().get(&digest)
-            && remembered.until > Instant::now()
+        if let Some(cached) = self.cache().get(&digest)
+            && cached.expires_at > Instant::now()
         {
-            return Ok(remembered.verified.clone());
+            return Ok(cached.verified.clone());
         }
-        let claims = self.ask(token).await?;
+        let claims = self.introspect(token).await?;
         let now = now();
-        let verified = self.judge(&claims, resource, now)?;
+        let verified = self.check_claims(&claims, resource, now)?;
         let left = claims.exp.map_or(u64::MAX, |exp| exp.saturating_sub(now));
-        self.remember(digest, &verified, BELIEVED.min(Duration::from_secs(left)));
+        self.store(digest, &verified, CACHE_TTL.min(Duration::from_secs(left)));
         Ok(verified)
     }
 
-    /// The issuer says that the token holds; whether it holds here, we decide (AUTH06-07, SEC-05).
-    fn judge(&self, claims: &Claims, resource: &str, now: u64) -> Result<Verified, Rejected> {
+    /// Checks issuer, audience and times of an active token. The issuer says that the token is active;
+    /// whether it is valid for this resource is for us to check (AUTH06-07, SEC-05).
+    fn check_claims(
+        &self,
+        claims: &Claims,
+        resource: &str,
+        now: u64,
+    ) -> Result<Verified, Rejected> {
         if !claims.iss.is_empty() && claims.iss != self.issuer {
-            return Err(Rejected::invalid("it is of another issuer"));
+            return Err(Rejected::invalid("the token is from another issuer"));
         }
         if !claims.aud.contains(resource) {
-            return Err(Rejected::invalid("it is for another audience"));
+            return Err(Rejected::invalid("the token is for another audience"));
         }
         if claims
             .exp
-            .is_some_and(|exp| exp.saturating_add(LEEWAY) <= now)
+            .is_some_and(|exp| exp.saturating_add(CLOCK_SKEW_SECONDS) <= now)
         {
-            return Err(Rejected::invalid("it has expired"));
+            return Err(Rejected::invalid("the token has expired"));
         }
         if claims
             .nbf
-            .is_some_and(|nbf| nbf > now.saturating_add(LEEWAY))
+            .is_some_and(|nbf| nbf > now.saturating_add(CLOCK_SKEW_SECONDS))
         {
-            return Err(Rejected::invalid("it does not hold yet"));
+            return Err(Rejected::invalid("the token is not valid yet"));
         }
-        Verified::of(&self.issuer, claims)
+        Verified::from_claims(&self.issuer, claims)
     }
 
-    async fn ask(&self, token: &str) -> Result<Claims, Rejected> {
+    /// Sends an introspection request, and returns the claims of an active token.
+    async fn introspect(&self, token: &str) -> Result<Claims, Rejected> {
         let unknown = |why: String| {
             let issuer = &self.issuer;
-            tracing::warn!(issuer, error = why, "cannot ask about a token");
-            Rejected::Unknown(format!("{issuer} cannot be asked"))
+            tracing::warn!(issuer, error = why, "token introspection failed");
+            Rejected::Unknown(format!("token introspection at {issuer} failed"))
         };
-        let permit = self.questions.acquire().await;
-        let _permit = permit.map_err(|_closed| Rejected::Unknown("it is ending".to_owned()))?;
-        let (place, web) = self.place().await.map_err(unknown)?;
-        let request = self.question(place, token).map_err(unknown)?;
+        let permit = self.request_permits.acquire().await;
+        let _permit =
+            permit.map_err(|_closed| Rejected::Unknown("plexus is shutting down".to_owned()))?;
+        let (endpoint, web) = self.endpoint().await.map_err(unknown)?;
+        let request = self.request(endpoint, token).map_err(unknown)?;
         let response = web.send(request).await.map_err(unknown)?;
         if response.status() != StatusCode::OK {
             return Err(unknown(format!("HTTP {}", response.status())));
         }
-        let answer: Answer = serde_json::from_slice(response.body())
-            .map_err(|_other| unknown("its answer cannot be understood".to_owned()))?;
-        if answer.active {
-            Ok(answer.claims)
+        let response: IntrospectionResponse = serde_json::from_slice(response.body())
+            .map_err(|_other| unknown("the introspection response cannot be parsed".to_owned()))?;
+        if response.active {
+            Ok(response.claims)
         } else {
-            Err(Rejected::invalid("its issuer says that it does not hold"))
+            Err(Rejected::invalid(
+                "the issuer says that the token is not active",
+            ))
         }
     }
 
-    async fn place(&self) -> Result<(&Url, &Web), String> {
+    /// The introspection endpoint, with the client that may connect to it. Without a configured
+    /// endpoint, the issuer's metadata is fetched once.
+    async fn endpoint(&self) -> Result<(&Url, &Web), String> {
         if let Some(configured) = &self.configured {
             return Ok((configured, &self.web));
         }
         let discovered = self.discovered.get_or_try_init(|| async {
             let (metadata, guarded) = self.web.discover(&self.issuer).await?;
             let named = metadata.introspection_endpoint.as_deref();
-            let place = guarded.address("introspection_endpoint", named)?;
-            Ok::<_, String>((place, guarded.web))
+            let endpoint = guarded.checked_url("introspection_endpoint", named)?;
+            Ok::<_, String>((endpoint, guarded.web))
         });
-        let (place, web) = discovered.await?;
-        Ok((place, web))
+        let (endpoint, web) = discovered.await?;
+        Ok((endpoint, web))
     }
 
-    fn question(&self, place: &Url, token: &str) -> Result<Request<Bytes>, String> {
+    fn request(&self, endpoint: &Url, token: &str) -> Result<Request<Bytes>, String> {
         let form = form_urlencoded::Serializer::new(String::new())
             .append_pair("token", token)
             .append_pair("token_type_hint", "access_token")
             .finish();
-        // RFC 6749 §2.3.1: both are encoded as in a form first.
+        // RFC 6749 §2.3.1: id and secret are form-encoded before the Base64 encoding.
         let id: String = byte_serialize(self.client_id.as_bytes()).collect();
         let secret: String = byte_serialize(self.client_secret.expose().as_bytes()).collect();
         let basic = format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")));
-        let unusable = |_invalid| "the client's credentials cannot be sent".to_owned();
+        let unusable = |_invalid| {
+            "the client credentials contain characters that an HTTP header cannot hold".to_owned()
+        };
         let mut basic = HeaderValue::try_from(basic).map_err(unusable)?;
         basic.set_sensitive(true);
-        Request::post(place.as_str())
+        Request::post(endpoint.as_str())
             .header(ACCEPT, "application/json")
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
             .header(AUTHORIZATION, basic)
@@ -180,22 +197,23 @@ impl Introspector {
             .map_err(|error| error.to_string())
     }
 
-    fn remember(&self, digest: Digest, verified: &Verified, time: Duration) {
-        let mut remembered = self.remembered();
+    /// Caches a response. When the cache is full even without its expired entries, nothing is cached.
+    fn store(&self, digest: Digest, verified: &Verified, ttl: Duration) {
+        let mut cache = self.cache();
         let now = Instant::now();
-        if remembered.len() >= MAX_REMEMBERED {
-            remembered.retain(|_, one| one.until > now);
+        if cache.len() >= MAX_CACHED_RESPONSES {
+            cache.retain(|_, cached| cached.expires_at > now);
         }
-        if remembered.len() < MAX_REMEMBERED {
-            let verified = verified.clone();
-            let until = now + time;
-            remembered.insert(digest, Remembered { verified, until });
+        if cache.len() < MAX_CACHED_RESPONSES {
+            let response = CachedResponse {
+                verified: verified.clone(),
+                expires_at: now + ttl,
+            };
+            cache.insert(digest, response);
         }
     }
 
-    fn remembered(&self) -> MutexGuard<'_, HashMap<Digest, Remembered>> {
-        self.remembered
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, HashMap<Digest, CachedResponse>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,10 +1,10 @@
-//! Who issues tokens, and how they are checked.
+//! Token issuers, and how their tokens are verified.
 
 use std::sync::Arc;
 
 use jsonwebtoken::jwk::JwkSet;
-use plexus_oauth::jwt::{self, Expected, JwtError};
-use plexus_oauth::{Guard, Reach, Secret};
+use plexus_mcp_oauth::jwt::{self, Expected, JwtError};
+use plexus_mcp_oauth::{Reach, Secret, UrlPolicy};
 use url::Url;
 
 use crate::clock::now;
@@ -14,49 +14,49 @@ use crate::resource_server::SettingsError;
 use crate::verified::{Rejected, Verified};
 use crate::web::Web;
 
-/// An authorization server whose tokens are taken.
+/// An authorization server whose tokens are accepted.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Issuer {
-    /// Who it is, byte by byte as its tokens name it.
+    /// The issuer identifier, byte by byte as in the `iss` claim of its tokens.
     pub issuer: String,
-    /// How its tokens are checked.
+    /// How tokens of this issuer are verified.
     pub check: Check,
 }
 
-/// How tokens are checked.
+/// How the tokens of an issuer are verified.
 #[derive(Debug, Clone)]
 #[expect(
     clippy::exhaustive_enums,
-    reason = "a token is checked here or by its issuer"
+    reason = "a token is verified here or by its issuer; there is no third way"
 )]
 pub enum Check {
-    /// By its signature.
+    /// Verify the signature of the token, a JWT.
     Signature {
-        /// Where the issuer's keys are; found out if it is not said.
+        /// The URL of the issuer's JSON Web Key Set; `None` takes it from the issuer's metadata.
         jwks_uri: Option<String>,
     },
-    /// By asking the issuer (RFC 7662), which knows of tokens that were taken back.
+    /// Ask the issuer about each token (RFC 7662), which also detects revoked tokens.
     Introspection(Introspection),
 }
 
-/// As whom an issuer is asked about tokens.
+/// Token introspection (RFC 7662): the endpoint of an issuer, and the credentials for it.
 #[derive(Debug, Clone)]
 #[expect(
     clippy::exhaustive_structs,
-    reason = "these are what RFC 7662 needs to be asked"
+    reason = "RFC 7662 needs these and no more"
 )]
 pub struct Introspection {
-    /// Where; found out if it is not said.
+    /// The URL of the introspection endpoint; `None` takes it from the issuer's metadata.
     pub endpoint: Option<String>,
-    /// The client that may ask.
+    /// The client id for the introspection endpoint.
     pub client_id: String,
-    /// Its secret.
+    /// The client secret for the introspection endpoint.
     pub client_secret: Secret,
 }
 
 impl Issuer {
-    /// One whose tokens are signed with keys that are found out.
+    /// An issuer of signed tokens. The URL of its keys is taken from its metadata.
     pub fn new(issuer: impl Into<String>) -> Self {
         Self {
             issuer: issuer.into(),
@@ -64,7 +64,7 @@ impl Issuer {
         }
     }
 
-    /// The same, checked like this.
+    /// Sets how the tokens of this issuer are verified.
     #[must_use]
     pub fn checked_by(mut self, check: Check) -> Self {
         self.check = check;
@@ -72,69 +72,77 @@ impl Issuer {
     }
 }
 
-/// Checks the tokens of one issuer for one resource.
+/// Verifies the tokens of one issuer.
 #[derive(Debug)]
-pub(crate) struct Judge {
+pub(crate) struct TokenVerifier {
     pub(crate) issuer: String,
-    by: By,
+    method: VerificationMethod,
 }
 
 #[derive(Debug)]
-enum By {
+enum VerificationMethod {
     Signature(Arc<Keys>),
     Introspection(Box<Introspector>),
 }
 
-impl Judge {
+impl TokenVerifier {
     pub(crate) fn new(issuer: &Issuer, web: &Web) -> Result<Self, SettingsError> {
-        address("issuer", &issuer.issuer)?;
-        let by = match &issuer.check {
+        parse_url("issuer", &issuer.issuer)?;
+        let method = match &issuer.check {
             Check::Signature { jwks_uri } => {
-                let place = jwks_uri.as_deref().map(|text| address("jwks_uri", text));
-                By::Signature(Keys::new(&issuer.issuer, place.transpose()?, web.clone()))
+                let jwks_uri = jwks_uri.as_deref().map(|text| parse_url("jwks_uri", text));
+                let jwks_uri = jwks_uri.transpose()?;
+                VerificationMethod::Signature(Keys::new(&issuer.issuer, jwks_uri, web.clone()))
             }
             Check::Introspection(settings) => {
-                let place = settings.endpoint.as_deref();
-                let place = place.map(|text| address("introspection endpoint", text));
-                let issuer = &issuer.issuer;
+                let endpoint = settings.endpoint.as_deref();
+                let endpoint = endpoint.map(|text| parse_url("introspection endpoint", text));
+                let endpoint = endpoint.transpose()?;
                 let introspector =
-                    Introspector::new(issuer, place.transpose()?, settings, web.clone());
-                By::Introspection(Box::new(introspector))
+                    Introspector::new(&issuer.issuer, endpoint, settings, web.clone());
+                VerificationMethod::Introspection(Box::new(introspector))
             }
         };
         Ok(Self {
             issuer: issuer.issuer.clone(),
-            by,
+            method,
         })
     }
 
-    /// Whether it can tell what a token is worth that does not say whose it is.
-    pub(crate) fn takes_opaque(&self) -> bool {
-        matches!(self.by, By::Introspection(_))
+    /// Whether opaque tokens can be verified, which do not name their issuer.
+    pub(crate) fn accepts_opaque_tokens(&self) -> bool {
+        matches!(self.method, VerificationMethod::Introspection(_))
     }
 
-    /// What `token` is worth at `resource`.
+    /// Verifies `token` for `resource`.
     pub(crate) async fn verify(&self, token: &str, resource: &str) -> Result<Verified, Rejected> {
-        match &self.by {
-            By::Introspection(introspector) => introspector.verify(token, resource).await,
-            By::Signature(keys) => {
+        match &self.method {
+            VerificationMethod::Introspection(introspector) => {
+                introspector.verify(token, resource).await
+            }
+            VerificationMethod::Signature(keys) => {
                 let known = keys.current().await.map_err(Rejected::Unknown)?;
-                let mut verdict = self.signed(token, &known, resource);
-                if verdict == Err(JwtError::UnknownKey)
+                let mut claims = self.verify_jwt(token, &known, resource);
+                if claims == Err(JwtError::UnknownKey)
                     && let Some(newer) = keys.newer(&known).await
                 {
-                    verdict = self.signed(token, &newer, resource);
+                    claims = self.verify_jwt(token, &newer, resource);
                 }
-                let claims = verdict.map_err(|error| Rejected::invalid(error.to_string()))?;
-                Verified::of(&self.issuer, &claims)
+                let claims = claims.map_err(|error| Rejected::invalid(error.to_string()))?;
+                Verified::from_claims(&self.issuer, &claims)
             }
         }
     }
 
-    fn signed(&self, token: &str, keys: &JwkSet, resource: &str) -> Result<jwt::Claims, JwtError> {
+    fn verify_jwt(
+        &self,
+        token: &str,
+        keys: &JwkSet,
+        resource: &str,
+    ) -> Result<jwt::Claims, JwtError> {
         let header = jwt::header(token)?;
-        // Other things are signed with the same keys. Many issuers give access tokens no type, or
-        // the one of any JWT, though.
+        // Issuers sign JWTs for other purposes with the same keys; those have another type. Many
+        // issuers give access tokens no type, or the general type `JWT`.
         let typ = header.typ.as_deref().unwrap_or("JWT");
         let typ = typ.strip_prefix("application/").unwrap_or(typ);
         if !["JWT", "at+jwt"]
@@ -148,15 +156,15 @@ impl Judge {
     }
 }
 
-/// An address that somebody configured: it may lead anywhere, if nobody can read along.
-fn address(what: &'static str, text: &str) -> Result<Url, SettingsError> {
-    let checked = Guard::new(Reach::Loopback).check(text);
-    // A space would make principals ambiguous; no address has one.
+/// Parses a URL of the configuration: any host, but HTTPS unless the host is loopback.
+fn parse_url(what: &'static str, text: &str) -> Result<Url, SettingsError> {
+    let checked = UrlPolicy::new(Reach::Loopback).check(text);
+    // A principal is issuer, space, subject: a space in the issuer would make it ambiguous.
     let checked = checked.map_err(|error| error.to_string()).and_then(|url| {
         let is_plain = text.chars().all(|c| c.is_ascii_graphic());
         is_plain
             .then_some(url)
-            .ok_or_else(|| "it has characters that no address has".to_owned())
+            .ok_or_else(|| "a URL consists of printable ASCII characters without spaces".to_owned())
     });
     checked.map_err(|reason| SettingsError::Address {
         what,

@@ -1,4 +1,5 @@
-//! The keys of an issuer, fetched when they are needed and again when they change.
+//! The public keys of an issuer: fetched on first use, refreshed periodically and when a token names
+//! an unknown key.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,123 +15,128 @@ use url::Url;
 
 use crate::web::Web;
 
-/// After how long keys are fetched again, so that one that was taken back is forgotten.
-const FRESH: Duration = Duration::from_hours(1);
-/// For how long keys are used that cannot be fetched again.
-const STALE: Duration = Duration::from_hours(24);
-/// How long to wait between two attempts, whoever asks for them: tokens with made-up key names must
-/// not make us a burden to the issuer.
-const PAUSE: Duration = Duration::from_secs(10);
-/// The most keys that are looked at.
+/// Keys are fetched again after this time, so that a withdrawn key is dropped.
+const KEYS_REFRESH_INTERVAL: Duration = Duration::from_hours(1);
+/// Keys that cannot be fetched again are used for at most this long.
+const KEYS_STALE_MAX: Duration = Duration::from_hours(24);
+/// The shortest time between two fetches of keys: tokens with made-up key ids must not cause more
+/// requests to the issuer.
+const FETCH_INTERVAL_MIN: Duration = Duration::from_secs(10);
+/// How many keys of a key set are read; the rest is ignored.
 const MAX_KEYS: usize = 100;
 
-/// The keys of one issuer.
+/// The public keys of one issuer, cached.
 #[derive(Debug)]
 pub(crate) struct Keys {
     issuer: String,
-    /// Where they are; found out if it is not said.
-    place: Option<Url>,
+    /// The URL of the key set; `None` takes it from the issuer's metadata.
+    jwks_uri: Option<Url>,
     web: Web,
-    known: Mutex<Known>,
-    /// One fetches at a time.
-    turn: AsyncMutex<()>,
+    cache: Mutex<FetchedKeys>,
+    /// Held during a fetch: there is one fetch at a time.
+    fetch_lock: AsyncMutex<()>,
     tasks: TaskTracker,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct FetchedKeys {
+    /// The keys, and when they were fetched.
     keys: Option<(Arc<JwkSet>, Instant)>,
-    tried: Option<Instant>,
+    /// When the last fetch started, successful or not.
+    last_attempt: Option<Instant>,
 }
 
 impl Keys {
-    pub(crate) fn new(issuer: &str, place: Option<Url>, web: Web) -> Arc<Self> {
+    pub(crate) fn new(issuer: &str, jwks_uri: Option<Url>, web: Web) -> Arc<Self> {
         Arc::new(Self {
             issuer: issuer.to_owned(),
-            place,
+            jwks_uri,
             web,
-            known: Mutex::default(),
-            turn: AsyncMutex::default(),
+            cache: Mutex::default(),
+            fetch_lock: AsyncMutex::default(),
             tasks: TaskTracker::new(),
         })
     }
 
-    /// The keys as they are known. They are fetched if they are not, or not lately.
+    /// The cached keys. Keys that are missing or older than [`KEYS_REFRESH_INTERVAL`] are fetched first.
     pub(crate) async fn current(self: &Arc<Self>) -> Result<Arc<JwkSet>, String> {
-        if let Some((keys, age)) = self.kept()
-            && age < FRESH
+        if let Some((keys, age)) = self.cached()
+            && age < KEYS_REFRESH_INTERVAL
         {
             return Ok(keys);
         }
-        self.renew().await;
-        match self.kept() {
-            Some((keys, age)) if age < STALE => Ok(keys),
-            _ => Err(format!("the keys of {} are not to be had", self.issuer)),
+        self.refresh().await;
+        match self.cached() {
+            Some((keys, age)) if age < KEYS_STALE_MAX => Ok(keys),
+            _ => Err(format!("the keys of {} cannot be fetched", self.issuer)),
         }
     }
 
-    /// The keys after `known` turned out to lack one; `None` if there are no others.
+    /// Fetches the keys again, since `known` lacks a key. `None` if no newer key set was fetched.
     pub(crate) async fn newer(self: &Arc<Self>, known: &Arc<JwkSet>) -> Option<Arc<JwkSet>> {
-        self.renew().await;
-        let (keys, _) = self.kept()?;
+        self.refresh().await;
+        let (keys, _) = self.cached()?;
         (!Arc::ptr_eq(&keys, known)).then_some(keys)
     }
 
-    /// Fetches the keys, unless somebody just did. A client that leaves meanwhile stops nothing.
-    async fn renew(self: &Arc<Self>) {
+    /// Fetches the keys, unless they were fetched within [`FETCH_INTERVAL_MIN`]. The fetch runs in its own
+    /// task: a cancelled request does not cancel it.
+    async fn refresh(self: &Arc<Self>) {
         let keys = Arc::clone(self);
-        let renewing = self.tasks.spawn(async move { keys.renew_in_turn().await });
-        if renewing.await.is_err() {
-            tracing::error!("the keys of tokens were not fetched, since the program is ending");
+        let refresh = self.tasks.spawn(async move { keys.refresh_locked().await });
+        if refresh.await.is_err() {
+            tracing::error!("the issuer's keys were not fetched: the program is shutting down");
         }
     }
 
-    async fn renew_in_turn(&self) {
-        let _turn = self.turn.lock().await;
-        let tried = self.known().tried;
-        if tried.is_some_and(|tried| tried.elapsed() < PAUSE) {
+    async fn refresh_locked(&self) {
+        let _lock = self.fetch_lock.lock().await;
+        let last = self.cache().last_attempt;
+        if last.is_some_and(|last| last.elapsed() < FETCH_INTERVAL_MIN) {
             return;
         }
-        self.known().tried = Some(Instant::now());
+        self.cache().last_attempt = Some(Instant::now());
         match self.fetch().await {
-            Ok(keys) => self.known().keys = Some((Arc::new(keys), Instant::now())),
+            Ok(keys) => self.cache().keys = Some((Arc::new(keys), Instant::now())),
             Err(error) => {
                 tracing::warn!(
                     issuer = self.issuer,
                     error,
-                    "cannot fetch the keys of tokens"
+                    "cannot fetch the issuer's keys"
                 );
             }
         }
     }
 
     async fn fetch(&self) -> Result<JwkSet, String> {
-        let response = if let Some(place) = &self.place {
-            self.web.get(place).await?
+        let response = if let Some(jwks_uri) = &self.jwks_uri {
+            self.web.get(jwks_uri).await?
         } else {
             let (metadata, guarded) = self.web.discover(&self.issuer).await?;
-            let place = guarded.address("jwks_uri", metadata.jwks_uri.as_deref())?;
-            guarded.web.get(&place).await?
+            let jwks_uri = guarded.checked_url("jwks_uri", metadata.jwks_uri.as_deref())?;
+            guarded.web.get(&jwks_uri).await?
         };
         if response.status() != StatusCode::OK {
             return Err(format!("HTTP {}", response.status()));
         }
-        read(response.body()).ok_or_else(|| "they are no set of keys".to_owned())
+        parse_key_set(response.body())
+            .ok_or_else(|| "the response is not a JSON Web Key Set".to_owned())
     }
 
-    fn kept(&self) -> Option<(Arc<JwkSet>, Duration)> {
-        let known = self.known();
-        let (keys, since) = known.keys.as_ref()?;
-        Some((Arc::clone(keys), since.elapsed()))
+    fn cached(&self) -> Option<(Arc<JwkSet>, Duration)> {
+        let cache = self.cache();
+        let (keys, fetched_at) = cache.keys.as_ref()?;
+        Some((Arc::clone(keys), fetched_at.elapsed()))
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> std::sync::MutexGuard<'_, FetchedKeys> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The keys in a document. One that we do not know is no reason to do without the others.
-fn read(document: &[u8]) -> Option<JwkSet> {
+/// Parses a JSON Web Key Set. Keys of an unknown kind, and keys that are not for signatures, are
+/// skipped.
+fn parse_key_set(document: &[u8]) -> Option<JwkSet> {
     #[derive(Deserialize)]
     struct Document<'a> {
         #[serde(borrow)]
@@ -159,13 +165,13 @@ mod tests {
             {"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","kid":"b"},
             {"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","kid":"c","use":"enc"}
         ],"more":1}"#;
-        let keys = read(set).unwrap();
+        let keys = parse_key_set(set).unwrap();
         let names: Vec<_> = keys
             .keys
             .iter()
             .map(|key| key.common.key_id.as_deref())
             .collect();
         assert_eq!(names, [Some("b")]);
-        assert!(read(b"{}").is_none());
+        assert!(parse_key_set(b"{}").is_none());
     }
 }

@@ -1,16 +1,17 @@
-//! Lets only the right people in to a server over HTTP.
+//! Authorization for an MCP server over HTTP: verifies the access token of each request.
 //!
-//! A [`ResourceServer`] is the [`Access`](plexus_server::http::Access) of a server that wants tokens:
-//! of [issuers](Issuer) that signed them or can be asked about them, or of a [`TokenFile`], for where
-//! there is no authorization server. It says in metadata and challenges how to get one, as every
-//! revision of MCP that has authorization wants it.
+//! [`ResourceServer`] implements [`Access`](plexus_mcp_server::http::Access) with OAuth 2.0 access
+//! tokens. It accepts tokens of [issuers](Issuer), by signature or by introspection, and static tokens
+//! of a [`TokenFile`], for setups without an authorization server. Protected resource metadata and
+//! `WWW-Authenticate` challenges tell clients how to get a token, as every revision of MCP with
+//! authorization requires.
 //!
-//! A token names its [`Principal`](plexus_service::Principal): issuer and subject together, so that
-//! two issuers cannot speak for one another. Whoever is refused learns that they are, and nothing of
-//! why; the reasons are in the log, which never holds a token.
+//! The [`Principal`](plexus_mcp_core::Principal) of a token is issuer and subject together, so that
+//! one issuer cannot impersonate the users of another. A refused client is not told the reason; the
+//! reason is in the log, which never contains a token.
 //!
-//! The rules of tokens and proofs are those of `plexus-oauth`; what is here fetches, remembers and
-//! keeps time.
+//! `plexus-mcp-oauth` has the rules for tokens and proofs, without I/O. This crate adds HTTP requests,
+//! caches and the clock.
 
 mod challenge;
 mod clock;

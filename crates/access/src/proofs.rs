@@ -1,4 +1,4 @@
-//! Proofs that a token is used by whom it was issued to, each of them good once (RFC 9449).
+//! Checks DPoP proofs, and rejects replays (RFC 9449).
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,62 +6,64 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use plexus_oauth::dpop::{self, Proven};
-use plexus_oauth::jwt::JwtError;
+use plexus_mcp_oauth::dpop::{self, ProofRequest};
+use plexus_mcp_oauth::jwt::JwtError;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use crate::clock::now;
 
-/// For how long a nonce is handed out. It is taken for as long again.
-const TURN: Duration = Duration::from_mins(2);
-/// The most proofs with one nonce. After that there is a new one, early.
-const MAX_PROOFS: usize = 100_000;
+/// How long a nonce is handed out. It is accepted for one more interval.
+const NONCE_ROTATION_INTERVAL: Duration = Duration::from_mins(2);
+/// The maximum number of proofs with one nonce. After that, the nonce is rotated early.
+const MAX_PROOFS_PER_NONCE: usize = 100_000;
 
-/// The algorithms that proofs may be signed with, as they are told.
+/// The signature algorithms that are accepted for proofs, as named in challenges and metadata.
 pub(crate) const ALGORITHMS: [&str; 3] = ["ES256", "EdDSA", "RS256"];
 
-/// Checks proofs, and remembers those it has seen.
+/// Checks proofs, and rejects a proof that was used before.
 ///
-/// Every proof holds a nonce of ours, of which two are good at a time: so a proof is forgotten when
-/// its nonce is, and none is ever good twice, however many there are.
+/// Every proof must contain a nonce of this server. Two nonces are valid at a time, the current and
+/// the previous. The proofs seen are kept for each nonce, and dropped with it: memory is bounded, and
+/// still no proof is accepted twice.
 #[derive(Debug)]
 pub(crate) struct Proofs(Mutex<Nonces>);
 
 #[derive(Debug)]
 struct Nonces {
-    current: Generation,
-    previous: Generation,
-    since: Instant,
+    current: Nonce,
+    previous: Nonce,
+    /// When the current nonce was made.
+    rotated_at: Instant,
 }
 
 #[derive(Debug)]
-struct Generation {
-    nonce: String,
-    /// The digests of proofs that were seen.
-    seen: HashSet<[u8; 16]>,
+struct Nonce {
+    value: String,
+    /// The digests of the `jti` of each proof that was used with this nonce.
+    used: HashSet<[u8; 16]>,
 }
 
-/// Why a proof is not good enough.
+/// Why a proof is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ProofError {
-    /// It must hold this nonce.
+    /// The proof lacks a valid nonce; the client must use this one.
     Nonce(String),
-    /// It proves nothing.
+    /// The proof is invalid, for this reason.
     Invalid(&'static str),
 }
 
 impl Proofs {
     pub(crate) fn new() -> Result<Self, getrandom::Error> {
         Ok(Self(Mutex::new(Nonces {
-            current: Generation::new()?,
-            previous: Generation::new()?,
-            since: Instant::now(),
+            current: Nonce::new()?,
+            previous: Nonce::new()?,
+            rotated_at: Instant::now(),
         })))
     }
 
-    /// Whether `proof` shows that a request with `token` to one of `urls` is made by the holder of
-    /// the key with thumbprint `jkt`.
+    /// Checks that `proof` is for a request with `method` to one of `urls` with `token`, and signed with
+    /// the key that has the thumbprint `jkt`.
     pub(crate) fn check(
         &self,
         proof: &str,
@@ -72,56 +74,58 @@ impl Proofs {
     ) -> Result<(), ProofError> {
         let nonces = {
             let mut nonces = self.nonces();
-            nonces.turn();
-            [&nonces.current, &nonces.previous].map(|one| one.nonce.clone())
+            nonces.rotate_if_due();
+            [&nonces.current, &nonces.previous].map(|nonce| nonce.value.clone())
         };
-        let mut is_otherwise_good = false;
+        let mut only_nonce_is_wrong = false;
         for nonce in &nonces {
             for url in urls {
-                let proven = Proven {
+                let proven = ProofRequest {
                     method,
                     url,
                     token: Some(token),
                     nonce: Some(nonce),
                 };
-                match dpop::check(proof, proven, now()) {
-                    Ok(shown) if shown.jkt == jkt => return self.remember(nonce, &shown.jti),
-                    Ok(_) => return Err(ProofError::Invalid("it is made with another key")),
-                    // The nonce is what is looked at last.
-                    Err(JwtError::NotYet) => is_otherwise_good = true,
+                match dpop::verify_proof(proof, proven, now()) {
+                    Ok(proof) if proof.jkt == jkt => return self.mark_used(nonce, &proof.jti),
+                    Ok(_) => {
+                        return Err(ProofError::Invalid("the proof is signed with another key"));
+                    }
+                    // `dpop::verify_proof` checks the nonce last: everything else is right.
+                    Err(JwtError::NotYet) => only_nonce_is_wrong = true,
                     Err(_) => {}
                 }
             }
         }
         let [current, _] = nonces;
-        Err(if is_otherwise_good {
+        Err(if only_nonce_is_wrong {
             ProofError::Nonce(current)
         } else {
-            ProofError::Invalid("it does not fit the request")
+            ProofError::Invalid("the proof is not for this request")
         })
     }
 
-    /// What the next proof must hold.
+    /// The nonce that the next proof must contain.
     pub(crate) fn nonce(&self) -> String {
         let mut nonces = self.nonces();
-        nonces.turn();
-        nonces.current.nonce.clone()
+        nonces.rotate_if_due();
+        nonces.current.value.clone()
     }
 
-    fn remember(&self, nonce: &str, jti: &str) -> Result<(), ProofError> {
+    fn mark_used(&self, nonce: &str, jti: &str) -> Result<(), ProofError> {
         let mut nonces = self.nonces();
-        let generation = if nonces.current.nonce == nonce {
+        let nonce = if nonces.current.value == nonce {
             &mut nonces.current
-        } else if nonces.previous.nonce == nonce {
+        } else if nonces.previous.value == nonce {
             &mut nonces.previous
         } else {
-            // The nonce was forgotten meanwhile, and with it what was seen.
-            return Err(ProofError::Nonce(nonces.current.nonce.clone()));
+            // The nonce was rotated out meanwhile, and the list of its used proofs with it.
+            return Err(ProofError::Nonce(nonces.current.value.clone()));
         };
-        let is_new = generation.seen.insert(digest(jti));
+        let is_new = nonce.used.insert(digest(jti));
         is_new
             .then_some(())
-            .ok_or(ProofError::Invalid("it was used before"))
+            .ok_or(ProofError::Invalid("the proof was used before"))
     }
 
     fn nonces(&self) -> MutexGuard<'_, Nonces> {
@@ -130,30 +134,33 @@ impl Proofs {
 }
 
 impl Nonces {
-    /// Changes the nonce when it is time.
-    fn turn(&mut self) {
-        if self.since.elapsed() < TURN && self.current.seen.len() < MAX_PROOFS {
+    /// Makes a new nonce when the current one is too old or was used too often.
+    fn rotate_if_due(&mut self) {
+        if self.rotated_at.elapsed() < NONCE_ROTATION_INTERVAL
+            && self.current.used.len() < MAX_PROOFS_PER_NONCE
+        {
             return;
         }
-        // Without randomness the old one stays; its proofs are still remembered.
-        if let Ok(next) = Generation::new() {
+        // Without random numbers the old nonce stays; its used proofs are still known.
+        if let Ok(next) = Nonce::new() {
             self.previous = std::mem::replace(&mut self.current, next);
-            self.since = Instant::now();
+            self.rotated_at = Instant::now();
         }
     }
 }
 
-impl Generation {
+impl Nonce {
     fn new() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)?;
         Ok(Self {
-            nonce: URL_SAFE_NO_PAD.encode(bytes),
-            seen: HashSet::new(),
+            value: URL_SAFE_NO_PAD.encode(bytes),
+            used: HashSet::new(),
         })
     }
 }
 
+/// The first half of the SHA-256 of `jti`: a fixed size, however long the client made `jti`.
 fn digest(jti: &str) -> [u8; 16] {
     let whole: [u8; 32] = Sha256::digest(jti).into();
     let mut half = [0; 16];

@@ -1,4 +1,4 @@
-//! A server that wants tokens.
+//! The OAuth 2.0 resource server of MCP authorization: verifies the token of each request.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,46 +7,47 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, StatusCode};
-use plexus_client::http::HttpClientError;
-use plexus_oauth::metadata::ResourceMetadata;
-use plexus_oauth::well_known;
-use plexus_server::http::{Access, AccessDenied, Admitted};
-use plexus_service::Credential;
+use plexus_mcp_client::http::HttpClientError;
+use plexus_mcp_core::Credential;
+use plexus_mcp_oauth::metadata::ResourceMetadata;
+use plexus_mcp_oauth::well_known;
+use plexus_mcp_server::CallerIdentity;
+use plexus_mcp_server::http::{Access, AccessDenied};
 use serde::Deserialize;
 use url::Url;
 
 use crate::challenge::Challenge;
 use crate::credentials::{Credentials, NoCredentials, Scheme};
-use crate::issuer::{Issuer, Judge};
+use crate::issuer::{Issuer, TokenVerifier};
 use crate::proofs::{ALGORITHMS, ProofError, Proofs};
 use crate::tokens::{TokenFile, is_scope};
 use crate::verified::{Rejected, Verified};
 use crate::web::Web;
 
-const DPOP: HeaderName = HeaderName::from_static("dpop");
-const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
-/// The longest token that is looked at.
-const LONGEST: usize = 16 * 1024;
+const DPOP_HEADER: HeaderName = HeaderName::from_static("dpop");
+const DPOP_NONCE_HEADER: HeaderName = HeaderName::from_static("dpop-nonce");
+/// The longest token that is parsed.
+const MAX_TOKEN_BYTES: usize = 16 * 1024;
 
-/// What a server wants of those it lets in.
+/// The options of a [`ResourceServer`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// The address of the server, exactly as tokens must be issued for it (RFC 8707).
+    /// The URL of the server, exactly as in the audience of its tokens (RFC 8707).
     pub resource: String,
-    /// What every token must allow.
+    /// The scopes that every token must have.
     pub scopes: Vec<String>,
-    /// Who issues tokens.
+    /// The authorization servers whose tokens are accepted.
     pub issuers: Vec<Issuer>,
-    /// Tokens of our own.
+    /// The file of static tokens.
     pub tokens: Option<TokenFile>,
-    /// Whether every token of an issuer must be bound to a key. One that is bound is checked as such
-    /// in any case.
+    /// Whether every token of an issuer must be bound to a key (DPoP). A token that is bound to a key
+    /// needs a proof in any case.
     pub requires_dpop: bool,
 }
 
 impl Options {
-    /// Tokens for `resource`, which nobody issues yet.
+    /// Options for the server at the URL `resource`, without issuers and static tokens yet.
     pub fn new(resource: impl Into<String>) -> Self {
         Self {
             resource: resource.into(),
@@ -58,62 +59,63 @@ impl Options {
     }
 }
 
-/// Why nobody can be let in like this.
+/// Why the [`Options`] are invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
-    /// An address is none, or must not be used.
+    /// A URL is malformed or must not be used.
     #[error("the {what} {address:?} cannot be used: {reason}")]
     Address {
-        /// What it is the address of.
+        /// Which URL of the options it is.
         what: &'static str,
-        /// The address.
+        /// The URL as given.
         address: String,
-        /// What is wrong with it.
+        /// Why the URL is invalid.
         reason: String,
     },
-    /// A scope is none.
-    #[error("{0:?} is no scope; a scope is one word without quotes and backslashes")]
+    /// A scope is malformed.
+    #[error("invalid scope {0:?}: a scope is one word without quotes and backslashes")]
     Scope(String),
-    /// There is nobody who could issue a token.
-    #[error("there is no issuer and no file of tokens, so that nobody could be let in")]
-    Nobody,
-    /// Issuers cannot be asked.
+    /// There is neither an issuer nor a token file.
+    #[error("configure an issuer or a token file: without either, no request can be authorized")]
+    NoIssuer,
+    /// The HTTP client for requests to issuers cannot be made.
     #[error(transparent)]
     Http(#[from] HttpClientError),
-    /// The system has no randomness.
-    #[error("the system gives no random numbers")]
+    /// The operating system has no random numbers.
+    #[error("the operating system has no random numbers")]
     Randomness(#[source] getrandom::Error),
 }
 
-/// Lets in who has a token, and tells everybody else how to get one.
+/// Verifies the token of each request, and tells clients without a valid token how to get one.
 #[derive(Debug)]
 pub struct ResourceServer {
     resource: String,
-    /// Before the path of an address of this server.
+    /// Scheme, host and port of the resource, without a path.
     origin: String,
-    /// What every token must allow, as it is told; none if it is nothing.
+    /// The required scopes as one string, for challenges; `None` if no scope is required.
     scope: Option<String>,
     scopes: Vec<String>,
-    judges: Vec<Judge>,
+    verifiers: Vec<TokenVerifier>,
     tokens: Option<TokenFile>,
     proofs: Proofs,
     requires_dpop: bool,
     metadata: Option<Metadata>,
 }
 
-/// What says who issues tokens (RFC 9728).
+/// The protected resource metadata, which names the issuers (RFC 9728).
 #[derive(Debug)]
 struct Metadata {
     document: Bytes,
-    /// Where we have it, and where clients are told to look.
+    /// The paths at which the document is served.
     paths: Vec<String>,
+    /// The URL of the document for challenges.
     url: String,
 }
 
 /// Why a request is refused.
 #[derive(Debug)]
-enum Refused {
+enum Refusal {
     Missing,
     Malformed(&'static str),
     Rejected(Rejected),
@@ -122,33 +124,33 @@ enum Refused {
 }
 
 impl ResourceServer {
-    /// Lets in whom `options` say.
+    /// Creates a resource server.
     ///
     /// The platform's certificates are read here, which blocks for a few milliseconds.
     ///
     /// # Errors
-    /// The options cannot be meant.
+    /// The options are invalid.
     pub fn new(options: Options) -> Result<Self, SettingsError> {
-        let url = resource(&options.resource)?;
+        let url = parse_resource(&options.resource)?;
         if let Some(wrong) = options.scopes.iter().find(|scope| !is_scope(scope)) {
             return Err(SettingsError::Scope(wrong.clone()));
         }
         if options.issuers.is_empty() && options.tokens.is_none() {
-            return Err(SettingsError::Nobody);
+            return Err(SettingsError::NoIssuer);
         }
         let web = Web::new()?;
-        let judges = options
+        let verifiers = options
             .issuers
             .iter()
-            .map(|issuer| Judge::new(issuer, &web));
-        let judges = judges.collect::<Result<Vec<_>, _>>()?;
-        let metadata = (!judges.is_empty()).then(|| Metadata::new(&url, &options));
+            .map(|issuer| TokenVerifier::new(issuer, &web));
+        let verifiers = verifiers.collect::<Result<Vec<_>, _>>()?;
+        let metadata = (!verifiers.is_empty()).then(|| Metadata::new(&url, &options));
         Ok(Self {
             origin: url.origin().ascii_serialization(),
             scope: (!options.scopes.is_empty()).then(|| options.scopes.join(" ")),
             scopes: options.scopes,
             resource: options.resource,
-            judges,
+            verifiers,
             tokens: options.tokens,
             proofs: Proofs::new().map_err(SettingsError::Randomness)?,
             requires_dpop: options.requires_dpop,
@@ -156,59 +158,65 @@ impl ResourceServer {
         })
     }
 
-    async fn check(&self, head: &Parts) -> Result<Admitted, Refused> {
-        let credentials = Credentials::of(head)?;
+    /// Verifies token, proof and scopes of a request.
+    async fn check(&self, head: &Parts) -> Result<CallerIdentity, Refusal> {
+        let credentials = Credentials::from_request(head)?;
         let token = credentials.token;
-        if token.len() > LONGEST {
-            let rejected = Rejected::invalid("it is too long");
-            return Err(Refused::Rejected(rejected));
+        if token.len() > MAX_TOKEN_BYTES {
+            let rejected = Rejected::invalid("the token is too long");
+            return Err(Refusal::Rejected(rejected));
         }
-        let (verified, is_ours) = self.verify(token).await?;
+        let (verified, is_static) = self.verify(token).await?;
         match (credentials.scheme, &verified.bound_to) {
             (Scheme::Dpop, Some(jkt)) => self.check_proof(head, token, jkt)?,
-            (Scheme::Bearer, None) if is_ours || !self.requires_dpop => {}
-            // A key that nobody shows is no key: a stolen token must not pass as a plain one.
+            (Scheme::Bearer, None) if is_static || !self.requires_dpop => {}
+            // A token that is bound to a key needs a proof: a stolen one must not pass as a bearer token.
             (Scheme::Bearer, Some(_)) => {
-                return Err(Rejected::invalid("it is bound to a key").into());
+                return Err(Rejected::invalid(
+                    "the token is bound to a key, but was sent as a bearer token",
+                )
+                .into());
             }
-            (_, None) => return Err(Rejected::invalid("it is bound to no key").into()),
+            (_, None) => return Err(Rejected::invalid("the token is not bound to a key").into()),
         }
-        let granted = verified.admitted.scopes.as_ref();
+        let granted = verified.identity.scopes.as_ref();
         let allows = |scope: &String| granted.is_some_and(|granted| granted.contains(scope));
         if !self.scopes.iter().all(allows) {
-            return Err(Refused::Scope);
+            return Err(Refusal::Scope);
         }
-        let admitted = verified.admitted;
-        if is_ours {
-            return Ok(admitted);
+        let identity = verified.identity;
+        if is_static {
+            return Ok(identity);
         }
-        // Whoever acts for the caller further on decides whether it is of any use there.
-        Ok(admitted.showing(Credential::new(token, &self.resource)))
+        // The service behind this server decides whether it can act for the caller with the token.
+        Ok(identity.showing(Credential::new(token, &self.resource)))
     }
 
-    /// What a token is worth, and whether it is one of our own.
-    async fn verify(&self, token: &str) -> Result<(Verified, bool), Refused> {
-        let own = self.tokens.as_ref().and_then(|tokens| tokens.verify(token));
-        if let Some(verdict) = own {
-            return Ok((verdict?, true));
+    /// Verifies a token, and says whether it is a static token of the token file.
+    async fn verify(&self, token: &str) -> Result<(Verified, bool), Refusal> {
+        let static_token = self.tokens.as_ref().and_then(|tokens| tokens.verify(token));
+        if let Some(verified) = static_token {
+            return Ok((verified?, true));
         }
-        // Nobody is shown a token that is not their own.
-        let judge = match named_issuer(token) {
-            Some(named) => self.judges.iter().find(|judge| judge.issuer == named),
-            None => self.judges.iter().find(|judge| judge.takes_opaque()),
+        // A token is sent to no issuer but its own.
+        let mut verifiers = self.verifiers.iter();
+        let verifier = match unverified_issuer(token) {
+            Some(named) => verifiers.find(|verifier| verifier.issuer == named),
+            None => verifiers.find(|verifier| verifier.accepts_opaque_tokens()),
         };
-        let judge = judge.ok_or_else(|| Rejected::invalid("it is of nobody we know"))?;
-        Ok((judge.verify(token, &self.resource).await?, false))
+        let verifier =
+            verifier.ok_or_else(|| Rejected::invalid("the token has an unknown issuer"))?;
+        Ok((verifier.verify(token, &self.resource).await?, false))
     }
 
-    fn check_proof(&self, head: &Parts, token: &str, jkt: &str) -> Result<(), Refused> {
-        let mut proofs = head.headers.get_all(DPOP).iter();
+    fn check_proof(&self, head: &Parts, token: &str, jkt: &str) -> Result<(), Refusal> {
+        let mut proofs = head.headers.get_all(DPOP_HEADER).iter();
         let (proof, second) = (proofs.next(), proofs.next());
         let proof = proof.filter(|_| second.is_none());
         let proof = proof.and_then(|proof| proof.to_str().ok());
-        let invalid = ProofError::Invalid("there must be exactly one");
-        let proof = proof.ok_or(Refused::Proof(invalid))?;
-        // A proxy in front may have changed the path of the endpoint itself.
+        let invalid = ProofError::Invalid("there must be exactly one DPoP header");
+        let proof = proof.ok_or(Refusal::Proof(invalid))?;
+        // A reverse proxy may have changed the path, so the configured URL is accepted as well.
         let urls = [
             self.resource.clone(),
             format!("{}{}", self.origin, head.uri.path()),
@@ -216,58 +224,58 @@ impl ResourceServer {
         let checked = self
             .proofs
             .check(proof, head.method.as_str(), &urls, token, jkt);
-        checked.map_err(Refused::Proof)
+        checked.map_err(Refusal::Proof)
     }
 
-    /// AUTH03-12, AUTH06-03, AUTH06-15, AUTH11-03, AUTH11-11
-    fn deny(&self, refused: Refused) -> AccessDenied {
+    /// The HTTP response for a refused request (AUTH03-12, AUTH06-03, AUTH06-15, AUTH11-03, AUTH11-11).
+    fn deny(&self, refused: Refusal) -> AccessDenied {
         let unauthorized = |error, text: &'static str| {
             let denied = AccessDenied::new(StatusCode::UNAUTHORIZED, text);
-            self.challenging(denied, error)
+            self.with_challenge(denied, error)
         };
         match refused {
-            Refused::Missing => unauthorized(
+            Refusal::Missing => unauthorized(
                 None,
-                "this server wants an access token in the Authorization header",
+                "this server requires an access token in the Authorization header",
             ),
-            Refused::Malformed(text) => {
+            Refusal::Malformed(text) => {
                 let denied = AccessDenied::new(StatusCode::BAD_REQUEST, text);
-                self.challenging(denied, Some("invalid_request"))
+                self.with_challenge(denied, Some("invalid_request"))
             }
-            Refused::Scope => {
-                let text = "the access token does not allow enough";
+            Refusal::Scope => {
+                let text = "the access token lacks a required scope";
                 let denied = AccessDenied::new(StatusCode::FORBIDDEN, text);
-                self.challenging(denied, Some("insufficient_scope"))
+                self.with_challenge(denied, Some("insufficient_scope"))
             }
-            Refused::Rejected(Rejected::Invalid(_)) => unauthorized(
+            Refusal::Rejected(Rejected::Invalid(_)) => unauthorized(
                 Some("invalid_token"),
-                "the access token is expired, was taken back, or is not for this server",
+                "the access token is expired, revoked, or not for this server",
             ),
-            Refused::Rejected(Rejected::Unknown(_)) => {
-                let text = "nobody can tell just now what the access token is worth; try again";
+            Refusal::Rejected(Rejected::Unknown(_)) => {
+                let text = "the access token cannot be verified at the moment; try again";
                 let mut denied = AccessDenied::new(StatusCode::SERVICE_UNAVAILABLE, text);
-                let soon = HeaderValue::from_static("5");
-                denied.headers.insert(RETRY_AFTER, soon);
+                let seconds = HeaderValue::from_static("5");
+                denied.headers.insert(RETRY_AFTER, seconds);
                 denied
             }
-            Refused::Proof(error) => {
+            Refusal::Proof(error) => {
                 let (code, nonce) = match error {
                     ProofError::Nonce(nonce) => ("use_dpop_nonce", nonce),
                     ProofError::Invalid(_) => ("invalid_dpop_proof", self.proofs.nonce()),
                 };
-                let text = "the proof that the access token is yours is missing or not good enough";
+                let text = "the DPoP proof is missing or invalid";
                 let mut denied = AccessDenied::new(StatusCode::UNAUTHORIZED, text);
                 let challenge = self.challenge("DPoP", Some(code));
                 denied.headers.insert(WWW_AUTHENTICATE, challenge);
                 if let Ok(nonce) = HeaderValue::try_from(nonce) {
-                    denied.headers.insert(DPOP_NONCE, nonce);
+                    denied.headers.insert(DPOP_NONCE_HEADER, nonce);
                 }
                 denied
             }
         }
     }
 
-    fn challenging(&self, mut denied: AccessDenied, error: Option<&str>) -> AccessDenied {
+    fn with_challenge(&self, mut denied: AccessDenied, error: Option<&str>) -> AccessDenied {
         let scheme = if self.requires_dpop { "DPoP" } else { "Bearer" };
         let challenge = self.challenge(scheme, error);
         denied.headers.insert(WWW_AUTHENTICATE, challenge);
@@ -287,7 +295,7 @@ impl ResourceServer {
 }
 
 impl Access for ResourceServer {
-    fn admit<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Admitted, AccessDenied>> {
+    fn admit<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<CallerIdentity, AccessDenied>> {
         async move {
             self.check(head).await.map_err(|refused| {
                 tracing::debug!(?refused, "refused a request");
@@ -297,15 +305,15 @@ impl Access for ResourceServer {
         .boxed()
     }
 
-    /// AUTH11-01: for the path of the resource, and for all of its origin.
+    /// AUTH11-01: the metadata for the path of the resource, and for its whole origin.
     fn document(&self, path: &str) -> Option<Bytes> {
         let metadata = self.metadata.as_ref()?;
-        let is_here = metadata.paths.iter().any(|place| place == path);
-        is_here.then(|| metadata.document.clone())
+        let is_metadata = metadata.paths.iter().any(|known| known == path);
+        is_metadata.then(|| metadata.document.clone())
     }
 }
 
-impl From<NoCredentials> for Refused {
+impl From<NoCredentials> for Refusal {
     fn from(none: NoCredentials) -> Self {
         match none {
             NoCredentials::Missing => Self::Missing,
@@ -314,7 +322,7 @@ impl From<NoCredentials> for Refused {
     }
 }
 
-impl From<Rejected> for Refused {
+impl From<Rejected> for Refusal {
     fn from(rejected: Rejected) -> Self {
         Self::Rejected(rejected)
     }
@@ -333,41 +341,41 @@ impl Metadata {
             metadata.dpop_signing_alg_values_supported = Some(algorithms);
             metadata.dpop_bound_access_tokens_required = Some(true);
         }
-        let places = well_known::of_resource(resource);
-        let url = places.first().map(ToString::to_string);
+        let urls = well_known::of_resource(resource);
+        let url = urls.first().map(ToString::to_string);
         Self {
             document: serde_json::to_vec(&metadata).unwrap_or_default().into(),
-            paths: places.iter().map(|place| place.path().to_owned()).collect(),
+            paths: urls.iter().map(|url| url.path().to_owned()).collect(),
             url: url.unwrap_or_default(),
         }
     }
 }
 
-/// The address of a resource (RFC 8707 §2, RFC 9728 §1.2).
-fn resource(text: &str) -> Result<Url, SettingsError> {
-    let wrong = |reason: &str| SettingsError::Address {
+/// Parses the URL of a resource (RFC 8707 §2, RFC 9728 §1.2).
+fn parse_resource(text: &str) -> Result<Url, SettingsError> {
+    let invalid = |reason: &str| SettingsError::Address {
         what: "resource",
         address: text.to_owned(),
         reason: reason.to_owned(),
     };
-    let url = Url::parse(text).map_err(|error| wrong(&error.to_string()))?;
+    let url = Url::parse(text).map_err(|error| invalid(&error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") || !text.chars().all(|c| c.is_ascii_graphic()) {
-        return Err(wrong("it must be the http or https address of the server"));
+        return Err(invalid("it must be the http or https URL of the server"));
     }
     if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() {
-        return Err(wrong("it must have no query, fragment or user name"));
+        return Err(invalid("it must have no query, fragment or user name"));
     }
     Ok(url)
 }
 
-/// The issuer that a signed token names, whether it is true or not; `None` if it is none.
-fn named_issuer(token: &str) -> Option<String> {
+/// The `iss` claim of a JWT, without verification; `None` for an opaque token.
+fn unverified_issuer(token: &str) -> Option<String> {
     #[derive(Deserialize)]
-    struct Named {
+    struct IssuerClaim {
         iss: String,
     }
     let mut parts = token.split('.');
     let (_, payload, _) = (parts.next()?, parts.next()?, parts.next()?);
     let payload = URL_SAFE_NO_PAD.decode(payload).ok()?;
-    Some(serde_json::from_slice::<Named>(&payload).ok()?.iss)
+    Some(serde_json::from_slice::<IssuerClaim>(&payload).ok()?.iss)
 }

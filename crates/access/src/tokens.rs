@@ -1,4 +1,4 @@
-//! Tokens without an authorization server, for small set-ups: made by hand, and kept as hashes.
+//! Static tokens for setups without an authorization server, stored as hashes in a file.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -9,49 +9,50 @@ use std::time::SystemTime;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use plexus_oauth::Secret;
-use plexus_server::http::Admitted;
-use plexus_service::{Principal, Scopes};
+use plexus_mcp_core::{Principal, Scopes};
+use plexus_mcp_oauth::Secret;
+use plexus_mcp_server::CallerIdentity;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::clock::now;
 use crate::verified::{Rejected, Verified};
 
-/// What every such token begins with, so that people and scanners of leaks know one.
-const PREFIX: &str = "plexus_";
-/// What is hashed, so that a hash for one purpose is none for another.
-const PURPOSE: &str = "plexus|token|v1|";
-/// The longest name of a token.
-const LONGEST_NAME: usize = 64;
+/// The prefix of every token, which people and secret scanners recognize.
+const TOKEN_PREFIX: &str = "plexus_";
+/// Domain separation: a prefix of the hashed token, so that the hash differs from one made elsewhere.
+const HASH_DOMAIN: &str = "plexus|token|v1|";
+/// The maximum length of a token's name.
+const MAX_NAME_CHARS: usize = 64;
 
-/// The tokens of one file. Whoever has one is the principal `token:NAME`.
+/// A file of static tokens. A request with the token `NAME` has the principal `token:NAME`.
 ///
-/// The file holds hashes only. It is read again when it changed, so that a token that was removed
-/// works no more, whichever process removed it.
+/// The file contains hashes only. It is read again when it has changed, so that a removed token is
+/// refused from then on, even if another process removed it.
 #[derive(Debug)]
 pub struct TokenFile {
     path: PathBuf,
-    known: Mutex<Option<(Version, Arc<Vec<TokenEntry>>)>>,
+    /// The tokens as of the last read.
+    cache: Mutex<Option<(Version, Arc<Vec<TokenEntry>>)>>,
 }
 
-/// What tells two versions of a file apart.
+/// Detects changes of the file: modification time, size and inode number.
 type Version = (Option<SystemTime>, u64, u64);
 
-/// A token as it is kept.
+/// A token as stored in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TokenEntry {
-    /// Whose it is.
+    /// The name of the token, chosen by the user.
     pub name: String,
-    /// By what it is found. It is part of the token and of its hash, and no secret.
+    /// The id by which a token is looked up. It is a part of the token, but not secret.
     pub id: String,
-    /// Of the whole token.
+    /// The hash of the whole token.
     hash: String,
-    /// What it allows.
+    /// The scopes of the token.
     #[serde(default)]
     pub scopes: Vec<String>,
-    /// When it was made, in seconds since 1970.
+    /// When the token was made, in seconds since the Unix epoch.
     pub created: u64,
 }
 
@@ -59,43 +60,43 @@ pub struct TokenEntry {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct NewToken {
-    /// The token itself. Nobody can tell it ever again.
+    /// The token itself. It is not stored, so it cannot be shown again.
     pub token: Secret,
-    /// What is kept of it.
+    /// The entry in the file.
     pub entry: TokenEntry,
 }
 
-/// Why the file cannot be used.
+/// Why an operation on the token file failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenFileError {
-    /// It cannot be read or written.
-    #[error("cannot use the file of tokens {}", .path.display())]
+    /// The file cannot be read or written.
+    #[error("cannot read or write the token file {}", .path.display())]
     Io {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It is not what we write.
-    #[error("the file of tokens {} cannot be understood; move it away, and make new tokens", .0.display())]
-    Garbled(PathBuf),
-    /// The name is no name.
+    /// The file is not in the format that Plexus writes.
+    #[error("the token file {} cannot be parsed; move it away and make new tokens", .0.display())]
+    Malformed(PathBuf),
+    /// The name is malformed.
     #[error(
-        "{0:?} is no name for a token; use up to {LONGEST_NAME} letters, digits, dots, dashes and underscores"
+        "invalid token name {0:?}: use up to {MAX_NAME_CHARS} letters, digits, dots, dashes and underscores"
     )]
     Name(String),
-    /// A scope is none.
-    #[error("{0:?} is no scope; a scope is one word without quotes and backslashes")]
+    /// A scope is malformed.
+    #[error("invalid scope {0:?}: a scope is one word without quotes and backslashes")]
     Scope(String),
-    /// There is one of this name.
+    /// A token of this name exists.
     #[error("there is a token {0:?} already; remove it first, or use another name")]
     Taken(String),
-    /// There is none of this name.
+    /// There is no token of this name.
     #[error("there is no token {0:?}")]
     Absent(String),
-    /// The system has no randomness.
-    #[error("the system gives no random numbers")]
+    /// The operating system has no random numbers.
+    #[error("the operating system has no random numbers")]
     Randomness(#[source] getrandom::Error),
 }
 
@@ -109,46 +110,46 @@ impl TokenFile {
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
-            known: Mutex::default(),
+            cache: Mutex::default(),
         }
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// All tokens, in the order in which they were made.
+    /// All tokens, oldest first.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn list(&self) -> Result<Arc<Vec<TokenEntry>>, TokenFileError> {
         let version = self.version()?;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*known {
-            Some((known, tokens)) if *known == version => Ok(Arc::clone(tokens)),
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*cache {
+            Some((cached, tokens)) if *cached == version => Ok(Arc::clone(tokens)),
             _ => {
                 let tokens = Arc::new(self.read()?);
-                *known = Some((version, Arc::clone(&tokens)));
+                *cache = Some((version, Arc::clone(&tokens)));
                 Ok(tokens)
             }
         }
     }
 
-    /// Makes a token.
+    /// Makes a token and stores its hash.
     ///
     /// # Errors
-    /// The name or a scope is none, the name is taken, or the file cannot be written.
+    /// The name or a scope is malformed, the name is taken, or the file cannot be written.
     pub fn add(&self, name: &str, scopes: &[String]) -> Result<NewToken, TokenFileError> {
-        let in_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(in_name) {
+        let allowed_in_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if name.is_empty() || name.len() > MAX_NAME_CHARS || !name.chars().all(allowed_in_name) {
             return Err(TokenFileError::Name(name.to_owned()));
         }
         if let Some(wrong) = scopes.iter().find(|scope| !is_scope(scope)) {
             return Err(TokenFileError::Scope(wrong.clone()));
         }
         let id = random::<9>()?;
-        let token = format!("{PREFIX}{id}.{}", random::<32>()?);
+        let token = format!("{TOKEN_PREFIX}{id}.{}", random::<32>()?);
         let entry = TokenEntry {
             name: name.to_owned(),
             hash: URL_SAFE_NO_PAD.encode(hash(&token)),
@@ -156,22 +157,22 @@ impl TokenFile {
             scopes: scopes.to_vec(),
             created: now(),
         };
-        let kept = entry.clone();
+        let stored = entry.clone();
         self.change(move |tokens| {
-            if tokens.iter().any(|token| token.name == kept.name) {
-                return Err(TokenFileError::Taken(kept.name));
+            if tokens.iter().any(|token| token.name == stored.name) {
+                return Err(TokenFileError::Taken(stored.name));
             }
-            tokens.push(kept);
+            tokens.push(stored);
             Ok(())
         })?;
         let token = Secret::new(token);
         Ok(NewToken { token, entry })
     }
 
-    /// Makes the token of this name worthless.
+    /// Removes the token of this name, which is refused from then on.
     ///
     /// # Errors
-    /// There is none, or the file cannot be written.
+    /// There is no token of this name, or the file cannot be written.
     pub fn remove(&self, name: &str) -> Result<(), TokenFileError> {
         self.change(|tokens| {
             let before = tokens.len();
@@ -183,13 +184,13 @@ impl TokenFile {
         })
     }
 
-    /// What `token` is worth; `None` if it is not of a kind that is kept here.
+    /// Verifies `token`. `None` if it does not have the form of a static token.
     pub(crate) fn verify(&self, token: &str) -> Option<Result<Verified, Rejected>> {
-        let (id, _) = token.strip_prefix(PREFIX)?.split_once('.')?;
+        let (id, _) = token.strip_prefix(TOKEN_PREFIX)?.split_once('.')?;
         let tokens = match self.list() {
             Ok(tokens) => tokens,
             Err(error) => {
-                tracing::error!(%error, "cannot tell what a token is worth");
+                tracing::error!(%error, "cannot verify a static token");
                 return Some(Err(Rejected::Unknown(error.to_string())));
             }
         };
@@ -201,14 +202,14 @@ impl TokenFile {
             let principal = Principal::new(format!("token:{}", entry.name));
             let scopes: Scopes = entry.scopes.iter().map(String::as_str).collect();
             Verified {
-                admitted: Admitted::new(principal, scopes),
+                identity: CallerIdentity::new(principal, scopes),
                 bound_to: None,
             }
         });
         Some(verified.ok_or_else(|| Rejected::invalid("there is no such token")))
     }
 
-    /// Changes the file, one at a time in all processes.
+    /// Changes the file under a file lock, so that changes of several processes are not lost.
     fn change(
         &self,
         change: impl FnOnce(&mut Vec<TokenEntry>) -> Result<(), TokenFileError>,
@@ -222,7 +223,7 @@ impl TokenFile {
         change(&mut tokens)?;
         let text = serde_json::to_vec_pretty(&Document { tokens });
         let text = text.map_err(|error| io(error.into()))?;
-        // Only its owner can read a temporary file, and that stays so.
+        // `NamedTempFile` is readable by its owner only, and `persist` keeps the permissions.
         let mut file = tempfile::NamedTempFile::new_in(directory).map_err(io)?;
         file.write_all(&text).map_err(io)?;
         file.as_file().sync_all().map_err(io)?;
@@ -234,7 +235,7 @@ impl TokenFile {
         match fs::read(&self.path) {
             Ok(text) => {
                 let document: Document = serde_json::from_slice(&text)
-                    .map_err(|_other| TokenFileError::Garbled(self.path.clone()))?;
+                    .map_err(|_other| TokenFileError::Malformed(self.path.clone()))?;
                 Ok(document.tokens)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -268,10 +269,10 @@ pub(crate) fn is_scope(text: &str) -> bool {
     !text.is_empty() && text.chars().all(allowed)
 }
 
-/// Of 256 random bits, which nobody can guess however fast they try; so it need not be slow.
+/// The hash of a token. A token has 256 random bits, so the hash need not be slow.
 fn hash(token: &str) -> [u8; 32] {
     let mut hasher = Sha256::new();
-    hasher.update(PURPOSE);
+    hasher.update(HASH_DOMAIN);
     hasher.update(token);
     hasher.finalize().into()
 }
@@ -290,7 +291,7 @@ mod tests {
         verified
             .unwrap()
             .unwrap()
-            .admitted
+            .identity
             .principal
             .as_str()
             .to_owned()
@@ -306,10 +307,10 @@ mod tests {
         let (ci, laptop) = (ci.token.expose(), laptop.token.expose());
         assert_eq!(principal(file.verify(ci)), "token:ci");
         assert_eq!(principal(file.verify(laptop)), "token:laptop");
-        let granted = file.verify(ci).unwrap().unwrap().admitted.scopes.unwrap();
+        let granted = file.verify(ci).unwrap().unwrap().identity.scopes.unwrap();
         assert!(granted.contains("read"));
 
-        // As another process would do it.
+        // Another process has its own `TokenFile`.
         TokenFile::at(file.path()).remove("ci").unwrap();
         assert!(file.verify(ci).unwrap().is_err());
         assert_eq!(principal(file.verify(laptop)), "token:laptop");
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_the_whole_token_is_taken() {
+    fn only_the_whole_token_is_accepted() {
         let directory = tempfile::tempdir().unwrap();
         let file = TokenFile::at(directory.path().join("tokens.json"));
         let made = file.add("ci", &[]).unwrap();
@@ -334,11 +335,14 @@ mod tests {
         ] {
             assert!(file.verify(wrong).unwrap().is_err());
         }
-        assert!(file.verify("eyJhbGciOi").is_none(), "it is of another kind");
+        assert!(
+            file.verify("eyJhbGciOi").is_none(),
+            "not the form of a static token"
+        );
     }
 
     #[test]
-    fn the_file_does_not_tell_the_token() {
+    fn the_file_does_not_contain_the_token() {
         let directory = tempfile::tempdir().unwrap();
         let file = TokenFile::at(directory.path().join("tokens.json"));
         let made = file.add("ci", &[]).unwrap();
@@ -354,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_lets_nobody_in() {
+    fn a_malformed_file_refuses_every_token() {
         let directory = tempfile::tempdir().unwrap();
         let file = TokenFile::at(directory.path().join("tokens.json"));
         let token = file.add("ci", &[]).unwrap().token;

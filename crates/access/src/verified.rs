@@ -1,27 +1,27 @@
-//! What a token turned out to be worth.
+//! The result of verifying a token.
 
-use plexus_oauth::jwt::Claims;
-use plexus_server::http::Admitted;
-use plexus_service::{Principal, Scopes};
+use plexus_mcp_core::{Principal, Scopes};
+use plexus_mcp_oauth::jwt::Claims;
+use plexus_mcp_server::CallerIdentity;
 
-/// The longest subject; `OpenID` Connect has the same.
-const LONGEST_SUBJECT: usize = 255;
+/// The maximum length of a subject, which is that of `OpenID` Connect.
+const MAX_SUBJECT_BYTES: usize = 255;
 
-/// A token that holds.
+/// The result of verifying a valid token.
 #[derive(Debug, Clone)]
 pub(crate) struct Verified {
-    pub(crate) admitted: Admitted,
-    /// The thumbprint of the key that it is bound to.
+    pub(crate) identity: CallerIdentity,
+    /// The thumbprint of the key that the token is bound to.
     pub(crate) bound_to: Option<String>,
 }
 
-/// Why a token is not taken. For logs, so it never says anything of the token itself.
+/// Why a token is rejected. It is logged, so it contains no part of the token.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum Rejected {
-    /// It is worth nothing.
+    /// The token is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// Nobody can tell what it is worth just now.
+    /// The token cannot be verified at the moment.
     #[error("{0}")]
     Unknown(String),
 }
@@ -33,18 +33,20 @@ impl Rejected {
 }
 
 impl Verified {
-    /// What the claims of a token of `issuer` come to, which were checked already.
-    pub(crate) fn of(issuer: &str, claims: &Claims) -> Result<Self, Rejected> {
+    /// Caller, scopes and key of a token of `issuer` with these claims, which were checked already.
+    pub(crate) fn from_claims(issuer: &str, claims: &Claims) -> Result<Self, Rejected> {
         let subject = claims.sub.as_deref().unwrap_or_default();
-        if subject.is_empty() || subject.len() > LONGEST_SUBJECT {
-            return Err(Rejected::invalid("it names nobody"));
+        if subject.is_empty() || subject.len() > MAX_SUBJECT_BYTES {
+            return Err(Rejected::invalid(
+                "the token has no subject, or its subject is too long",
+            ));
         }
-        // No issuer has a space in it, so that no two callers have one name.
+        // An issuer contains no space, so the principal is unambiguous.
         let principal = Principal::new(format!("{issuer} {subject}"));
         let granted = [&claims.scope, &claims.scp].into_iter().flatten();
-        let scopes: Scopes = granted.flat_map(plexus_oauth::Scopes::iter).collect();
+        let scopes: Scopes = granted.flat_map(plexus_mcp_oauth::Scopes::iter).collect();
         Ok(Self {
-            admitted: Admitted::new(principal, scopes),
+            identity: CallerIdentity::new(principal, scopes),
             bound_to: claims.cnf.as_ref().map(|bound| bound.jkt.clone()),
         })
     }

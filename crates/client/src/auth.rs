@@ -1,11 +1,11 @@
-//! Signing in to servers: who gets tokens, where they are kept, and what requests carry.
+//! Authorization at servers: obtaining, storing and sending tokens.
 //!
-//! A [`Definition`](crate::Definition) of an HTTP server may have an [`Authorizer`]. [`OAuth`] is the
-//! one that follows the rules of MCP; it keeps what it gets in a [`Vault`], and has a [`UserAgent`]
-//! show pages to the user, if there is one.
+//! The [`Definition`](crate::Definition) of an HTTP server may have an [`Authorizer`]. [`OAuth`] is the
+//! authorizer that follows the MCP authorization specification. It stores tokens in a [`Vault`]. A
+//! [`UserAgent`], if there is one, shows the sign-in page to the user.
 
-mod carry;
 mod file_vault;
+mod flow_runner;
 mod identity;
 mod invitation;
 mod oauth;
@@ -16,125 +16,125 @@ mod vault;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
-use plexus_oauth::OAuthError;
-use plexus_service::{Boxed, EventSender};
+use plexus_mcp_core::{Boxed, EventSender};
+use plexus_mcp_oauth::OAuthError;
 
-pub(crate) use send::{send, send_as};
+pub(crate) use send::send;
 
 pub use file_vault::{FileVault, VaultKey};
-pub use identity::{ForPrincipal, Identities, Identity, OwnIdentity};
+pub use identity::{CustomizePrincipal, Identities, Identity, OwnIdentity};
 pub use oauth::OAuth;
-pub use options::{Grants, Means, OAuthOptions};
-pub use plexus_oauth as rules;
-pub use vault::{Drawer, Holding, MemoryVault, Vault, VaultError};
+pub use options::{GrantProvider, OAuthOptions, SignInMethod};
+pub use plexus_mcp_oauth as rules;
+pub use vault::{LockedTokens, MemoryVault, StoredTokens, Vault, VaultError};
 
-/// Has what a server wants to see, or can get it.
+/// Supplies the credentials for the requests to a server.
 pub trait Authorizer: std::fmt::Debug + Send + Sync {
-    /// What a request must carry; nothing as long as nothing was asked for.
+    /// The headers that a request must carry; none until the server requires authorization.
     ///
-    /// Dropping the future loses nothing: what was begun goes on.
+    /// Cancel-safe: a sign-in or renewal that was begun continues.
     fn headers(&self, method: &Method, url: &Uri) -> Boxed<Result<HeaderMap, AuthError>>;
 
-    /// Does something about a refusal. The answer is whether to try again; false means that it is
-    /// not about authorization.
+    /// Obtains better credentials after a refusal. True means to try again; false means that the
+    /// refusal is not about authorization.
     ///
-    /// Dropping the future loses nothing: what was begun goes on.
-    fn refused(&self, refusal: Refusal) -> Boxed<Result<bool, AuthError>>;
+    /// Cancel-safe: a sign-in or renewal that was begun continues.
+    fn handle_refusal(&self, refusal: Refusal) -> Boxed<Result<bool, AuthError>>;
 
-    /// Takes notice of what came with an answer, whatever it is.
-    fn noted(&self, headers: &HeaderMap);
+    /// Inspects the headers of every response, for example for a DPoP nonce.
+    fn inspect_response(&self, headers: &HeaderMap);
 
-    /// `text`, which a server said, without what it was shown: some repeat it where they fail.
-    fn conceal(&self, text: String) -> String {
+    /// Masks credentials in a server's error text: some servers repeat them.
+    fn mask_credentials(&self, text: String) -> String {
         text
     }
 
-    /// Whether callers can be shown a page to sign in on.
-    fn invites(&self) -> bool {
+    /// Whether a caller can be asked to sign in with [`invite`](Self::invite).
+    fn can_invite(&self) -> bool {
         false
     }
 
-    /// Has the caller of a call that was refused sign in, on a page that its own client shows. The
-    /// answer is whether it did; false means that it cannot be shown one.
+    /// Asks the caller of a refused call to sign in on a page that its own client shows. True means
+    /// that it did; false means that its client cannot show a page.
     ///
-    /// Dropping the future loses nothing: the user may be on the page already.
+    /// Cancel-safe: the user may be on the page already.
     fn invite(&self, _events: &EventSender) -> Boxed<Result<bool, AuthError>> {
         Box::pin(std::future::ready(Ok(false)))
     }
 }
 
-/// A request that was refused.
+/// The refusal of a request with HTTP 401 or 403.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// 401 or 403.
+    /// The HTTP status: 401 or 403.
     pub status: StatusCode,
-    /// The headers of the answer.
+    /// The headers of the refusing response.
     pub headers: HeaderMap,
-    /// The credentials that were not good enough, if there were any.
+    /// The refused `Authorization` header, if one was sent.
     pub sent: Option<HeaderValue>,
-    /// How often this request was tried before.
+    /// How many attempts of this request were made before the refused one.
     pub attempt: u32,
 }
 
-/// Shows a page to the user, and learns how they came back from it.
+/// Shows sign-in pages to the user, and receives the redirects from them.
 pub trait UserAgent: std::fmt::Debug + Send + Sync {
-    /// Makes ready for one visit.
+    /// Prepares one visit, so that its redirect URI is known before the page is requested.
     fn begin(&self) -> Boxed<Result<Box<dyn Visit>, AuthError>>;
 }
 
-/// One visit of a page.
+/// One visit of a sign-in page.
 pub trait Visit: Send {
-    /// Where the user is to be sent back to.
+    /// The redirect URI, where the user's browser goes after the sign-in.
     fn redirect_uri(&self) -> &str;
 
-    /// Shows the page, and gives the query with which the user came back.
+    /// Shows the page at `url`, waits for the redirect, and returns its query string.
     fn show(self: Box<Self>, url: String) -> Boxed<Result<String, AuthError>>;
 }
 
-/// Why there are no credentials.
+/// Why no credentials can be obtained.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthError {
-    /// The rules forbid it, or somebody refused.
+    /// The rules of MCP authorization forbid it, or the user or a server refused.
     #[error(transparent)]
     Rules(#[from] OAuthError),
     /// An authorization server could not be reached.
     #[error("{0}")]
     Http(String),
-    /// What is kept cannot be read or written.
+    /// The token storage cannot be read or written.
     #[error(transparent)]
     Vault(#[from] Arc<VaultError>),
-    /// Only a user can help, and there is none here.
+    /// A user must sign in, and none is present.
     #[error("{0}")]
     SignIn(String),
-    /// The server wants more than was granted, although that was asked for.
+    /// The server requires scopes that were requested but not granted.
     #[error("the server wants the scopes {0:?}, and refuses the token that was issued for them")]
     StillRefused(String),
-    /// The page could not be shown, or nobody came back.
+    /// The sign-in page could not be shown, or the user did not complete the sign-in.
     #[error("{0}")]
     Page(String),
-    /// The server is to be told whom we act for, and we do not know.
+    /// The server is called on behalf of callers, and the caller is unknown.
     #[error(
         "the server {0:?} is used in its callers' own names, and this caller was let in without a token that could be shown for it"
     )]
-    Nameless(String),
+    UnknownCaller(String),
     /// The caller's token is not for the server.
     #[error(
-        "the caller's token is for {shown:?}, and the server {called:?} takes those for {wanted:?}; it is not passed on"
+        "the caller's token is for {audience:?}, and the server {server:?} takes those for {required:?}; it is not passed on"
     )]
     OtherAudience {
-        /// What people call the server.
-        called: String,
-        /// Whom the token is for.
-        shown: String,
-        /// Whom it would have to be for.
-        wanted: String,
+        /// The server's name.
+        server: String,
+        /// The audience of the caller's token.
+        audience: String,
+        /// The audience that the server requires.
+        required: String,
     },
     /// The server does not take the caller's own token.
     #[error("the server {0:?} refuses the caller's own token")]
     TokenRefused(String),
-    /// The user did not want to visit the page.
+    /// The user declined to visit the sign-in page.
     #[error("the user did not want to sign in to {0:?}")]
     Declined(String),
 }
@@ -146,8 +146,8 @@ impl AuthError {
     }
 }
 
-/// `text` without `secret`.
-pub(crate) fn concealed(text: String, secret: &str) -> String {
+/// Replaces `secret` in `text` by a mask.
+pub(crate) fn masked(text: String, secret: &str) -> String {
     const MASK: &str = "••••";
     if secret.is_empty() || !text.contains(secret) {
         return text;

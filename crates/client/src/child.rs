@@ -1,4 +1,4 @@
-//! Servers that are processes of ours: how one is started, watched and ended.
+//! Child processes: start, supervision and termination.
 //!
 //! Every process of the project starts here. Each child is put into a process group, so that
 //! signals reach what it starts in turn (`npx` starts `node`, and does not pass signals on), and
@@ -25,12 +25,12 @@ use self::group::{Group, SHELL};
 pub use self::program::{Program, StartError};
 use self::stderr::Stderr;
 
-/// How long the standard error of a program that has ended is still read. It stays open for as long
-/// as somebody has it, who may be a daemon.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long the standard error of a program that has ended is still read. It stays open while any
+/// process holds it, such as a daemon that the program started.
+const STDERR_DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long a killed process is waited for. It takes a moment to give back its memory; one that
 /// hangs in the kernel may take for ever.
-const DEATH: Duration = Duration::from_secs(5);
+const KILL_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// The standard input of a child. Dropping it asks the child to end.
 pub type ChildInput = tokio::process::ChildStdin;
@@ -65,6 +65,11 @@ impl Grace {
     pub const fn new(stdin: Duration, term: Duration) -> Self {
         Self { stdin, term }
     }
+
+    /// Both together.
+    pub(crate) fn total(self) -> Duration {
+        self.stdin + self.term
+    }
 }
 
 impl Default for Grace {
@@ -81,8 +86,8 @@ impl Child {
         Self::start_guarded(program, Path::new(SHELL))
     }
 
-    /// Starts `program` with nothing to read, and hands out all that it writes. Whoever starts it
-    /// so reads both, concurrently, or it waits; [`stderr_tail`](Self::stderr_tail) stays empty.
+    /// Starts `program` with nothing to read, and hands out all that it writes. The caller
+    /// must read both concurrently, else the program blocks; [`stderr_tail`](Self::stderr_tail) stays empty.
     ///
     /// Must be called within a tokio runtime.
     pub fn start_command(
@@ -120,7 +125,9 @@ impl Child {
     /// Dropping the future changes nothing; another call waits again, or reports again.
     pub async fn exited(&mut self) -> ExitReport {
         let report = self.reaped().await;
-        timeout(LAST_WORDS, self.stderr.closed()).await.ok();
+        timeout(STDERR_DRAIN_TIMEOUT, self.stderr.closed())
+            .await
+            .ok();
         report
     }
 
@@ -137,9 +144,11 @@ impl Child {
                 self.group.signal(Signal::KILL);
             }
         }
-        let report = timeout(DEATH, self.reaped()).await;
+        let report = timeout(KILL_WAIT_MAX, self.reaped()).await;
         self.group.end().await;
-        timeout(LAST_WORDS, self.stderr.closed()).await.ok();
+        timeout(STDERR_DRAIN_TIMEOUT, self.stderr.closed())
+            .await
+            .ok();
         report.unwrap_or(ExitReport::Unknown)
     }
 

@@ -1,103 +1,48 @@
-//! From a definition to a connection: which era does the server speak (TRANSLATION §3)?
+//! Connects to a server: opens the transport, finds out which era the server speaks, and does its
+//! handshake (TRANSLATION §3).
+
+mod discover;
+mod error;
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plexus_mcp::messages::InitializeParams;
-use plexus_mcp::{Era, Revision, code, method};
-use plexus_wire::{Object, Raw, RpcError};
+use plexus_mcp_core::Boxed;
+use plexus_mcp_protocol::messages::InitializeParams;
+use plexus_mcp_protocol::{Era, Revision, method};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::task::TaskTracker;
 
-use crate::auth::AuthError;
-use crate::chain::{chain, with_last_words};
-use crate::child::{Program, StartError};
+use self::discover::{Probed, discover};
+pub use self::error::ConnectError;
+use crate::child::Program;
 use crate::definition::{Definition, HttpTarget, Target};
-use crate::http::{HttpClient, HttpClientError, HttpClientOptions};
-use crate::link::{Headers, HttpLink, Link, LinkError, QUEUE, SseLink, StdioLink, Style};
-use crate::rpc::{Board, Rpc, RpcFailure, Traits, Update};
+use crate::http::{HttpClient, HttpClientOptions};
+use crate::link::{Headers, HttpLink, Link, LinkError, MAX_QUEUED_MESSAGES, SseLink, StdioLink};
+use crate::rpc::{PendingRequests, Rpc, RpcFailure, Traits, Update};
 use crate::server_facts::{Discovered, ServerFacts};
-use crate::stamp;
 
-/// How long the stream for what belongs to no request may take to open before we go on without it.
-const LISTEN: Duration = Duration::from_secs(2);
+/// How long the stream for messages that belong to no request may take to open. After that, the
+/// handshake goes on without it.
+const LISTEN_STREAM_OPEN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Why a server is not connected.
-#[derive(Debug, Clone, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// Its program cannot be started.
-    #[error("{}", chain(.0.as_ref()))]
-    Start(Arc<StartError>),
-    /// We cannot speak HTTP here at all.
-    #[error("{}", chain(.0.as_ref()))]
-    Http(Arc<HttpClientError>),
-    /// The way to it failed.
-    #[error(transparent)]
-    Link(#[from] LinkError),
-    /// Nobody signed in.
-    #[error(transparent)]
-    SignIn(AuthError),
-    /// It answered the greeting with an error.
-    #[error("the server refused {method}: {message} ({code})")]
-    Refused {
-        /// The greeting.
-        method: &'static str,
-        /// Its error's code.
-        code: i64,
-        /// Its error's message.
-        message: String,
-    },
-    /// It speaks no version that we speak.
-    #[error("the server speaks only {}, and Plexus none of these", .0.join(", "))]
-    NoCommonVersion(Vec<String>),
-    /// It took too long.
-    #[error("{}", with_last_words(&format!("the server did not answer {method} in time"), .last_words))]
-    Timeout {
-        /// The greeting.
-        method: &'static str,
-        /// What its process last said on its standard error.
-        last_words: Vec<String>,
-    },
-}
-
-impl ConnectError {
-    /// Whether only a stateless server would say this.
-    fn is_of_a_stateless_server(&self) -> bool {
-        matches!(self, Self::Refused { code, .. } if is_modern(*code))
-    }
-
-    /// Whether the greeting may have been of the wrong era.
-    pub(crate) fn may_be_of_the_era(&self) -> bool {
-        match self {
-            Self::Refused { .. } | Self::NoCommonVersion(_) | Self::Timeout { .. } => true,
-            Self::Link(error) => !matches!(
-                error,
-                LinkError::Unreachable(_) | LinkError::NeedsAuth { .. }
-            ),
-            Self::Start(_) | Self::Http(_) | Self::SignIn(_) => false,
-        }
-    }
-
-    /// Whether it would help if a user signed in.
-    pub(crate) fn wants_user(&self) -> bool {
-        matches!(self, Self::Link(LinkError::NeedsAuth { wants_user, .. }) if *wants_user)
-    }
-}
+/// If both `server/discover` and `initialize` were sent: how long the second answer is still waited for
+/// after the first one.
+const SECOND_ANSWER_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 /// A server that was greeted.
 pub(crate) struct Connected {
     pub(crate) rpc: Rpc,
     pub(crate) facts: ServerFacts,
-    /// What belongs to no request.
+    /// Notifications and requests that belong to no in-flight request.
     pub(crate) stray: mpsc::Receiver<Update>,
-    /// What was odd about the greeting.
+    /// Deviations from the specification during the handshake.
     pub(crate) quirks: Vec<Quirk>,
 }
 
-/// Something about how a server takes its greeting that is worth knowing.
+/// A deviation of a server during the handshake, for diagnostics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Quirk {
@@ -119,7 +64,12 @@ pub(crate) async fn connect(
     definition: &Arc<Definition>,
     tasks: &TaskTracker,
 ) -> Result<Connected, ConnectError> {
-    let connecting = Connecting { definition, tasks };
+    let deadline = Instant::now() + definition.timeouts.connect;
+    let connecting = ConnectAttempt {
+        definition,
+        tasks,
+        deadline,
+    };
     // Boxed, as they are large, and part of whatever waits for a server.
     match &definition.target {
         Target::Stdio(program) => Box::pin(connecting.stdio(program)).await,
@@ -128,139 +78,158 @@ pub(crate) async fn connect(
     }
 }
 
-struct Connecting<'a> {
+struct ConnectAttempt<'a> {
     definition: &'a Arc<Definition>,
     tasks: &'a TaskTracker,
+    /// Until when the server must have been greeted.
+    deadline: Instant,
 }
 
-/// What a probe found out.
-enum Probed {
-    Stateless(Box<ServerFacts>),
-    Handshake,
-}
-
-impl Connecting<'_> {
+impl ConnectAttempt<'_> {
     async fn stdio(&self, program: &Program) -> Result<Connected, ConnectError> {
-        let session = self.start(program)?;
+        let connection = self.start(program)?;
         if self.definition.era == Some(Era::Handshake) {
-            let facts = self.initialize(&session.rpc).await;
-            return session.finish(facts, Vec::new()).await;
+            let facts = self.initialize(&connection.rpc).await;
+            return connection.finish(facts, Vec::new()).await;
         }
-        let rpc = session.rpc.clone();
+        let rpc = connection.rpc.clone();
         let mut probe = pin!(discover(&rpc, self.definition));
         let mut quirks = Vec::new();
-        match timeout(self.definition.timeouts.probe, &mut probe).await {
+        let probed_until = if self.definition.era == Some(Era::Stateless) {
+            self.deadline
+        } else {
+            Instant::now() + self.definition.timeouts.probe
+        };
+        match timeout_at(probed_until, &mut probe).await {
             Ok(probed) => match self.conclude(probed, &mut quirks) {
-                Ok(Probed::Stateless(facts)) => Ok(session.greeted(*facts, quirks)),
+                Ok(Probed::Stateless(facts)) => Ok(connection.greeted(*facts, quirks)),
                 Ok(Probed::Handshake) => {
                     let facts = self.initialize(&rpc).await;
-                    session.finish(facts, quirks).await
+                    connection.finish(facts, quirks).await
                 }
-                // Some old servers end when they are sent what they do not know.
+                Err(error @ ConnectError::Link(LinkError::TooLarge { .. })) => {
+                    connection.finish(Err(error), quirks).await
+                }
+                // Some old servers exit when they receive an unknown method.
                 Err(ConnectError::Link(_)) if self.definition.era.is_none() => {
-                    self.again(program, session, quirks).await
+                    self.restart_with_initialize(program, connection, quirks)
+                        .await
                 }
-                Err(error) => session.finish(Err(error), quirks).await,
+                Err(error) => connection.finish(Err(error), quirks).await,
             },
             Err(_elapsed) if self.definition.era == Some(Era::Stateless) => {
-                session.finish(Err(late(method::DISCOVER)), quirks).await
+                connection
+                    .finish(Err(self.timeout_error(method::DISCOVER)), quirks)
+                    .await
             }
             Err(_elapsed) => {
                 quirks.push(Quirk::SilentToDiscover);
-                match self.both(&rpc, probe, &mut quirks).await {
-                    Err(ConnectError::Link(_)) => self.again(program, session, quirks).await,
-                    facts => session.finish(facts, quirks).await,
+                match self
+                    .initialize_while_probing(&rpc, probe, &mut quirks)
+                    .await
+                {
+                    Err(ConnectError::Link(_)) => {
+                        self.restart_with_initialize(program, connection, quirks)
+                            .await
+                    }
+                    facts => connection.finish(facts, quirks).await,
                 }
             }
         }
     }
 
-    /// Starts a server again that ended when it was sent what it does not know, and greets it in the
-    /// old way first.
-    async fn again(
+    /// Restarts a server that exited on `server/discover`, and sends `initialize` only.
+    async fn restart_with_initialize(
         &self,
         program: &Program,
-        ended: Session,
+        ended: OpenConnection,
         mut quirks: Vec<Quirk>,
     ) -> Result<Connected, ConnectError> {
         quirks.push(Quirk::EndsOnDiscover);
         ended.rpc.close().await;
-        let session = self.start(program)?;
-        let facts = self.initialize(&session.rpc).await;
-        session.finish(facts, quirks).await
+        let restarted = ConnectAttempt {
+            deadline: Instant::now() + self.definition.timeouts.connect,
+            ..*self
+        };
+        let connection = restarted.start(program)?;
+        let facts = restarted.initialize(&connection.rpc).await;
+        connection.finish(facts, quirks).await
     }
 
     /// Greets a server that has not answered the newer greeting in the older way as well: it may be
-    /// old, or only slow to start. Whichever it answers, it is.
-    async fn both(
+    /// old, or only slow to start. The answer to `initialize` decides, since it was sent last: servers
+    /// of both eras exist that refuse it after `server/discover`, and others that accept it and speak
+    /// only the older era from then on.
+    async fn initialize_while_probing(
         &self,
         rpc: &Rpc,
         mut probe: Pin<&mut impl Future<Output = Result<Discovered, RpcFailure>>>,
         quirks: &mut Vec<Quirk>,
     ) -> Result<ServerFacts, ConnectError> {
         let mut greeting = pin!(self.initialize(rpc));
-        let mut probing = true;
-        let refusal = loop {
-            tokio::select! {
-                probed = &mut probe, if probing => {
-                    if let Probed::Stateless(facts) = self.conclude(probed, quirks)? {
-                        quirks.retain(|quirk| *quirk != Quirk::SilentToDiscover);
-                        return Ok(*facts);
-                    }
-                    probing = false;
-                }
-                greeted = &mut greeting => match greeted {
-                    Err(error) if probing && error.is_of_a_stateless_server() => break error,
-                    greeted => return greeted,
-                },
+        let refusal = tokio::select! {
+            // A server answers in order: when both answers are there, this one came first.
+            biased;
+            probed = &mut probe => {
+                let Probed::Stateless(facts) = self.conclude(probed, quirks)? else {
+                    return greeting.await;
+                };
+                quirks.retain(|quirk| *quirk != Quirk::SilentToDiscover);
+                return match timeout_at(self.grace_period_end(), greeting).await {
+                    Ok(Ok(greeted)) => Ok(greeted),
+                    Ok(Err(_)) | Err(_) => Ok(*facts),
+                };
             }
-        };
-        match timeout(self.definition.timeouts.connect, probe).await {
-            Ok(probed) => match self.conclude(probed, quirks)? {
-                Probed::Stateless(facts) => Ok(*facts),
-                Probed::Handshake => Err(refusal),
+            greeted = &mut greeting => match greeted {
+                Err(error @ ConnectError::Refused { .. }) => error,
+                greeted => return greeted,
             },
-            Err(_elapsed) => Err(refusal),
+        };
+        // The error may only say that the server was already spoken to in the newer era, and the answer
+        // to that may be on its way.
+        let until = if refusal.is_of_a_stateless_server() {
+            self.deadline
+        } else {
+            self.grace_period_end()
+        };
+        let Ok(probed) = timeout_at(until, probe).await else {
+            return Err(refusal);
+        };
+        match self.conclude(probed, quirks)? {
+            Probed::Stateless(facts) => {
+                quirks.retain(|quirk| *quirk != Quirk::SilentToDiscover);
+                Ok(*facts)
+            }
+            Probed::Handshake => Err(refusal),
         }
     }
 
-    /// What the answer to a probe says.
-    fn conclude(
-        &self,
-        probed: Result<Discovered, RpcFailure>,
-        quirks: &mut Vec<Quirk>,
-    ) -> Result<Probed, ConnectError> {
-        match probed {
-            Ok(discovered) => chosen(discovered),
-            Err(RpcFailure::Error(error)) => {
-                self.refused(error, quirks)?;
-                Ok(Probed::Handshake)
-            }
-            Err(RpcFailure::Link(error)) => Err(error.into()),
-        }
+    fn grace_period_end(&self) -> Instant {
+        self.deadline
+            .min(Instant::now() + SECOND_ANSWER_GRACE_PERIOD)
     }
 
     async fn http(&self, target: &HttpTarget) -> Result<Connected, ConnectError> {
         let client = http_client(self.definition)?;
         let mut quirks = Vec::new();
         if self.definition.era != Some(Era::Handshake) {
-            let session = self.open(&client, target, Style::Stateless);
-            let probe = discover(&session.rpc, self.definition);
-            let probed = timeout(self.definition.timeouts.connect, probe).await;
+            let connection = self.open(&client, target, Era::Stateless);
+            let probe = discover(&connection.rpc, self.definition);
+            let probed = timeout_at(self.deadline, probe).await;
             let probed = match probed {
                 Ok(Err(RpcFailure::Link(LinkError::Http {
                     status: 400..=499, ..
                 }))) if self.definition.era.is_none() => Probed::Handshake,
                 Ok(probed) => self.conclude(probed, &mut quirks)?,
-                Err(_elapsed) => return Err(late(method::DISCOVER)),
+                Err(_elapsed) => return Err(self.timeout_error(method::DISCOVER)),
             };
             if let Probed::Stateless(facts) = probed {
-                return Ok(session.greeted(*facts, quirks));
+                return Ok(connection.greeted(*facts, quirks));
             }
-            session.rpc.close().await;
+            connection.rpc.close().await;
         }
-        let session = self.open(&client, target, Style::Handshake);
-        let facts = self.initialize(&session.rpc).await;
+        let connection = self.open(&client, target, Era::Handshake);
+        let facts = self.initialize(&connection.rpc).await;
         // Only an endpoint that knows no POST can be the older transport (SSE24-08).
         let refused = matches!(
             &facts,
@@ -270,11 +239,11 @@ impl Connecting<'_> {
             }))
         );
         if refused && let Ok(mut connected) = self.sse(&client, target).await {
-            session.rpc.close().await;
+            connection.rpc.close().await;
             connected.quirks.push(Quirk::SseOnly);
             return Ok(connected);
         }
-        session.finish(facts, quirks).await
+        connection.finish(facts, quirks).await
     }
 
     async fn sse(
@@ -282,8 +251,8 @@ impl Connecting<'_> {
         client: &HttpClient,
         target: &HttpTarget,
     ) -> Result<Connected, ConnectError> {
-        let (inbox, stray) = self.board();
-        let link = SseLink::open(
+        let (inbox, stray) = pending_requests();
+        let (link, work) = SseLink::open(
             client.clone(),
             target.clone(),
             self.definition.limits,
@@ -291,42 +260,47 @@ impl Connecting<'_> {
             self.definition.timeouts.connect,
         )
         .await?;
-        let session = self.attach(Link::Sse(link), inbox, stray);
-        let facts = self.initialize(&session.rpc).await;
-        session.finish(facts, Vec::new()).await
+        let connection = self.attach(Link::Sse(link), work, inbox, stray);
+        let facts = self.initialize(&connection.rpc).await;
+        connection.finish(facts, Vec::new()).await
     }
 
-    fn start(&self, program: &Program) -> Result<Session, ConnectError> {
-        let (inbox, stray) = self.board();
-        let link = StdioLink::start(program, self.definition.limits, Arc::clone(&inbox))
-            .map_err(|error| ConnectError::Start(Arc::new(error)))?;
-        Ok(self.attach(Link::Stdio(link), inbox, stray))
+    fn start(&self, program: &Program) -> Result<OpenConnection, ConnectError> {
+        let (inbox, stray) = pending_requests();
+        let started = StdioLink::start(program, self.definition.limits, Arc::clone(&inbox));
+        let (link, work) = started.map_err(|error| ConnectError::Start(Arc::new(error)))?;
+        Ok(self.attach(Link::Stdio(link), work, inbox, stray))
     }
 
-    fn open(&self, client: &HttpClient, target: &HttpTarget, style: Style) -> Session {
-        let (inbox, stray) = self.board();
-        let link = HttpLink::new(
+    fn open(&self, client: &HttpClient, target: &HttpTarget, era: Era) -> OpenConnection {
+        let (inbox, stray) = pending_requests();
+        let (link, work) = HttpLink::new(
             client.clone(),
             target.clone(),
-            style,
+            era,
             self.definition.limits,
             Arc::clone(&inbox),
         );
-        self.attach(Link::Http(link), inbox, stray)
+        self.attach(Link::Http(link), work, inbox, stray)
     }
 
-    /// Where a way to the server puts what comes, and where what belongs to no request comes out.
-    fn board(&self) -> (Arc<Board>, mpsc::Receiver<Update>) {
-        let (stray, strays) = mpsc::channel(QUEUE);
-        (
-            Arc::new(Board::new(stray, self.definition.asks.clone())),
-            strays,
-        )
+    fn attach(
+        &self,
+        link: Link,
+        work: Boxed<()>,
+        pending_requests: Arc<PendingRequests>,
+        stray: mpsc::Receiver<Update>,
+    ) -> OpenConnection {
+        let rpc = Rpc::start(self.tasks, link, work, pending_requests);
+        OpenConnection { rpc, stray }
     }
 
-    fn attach(&self, link: Link, board: Arc<Board>, stray: mpsc::Receiver<Update>) -> Session {
-        let rpc = Rpc::start(self.tasks, link, board);
-        Session { rpc, stray }
+    fn timeout_error(&self, method: &'static str) -> ConnectError {
+        ConnectError::Timeout {
+            method,
+            within: self.definition.timeouts.connect,
+            last_words: Vec::new(),
+        }
     }
 
     /// The handshake (LIFE-01, LIFE-03, LIFE-06).
@@ -349,8 +323,8 @@ impl Connecting<'_> {
             );
             request.await?.answer().await
         };
-        let answer = timeout(self.definition.timeouts.connect, greeting).await;
-        let result = match answer.map_err(|_elapsed| late(method::INITIALIZE))? {
+        let answer = timeout_at(self.deadline, greeting).await;
+        let result = match answer.map_err(|_elapsed| self.timeout_error(method::INITIALIZE))? {
             Ok(result) => result,
             Err(RpcFailure::Link(error)) => return Err(error.into()),
             Err(RpcFailure::Error(error)) => {
@@ -366,52 +340,32 @@ impl Connecting<'_> {
         if let Link::Http(link) = rpc.link() {
             link.agree(revision);
         }
-        // Posts overtake one another: what follows must find the server ready, and listened to.
+        // POST requests can overtake one another, so wait: later requests must not reach the server
+        // before `initialized`, and its notifications need an open stream.
         rpc.notify_and_wait(method::INITIALIZED).await;
         if let Link::Http(link) = rpc.link() {
             let (listening, listened) = oneshot::channel();
             link.listen(listening);
-            drop(timeout(LISTEN, listened).await);
+            drop(timeout(LISTEN_STREAM_OPEN_TIMEOUT, listened).await);
         }
         Ok(facts)
     }
+}
 
-    /// An error in answer to `server/discover` means an old server, unless it is one that only a
-    /// new one gives (VER26-16, VER26-17, VER26-19).
-    fn refused(&self, error: RpcError, quirks: &mut Vec<Quirk>) -> Result<(), ConnectError> {
-        if is_modern(error.code) {
-            let supported = supported(error.data.as_ref());
-            let handshake = |name: &String| {
-                name.parse::<Revision>()
-                    .is_ok_and(|revision| revision.era() == Era::Handshake)
-            };
-            if self.definition.era.is_none() && supported.iter().any(handshake) {
-                return Ok(());
-            }
-            if !supported.is_empty() {
-                return Err(ConnectError::NoCommonVersion(supported));
-            }
-        }
-        if is_modern(error.code) || self.definition.era == Some(Era::Stateless) {
-            let (code, message) = (error.code, error.message);
-            return Err(ConnectError::Refused {
-                method: method::DISCOVER,
-                code,
-                message,
-            });
-        }
-        quirks.push(Quirk::RefusesDiscover { code: error.code });
-        Ok(())
-    }
+/// The table of in-flight requests of a new connection, and the receiver of messages that belong to
+/// none of them.
+fn pending_requests() -> (Arc<PendingRequests>, mpsc::Receiver<Update>) {
+    let (stray, strays) = mpsc::channel(MAX_QUEUED_MESSAGES);
+    (Arc::new(PendingRequests::new(stray)), strays)
 }
 
 /// A connection that is being greeted.
-struct Session {
+struct OpenConnection {
     rpc: Rpc,
     stray: mpsc::Receiver<Update>,
 }
 
-impl Session {
+impl OpenConnection {
     fn greeted(self, facts: ServerFacts, quirks: Vec<Quirk>) -> Connected {
         Connected {
             rpc: self.rpc,
@@ -446,92 +400,4 @@ fn http_client(definition: &Definition) -> Result<HttpClient, ConnectError> {
         ..HttpClientOptions::default()
     };
     HttpClient::new(&options).map_err(|error| ConnectError::Http(Arc::new(error)))
-}
-
-/// Asks with the newest stateless revision; on an error that names others, once more with one of
-/// those.
-async fn discover(rpc: &Rpc, definition: &Definition) -> Result<Discovered, RpcFailure> {
-    let mut answer = ask(rpc, definition, Revision::NEWEST_STATELESS).await;
-    if let Err(RpcFailure::Error(error)) = &answer
-        && error.code == code::UNSUPPORTED_PROTOCOL_VERSION
-    {
-        let named = supported(error.data.as_ref());
-        let stateless = |revision: &Revision| revision.era() == Era::Stateless;
-        let other = named
-            .iter()
-            .filter_map(|name| name.parse().ok())
-            .find(stateless);
-        if let Some(other) = other {
-            answer = ask(rpc, definition, other).await;
-        }
-    }
-    // A lenient old server that answers anything with anything is an old server.
-    let odd = || RpcError {
-        code: code::METHOD_NOT_FOUND,
-        message: "the answer is no DiscoverResult".to_owned(),
-        data: None,
-    };
-    ServerFacts::from_discover(&answer?).ok_or_else(|| RpcFailure::Error(odd()))
-}
-
-async fn ask(rpc: &Rpc, definition: &Definition, revision: Revision) -> Result<Raw, RpcFailure> {
-    let own = stamp::StatelessMeta {
-        revision,
-        capabilities: &definition.capabilities,
-        client_info: &definition.client_info.to_raw(),
-        log_level: None,
-    };
-    let nothing = Object::new();
-    let params = stamp::stateless(&nothing, None, own).to_raw();
-    let headers = stamp::mirrored(revision, method::DISCOVER, &nothing, None);
-    let traits = Traits {
-        uncancellable: true,
-        ..Traits::default()
-    };
-    rpc.request(method::DISCOVER, Some(params), headers, traits)
-        .await?
-        .answer()
-        .await
-}
-
-/// The newest revision that both sides speak: stateless if there is one, else by handshake.
-fn chosen(discovered: Discovered) -> Result<Probed, ConnectError> {
-    let mut common: Vec<Revision> = discovered
-        .versions
-        .iter()
-        .filter_map(|name| name.parse().ok())
-        .collect();
-    common.sort_unstable();
-    match common.last() {
-        Some(newest) if newest.era() == Era::Stateless => {
-            let newest = *newest;
-            Ok(Probed::Stateless(Box::new(discovered.speaking(newest))))
-        }
-        Some(_) => Ok(Probed::Handshake),
-        None => Err(ConnectError::NoCommonVersion(discovered.versions)),
-    }
-}
-
-fn supported(data: Option<&Raw>) -> Vec<String> {
-    let object = data.and_then(|data| Object::parse(data).ok());
-    object
-        .and_then(|object| object.get("supported")?.decode().ok())
-        .unwrap_or_default()
-}
-
-fn late(method: &'static str) -> ConnectError {
-    ConnectError::Timeout {
-        method,
-        last_words: Vec::new(),
-    }
-}
-
-/// Codes that only a server of the stateless era gives (VER26-16).
-fn is_modern(code: i64) -> bool {
-    matches!(
-        code,
-        code::HEADER_MISMATCH
-            | code::MISSING_CLIENT_CAPABILITY
-            | code::UNSUPPORTED_PROTOCOL_VERSION
-    )
 }

@@ -1,19 +1,18 @@
-//! What is to be connected to, and how.
+//! The definition of a server: its address or program, limits and timeouts.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, Uri};
-use plexus_mcp::Era;
-use plexus_mcp::messages::{ClientCapabilities, Implementation};
-use plexus_service::Peer;
-use plexus_wire::Limits;
+use plexus_mcp_core::Peer;
+use plexus_mcp_protocol::Era;
+use plexus_mcp_protocol::messages::{ClientCapabilities, Implementation};
+use plexus_mcp_wire::Limits;
 
-use crate::asks::Asks;
 use crate::auth::{AuthError, Authorizer, Identities, OwnIdentity};
 use crate::child::Program;
 
-/// One MCP server, as somebody configured it.
+/// The configuration of one MCP server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Definition {
@@ -24,23 +23,23 @@ pub struct Definition {
     /// What a legacy server is told that its client can do. A stateless one is told with every
     /// request what that request's caller can do.
     pub capabilities: ClientCapabilities,
-    /// Who we say we are.
+    /// The client info that the server is sent.
     pub client_info: Implementation,
-    /// How long things may take.
+    /// Timeouts.
     pub timeouts: Timeouts,
     /// Calls go out one after the other, for servers that cannot take several (C32).
     pub serialize: bool,
-    /// What a message of the server may be like.
+    /// Limits for the server's messages.
     pub limits: Limits,
-    /// How much a list may hold.
+    /// The maximum number of entries in a list.
     pub max_listed: usize,
-    /// Who shares a session with whom, if the server is of the handshake era.
+    /// Which callers share a session, if the server is of the handshake era.
     pub affinity: Affinity,
+    /// Limits of the sessions with a server of the handshake era.
+    pub sessions: SessionLimits,
     /// The caller is asked for its roots before its first call, for servers that want to know them
     /// outside of any call (TRANSLATION §5.10).
     pub prime_roots: bool,
-    /// Whether it asks its callers anything; learnt while it is connected, and known from then on.
-    pub asks: Asks,
 }
 
 impl Definition {
@@ -57,10 +56,10 @@ impl Definition {
                 max_bytes: 16 * 1024 * 1024,
                 ..Limits::default()
             },
-            max_listed: 20_000,
+            max_listed: 100_000,
             affinity: Affinity::Shared,
+            sessions: SessionLimits::default(),
             prime_roots: false,
-            asks: Asks::default(),
         }
     }
 
@@ -79,7 +78,7 @@ impl Definition {
         self
     }
 
-    /// Who has what the server wants to see, if anybody.
+    /// The authorizer of the server's own connection, if it has one.
     pub(crate) fn authorizer(&self) -> Option<&Arc<dyn Authorizer>> {
         match &self.target {
             Target::Http(target) | Target::Sse(target) => target.authorizer.as_ref(),
@@ -87,13 +86,13 @@ impl Definition {
         }
     }
 
-    /// What the calls of `peer` carry, if it is not what everybody's do.
+    /// The credentials for the calls of `peer`, if callers have their own.
     pub(crate) fn identity(&self, peer: &Peer) -> Result<Option<OwnIdentity>, AuthError> {
         let (Target::Http(target) | Target::Sse(target)) = &self.target else {
             return Ok(None);
         };
         match &target.identities {
-            Some(identities) => identities.of(peer),
+            Some(identities) => identities.identity_of(peer),
             None => Ok(None),
         }
     }
@@ -120,17 +119,40 @@ impl Definition {
     }
 }
 
-/// Who shares a session of a server of the handshake era, which a stateless server has none of.
+/// Which callers share a session of a handshake server. Callers of a stateless server share one unless
+/// they have credentials of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(
     clippy::exhaustive_enums,
-    reason = "whoever reads a setting must consider every value"
+    reason = "a match on a setting must consider every value"
 )]
 pub enum Affinity {
     /// All callers.
     Shared,
     /// Callers of one principal that can do the same.
     Principal,
+}
+
+/// Limits of the sessions with one server of the handshake era, besides the one for its lists.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct SessionLimits {
+    /// The most sessions at a time. A new one evicts the one that was idle for longest.
+    pub max_sessions: usize,
+    /// The most of them for one principal.
+    pub max_per_principal: usize,
+    /// How long a session may be idle before it is closed.
+    pub idle_timeout: Duration,
+}
+
+impl Default for SessionLimits {
+    fn default() -> Self {
+        Self {
+            max_sessions: 64,
+            max_per_principal: 8,
+            idle_timeout: Duration::from_mins(10),
+        }
+    }
 }
 
 /// Where a server is.
@@ -153,7 +175,7 @@ pub struct HttpTarget {
     pub url: Uri,
     /// Sent with every request; may hold credentials.
     pub headers: HeaderMap,
-    /// Has or gets what a server wants to see that asks for authorization.
+    /// Supplies credentials if the server requires authorization.
     pub authorizer: Option<Arc<dyn Authorizer>>,
     /// Gives callers credentials of their own, where the server is used in their names. The others
     /// are for its lists then.
@@ -185,11 +207,11 @@ impl std::fmt::Debug for HttpTarget {
     }
 }
 
-/// How long things may take (C56).
+/// Timeouts (C56).
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Timeouts {
-    /// Until the server is connected and listed.
+    /// Until the handshake is done. After that, the lists have the same time again.
     pub connect: Duration,
     /// Until a stateless probe of a pipe counts as unanswered.
     pub probe: Duration,
@@ -199,7 +221,7 @@ pub struct Timeouts {
     pub call: Duration,
     /// Until a tool call is over, whatever signs it shows.
     pub call_total: Duration,
-    /// Until a resource that nobody watches any more is unsubscribed.
+    /// Until a resource without watchers is unsubscribed.
     pub linger: Duration,
 }
 

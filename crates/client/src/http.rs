@@ -1,35 +1,34 @@
-//! The HTTP client under the transports: TLS, proxies, limits, bodies and event streams.
+//! The HTTP client of the transports: TLS, proxies, limits, bodies and event streams.
 //!
-//! It speaks HTTP/1.1 and adds nothing to a request but what HTTP demands. It follows no redirect,
-//! since a request may carry credentials that are meant for one origin only; it keeps no cookies
-//! and asks for no compression.
+//! `hyper` speaks HTTP/1.1, and HTTP/2 where a TLS server negotiates it (ALPN). The client adds to a
+//! request only what HTTP requires. It does not follow redirects, because a request may carry
+//! credentials that are meant for one origin. It keeps no cookies and requests no compression.
 
 mod body;
 mod connect;
-mod connection;
 mod error;
-mod framing;
-mod head;
 mod options;
 mod origin;
-mod pool;
 mod proxy;
 mod resolve;
 mod response;
-mod template;
 mod tls;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
-use tower_service::Service;
+use http::header::{CONTENT_LENGTH, PROXY_AUTHORIZATION, TRANSFER_ENCODING};
+use http::{HeaderValue, Method, Request};
+use http_body_util::Full;
+use hyper::rt::Executor;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioTimer;
+use plexus_mcp_core::wire_log::{Direction, log_head};
+use tokio_util::task::TaskTracker;
 
 use self::body::ResponseBody;
 use self::connect::Connector;
-use self::connection::Connection;
-use self::head::Head;
-use self::pool::Pool;
 use self::tls::Tls;
 
 pub use self::error::{Cause, HttpClientError, HttpError, Stage};
@@ -37,111 +36,120 @@ pub use self::options::HttpClientOptions;
 pub use self::origin::Origin;
 pub use self::proxy::ProxyRules;
 pub use self::response::{EventSource, HttpResponse};
-pub(crate) use self::template::Template;
+
+/// Idle connections are closed after this time. Node and uvicorn close theirs after five seconds,
+/// and a request that meets such a close on its way fails without a safe retry.
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
+/// The number of idle HTTP/1.1 connections that are kept for each origin.
+const MAX_IDLE_CONNECTIONS_PER_ORIGIN: usize = 256;
+/// The largest head of a response: status line and headers.
+const MAX_RESPONSE_HEAD_BYTES: usize = 32 * 1024;
+const MAX_RESPONSE_HEAD_BYTES_HTTP2: u32 = 32 * 1024;
+/// An HTTP/2 connection with open requests is pinged at this interval. All requests to an origin
+/// share it, so a dead one must be noticed.
+const HTTP2_PING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Sends HTTP requests.
 ///
-/// Cheap to clone; clones share the options and the pool of connections. Connections that are in
-/// nobody's use close when the last clone is dropped.
+/// Cheap to clone; clones share the options and the connection pool. Idle connections are closed
+/// when the last clone is dropped.
 #[derive(Clone)]
 pub struct HttpClient {
-    connector: Connector,
-    pool: Arc<Pool>,
+    client: Client<Connector, Full<Bytes>>,
     options: Arc<HttpClientOptions>,
+}
+
+/// Runs the connections of a client: hyper has one task for each.
+#[derive(Clone, Default)]
+struct TrackedExecutor(TaskTracker);
+
+impl<F> Executor<F> for TrackedExecutor
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, future: F) {
+        self.0.spawn(future);
+    }
 }
 
 impl HttpClient {
     /// A client with these options.
     pub fn new(options: &HttpClientOptions) -> Result<Self, HttpClientError> {
         let tls = Tls::new(options.extra_roots.as_deref())?;
+        // A request is sent again only if its pooled connection was found closed before any of the
+        // request was written (`retry_canceled_requests`, on by default). So a request that may have
+        // reached the server is never sent twice.
+        let client = Client::builder(TrackedExecutor::default())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(POOL_IDLE_TIMEOUT)
+            .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS_PER_ORIGIN)
+            .http1_max_buf_size(MAX_RESPONSE_HEAD_BYTES)
+            .http2_max_header_list_size(MAX_RESPONSE_HEAD_BYTES_HTTP2)
+            .http2_keep_alive_interval(HTTP2_PING_INTERVAL)
+            .build(Connector::new(options, tls));
         Ok(Self {
-            connector: Connector::new(options, tls),
-            pool: Arc::default(),
+            client,
             options: Arc::new(options.clone()),
         })
     }
 
-    /// Sends a request and waits for the head of the answer, whatever its status is.
+    /// Sends a request and waits for the head of the response, whatever its status is.
     ///
-    /// Dropping the future closes the connection, which tells the server that nobody waits any
-    /// more. Later the same is true of the [`HttpResponse`] and what it is turned into.
-    pub async fn send(&self, request: Request<Bytes>) -> Result<HttpResponse, HttpError> {
-        let (head, body) = request.into_parts();
-        let template = self.template(head.method, &head.uri, head.headers)?;
-        // Boxed, since it is part of every future that leads to the network.
-        Box::pin(self.send_as(&template, &[], body)).await
-    }
-
-    /// The head of requests to `url`, made once for all of them.
-    pub(crate) fn template(
-        &self,
-        method: Method,
-        url: &Uri,
-        headers: HeaderMap,
-    ) -> Result<Template, HttpError> {
-        Template::new(method, url, headers, &self.options.proxies)
-    }
-
-    /// The same as [`HttpClient::send`] for a request whose head is made of a template, with `more`
-    /// headers.
-    pub(crate) async fn send_as(
-        &self,
-        template: &Template,
-        more: &[(HeaderName, HeaderValue)],
-        body: Bytes,
-    ) -> Result<HttpResponse, HttpError> {
-        let origin = &template.origin;
-        let answer = self.exchange(template, more, body);
-        let answer = match self.options.headers_timeout {
-            None => answer.await,
-            Some(after) => match tokio::time::timeout(after, answer).await {
-                Ok(answer) => answer,
-                Err(_elapsed) => Err(HttpError::Timeout {
-                    origin: origin.clone(),
-                    stage: Stage::Answer,
-                    after,
-                }),
+    /// Dropping the future cancels the request: an HTTP/1.1 connection is closed, an HTTP/2 stream is
+    /// reset. Later the same is true of the [`HttpResponse`] and what it is turned into.
+    pub async fn send(&self, mut request: Request<Bytes>) -> Result<HttpResponse, HttpError> {
+        let origin = Origin::of(request.uri())?;
+        self.complete_headers(&mut request);
+        log_head(
+            Direction::ToServer,
+            format_args!("{} {origin}{}", request.method(), request.uri().path()),
+            request.headers(),
+        );
+        let sending = self.client.request(request.map(Full::new));
+        let sent = match self.options.headers_timeout {
+            None => sending.await,
+            Some(after) => match tokio::time::timeout(after, sending).await {
+                Ok(sent) => sent,
+                Err(_elapsed) => {
+                    return Err(HttpError::Timeout {
+                        origin,
+                        stage: Stage::Answer,
+                        after,
+                    });
+                }
             },
         };
-        let (head, connection) = answer?;
-        let body = ResponseBody::new(connection, &self.pool, origin);
-        let origin = origin.clone();
-        Ok(HttpResponse::new(head, body, origin, &self.options))
-    }
-
-    /// Sends a request on a connection that is there, or on a new one. It is sent again only if
-    /// nothing of it was sent, because a connection had closed while nobody used it.
-    async fn exchange(
-        &self,
-        template: &Template,
-        more: &[(HeaderName, HeaderValue)],
-        body: Bytes,
-    ) -> Result<(Head, Box<Connection>), HttpError> {
-        let origin = &template.origin;
-        loop {
-            let kept = self.pool.take(origin);
-            let is_new = kept.is_none();
-            let mut connection = match kept {
-                Some(connection) => connection,
-                // Boxed, as it is large and seldom needed.
-                None => Box::pin(self.connect(origin, &template.url)).await?,
-            };
-            let (head, body) = template.fill(more, body.clone(), connection.is_proxied);
-            match connection.send(head, body).await {
-                Ok(head) => return Ok((head, connection)),
-                Err(refused) if refused.is_unsent && !is_new => {}
-                Err(refused) => return Err(HttpError::broken(origin.clone(), refused.breach)),
+        match sent {
+            Ok(response) => {
+                let (head, body) = response.into_parts();
+                log_head(Direction::FromServer, head.status, &head.headers);
+                let body = ResponseBody::new(body);
+                Ok(HttpResponse::new(head, body, origin, &self.options))
             }
+            Err(error) => Err(HttpError::unsent_or_broken(
+                origin,
+                error,
+                self.options.connect_timeout,
+            )),
         }
     }
 
-    async fn connect(&self, origin: &Origin, url: &Uri) -> Result<Box<Connection>, HttpError> {
-        let mut connector = self.connector.clone();
-        let stream = connector.call(url.clone()).await;
-        let stream = stream.map_err(|failure| {
-            HttpError::unconnected(origin.clone(), failure, self.options.connect_timeout)
-        })?;
-        Ok(Connection::new(stream))
+    /// Adds the proxy's credentials, and replaces the caller's framing headers by correct ones.
+    fn complete_headers(&self, request: &mut Request<Bytes>) {
+        let authorization = self.options.proxies.authorization(request.uri());
+        let length = request.body().len();
+        let is_post = request.method() == Method::POST;
+        let headers = request.headers_mut();
+        if let Some(authorization) = authorization {
+            headers.entry(PROXY_AUTHORIZATION).or_insert(authorization);
+        }
+        headers.remove(TRANSFER_ENCODING);
+        headers.remove(CONTENT_LENGTH);
+        // hyper states the length of a body, but leaves it out where there is none.
+        if length == 0 && is_post {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
     }
 }
 

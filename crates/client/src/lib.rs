@@ -1,58 +1,96 @@
 //! The client edge: makes one MCP server, of any revision, over any transport, a
-//! [`Service`](plexus_service::Service).
+//! [`Service`](plexus_mcp_core::Service).
+//!
+//! ```
+//! use plexus_mcp_client::{HttpTarget, connect};
+//! use serde_json::json;
+//!
+//! # #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! # struct Zone { zone: String }
+//! # async fn serve() -> Result<http::Uri, Box<dyn std::error::Error>> {
+//! #     use std::sync::Arc;
+//! #     use plexus_mcp_core::{Context, LocalService, Tool};
+//! #     use plexus_mcp_server::{Edge, Options, http::{HttpOptions, HttpServer}};
+//! #     let service = LocalService::builder("time", "1.0.0")
+//! #         .tool(Tool::new("now"), async |Zone { zone }: Zone, _: Context| format!("noon in {zone}"))
+//! #         .build()?;
+//! #     let edge = Edge::new(Arc::new(service), Options::default())?;
+//! #     let server = HttpServer::bind(edge, &["127.0.0.1:0".parse()?], HttpOptions::default()).await?;
+//! #     let url = format!("http://{}{}", server.addresses()[0], server.path()).parse()?;
+//! #     tokio::spawn(server.run());
+//! #     Ok(url)
+//! # }
+//! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let url = serve().await?;
+//! let client = connect(HttpTarget::new(url)).await?; // Or a program: connect(Program::new("server"))
+//! for tool in client.list_tools().await? {
+//!     println!("{}", tool.name);
+//! }
+//! let result = client.call_tool("now", json!({"zone": "Rome"})).await?;
+//! assert_eq!(result.joined_text(), "noon in Rome");
+//! # Ok(()) }
+//! ```
+//!
+//! [`Client`] has the other operations of MCP, and streams the progress of a call:
 //!
 //! ```no_run
-//! use plexus_client::{Definition, Program, Target, Upstream};
+//! use plexus_mcp_client::{Program, connect};
+//! use plexus_mcp_core::Event;
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! let program = Program::new("mcp-server-time");
-//! let upstream = Upstream::new(Definition::new(Target::Stdio(program)));
-//! upstream.connect().await?;
-//! # Ok(())
-//! # }
+//! let client = connect(Program::new("mcp-server-backup")).await?;
+//! let mut call = client.call_tool("backup", ()).stream();
+//! while let Some(event) = call.next().await {
+//!     if let Event::Progress(progress) = event {
+//!         println!("{} of {:?}", progress.progress, progress.total);
+//!     }
+//! }
+//! let result = call.result().await?;
+//! # Ok(()) }
 //! ```
 //!
 //! Which era the server speaks is found out when it is connected. What it offers is its
-//! [`Catalogue`](plexus_service::Catalogue); what it asks during a call is put to the caller, whatever
+//! [`Catalogue`](plexus_mcp_core::Catalogue); what it asks during a call is put to the caller, whatever
 //! the era of either.
 //!
-//! What is deliberately absent: names for many servers, configuration files, restarts: those are a
-//! hub's business.
+//! A server that is lost is brought back by its supervisor; see [`Supervision`].
+//!
+//! What is deliberately absent: names for many servers, and configuration files: those are a hub's
+//! business.
 //!
 //! Dropping the future of a call cancels the call at the server. Dropping an [`Upstream`] ends its
 //! connection.
 
-mod asks;
+mod api;
 pub mod auth;
-mod chain;
+mod backoff;
 pub mod child;
 mod connect;
-pub mod crowd;
+mod connected_server;
 mod definition;
+mod error_text;
+mod hop_metadata;
 pub mod http;
 mod link;
 mod listing;
-mod live;
 mod lock;
-mod matched;
+mod resource_subscriptions;
 mod rpc;
 mod server_facts;
-mod stamp;
 mod status;
 mod upstream;
-mod watched;
 
-pub use asks::Asks;
+pub use api::connect;
 pub use child::Program;
 pub use connect::{ConnectError, Quirk};
-pub use definition::{Affinity, Definition, HttpTarget, Target, Timeouts};
+pub use definition::{Affinity, Definition, HttpTarget, SessionLimits, Target, Timeouts};
 pub use link::LinkError;
-pub use listing::{Oddity, Quarantined};
-pub use matched::Matched;
-pub use rpc::Misdeeds;
+pub use listing::{ListProblem, Quarantined};
+pub use rpc::ProtocolViolations;
 pub use server_facts::ServerFacts;
-pub use status::{ProcessInfo, State, Status};
-pub use upstream::{Report, Upstream};
+pub use status::{ProcessInfo, ServerState, Status};
+pub use upstream::{History, Prepare, Report, StartSlots, Supervision, Upstream};
 
-pub use plexus_mcp::Era;
-pub use plexus_mcp::messages::ClientCapabilities;
+pub use plexus_mcp_core::Client;
+pub use plexus_mcp_protocol::Era;
+pub use plexus_mcp_protocol::messages::ClientCapabilities;

@@ -1,32 +1,36 @@
-//! The ways to a server: messages go out, messages come in.
+//! The transports to a server.
 
 mod http;
+mod rejected;
 mod sse;
 mod stdio;
 
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use plexus_wire::{DecodeError, Limits, Message};
-use tokio::sync::oneshot;
+use plexus_mcp_core::wire_log::{Direction, log_message};
+use plexus_mcp_protocol::Fault;
+use plexus_mcp_wire::{Id, Limits, Malformed, Message, RpcError};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
-pub(crate) use http::{HttpLink, Style, failed};
+pub(crate) use http::{HttpLink, failed};
 pub(crate) use sse::SseLink;
 pub(crate) use stdio::StdioLink;
 
-use crate::rpc::Board;
+use crate::child::Grace;
+use crate::rpc::PendingRequests;
 use crate::status::ProcessInfo;
 
-/// How many messages may wait for whoever is to take them.
-pub(crate) const QUEUE: usize = 256;
+/// The capacity of a message queue.
+pub(crate) const MAX_QUEUED_MESSAGES: usize = 256;
 
-/// How much is kept to show of what was no message.
-const SHOWN: usize = 200;
+/// How much of an undecodable message is stored for display.
+const UNDECODABLE_MAX_CHARS: usize = 200;
 
 /// Headers that mirror a message, for stateless HTTP.
 pub(crate) type Headers = Vec<(::http::HeaderName, ::http::HeaderValue)>;
 
-/// The number of one of our requests.
+/// The id of one of our requests.
 pub(crate) type Number = i64;
 
 /// A message on its way to the server.
@@ -35,13 +39,11 @@ pub(crate) struct Outgoing {
     pub(crate) message: BytesMut,
     /// Set for requests.
     pub(crate) request: Option<Number>,
-    /// How many requests wait for their answers, with this one; none for what is no request.
-    pub(crate) waiting: usize,
-    /// Dropped when the server has taken the message, or cannot.
+    /// Dropped when the message is queued (stdio), its POST was answered (HTTP), or it cannot be sent.
     pub(crate) taken: Option<oneshot::Sender<()>>,
 }
 
-/// What comes from the server.
+/// An event from the server.
 #[derive(Debug)]
 pub(crate) enum Incoming {
     /// A message. `of` is the request on whose own stream it came, where the transport has such.
@@ -51,24 +53,26 @@ pub(crate) enum Incoming {
     },
     /// Nothing more will come for this request.
     Failed { request: Number, error: LinkError },
-    /// Something that is no message.
-    Junk(Junk),
+    /// A request of the server that cannot be read, and the error to answer it with.
+    Refused { id: Id, error: RpcError },
+    /// Data that is not a message.
+    UndecodableMessage(UndecodableMessage),
     /// The connection is over.
     Closed(LinkError),
 }
 
-/// What a server sent instead of a message.
+/// Data that a server sent instead of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Junk {
-    /// Text that is no JSON, as servers print that log to their standard output.
+pub(crate) enum UndecodableMessage {
+    /// Text that is not JSON, for example a log line on standard output.
     NotJson(String),
-    /// JSON that is no JSON-RPC message.
+    /// JSON that is not a JSON-RPC message.
     NotAMessage(String),
-    /// More than the limit allows.
+    /// A message above the size limit.
     TooLong,
 }
 
-/// Why a message could not be brought to the server, or an answer from it.
+/// Why the transport of a request or its response failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
@@ -84,7 +88,7 @@ pub enum LinkError {
         challenge: Option<String>,
         /// Whether it would help if a user signed in.
         wants_user: bool,
-        /// Why we have none that would do, if there was an attempt to get them.
+        /// Why no credentials could be obtained, if that was tried.
         reason: Option<String>,
     },
     /// The server does not know our session any more; what was sent was not carried out.
@@ -104,12 +108,30 @@ pub enum LinkError {
     /// The exchange broke off; whether the request was carried out is unknown.
     #[error("{0}")]
     Broken(String),
+    /// The server's answer is larger than [`Limits::max_bytes`], and was discarded.
+    #[error("{}", Fault::ResponseTooLarge { size: *.size, limit: *.limit })]
+    TooLarge {
+        /// The size of the answer as far as it is known, in bytes.
+        size: u64,
+        /// The limit, in bytes.
+        limit: usize,
+    },
     /// The server's answer makes no sense.
     #[error("{0}")]
-    Nonsense(String),
+    InvalidAnswer(String),
 }
 
-/// A way to a server.
+/// Permission to send one message: backpressure from a server that does not read.
+pub(crate) enum Room<'a> {
+    /// A place in the queue of a child's standard input.
+    Queue(mpsc::Permit<'a, Bytes>),
+    /// One of the POST requests that a server may be taking at a time.
+    Post(OwnedSemaphorePermit),
+    /// The transport has no bound, or is closed.
+    Unlimited,
+}
+
+/// A transport to a server.
 pub(crate) enum Link {
     Stdio(StdioLink),
     Http(HttpLink),
@@ -117,24 +139,22 @@ pub(crate) enum Link {
 }
 
 impl Link {
-    /// Sends, if there is room; else gives the message back. Requests by HTTP go a way of their own.
-    pub(crate) fn try_send(&self, outgoing: Outgoing) -> Result<(), Outgoing> {
-        match self {
-            Self::Stdio(link) => link.try_send(outgoing),
-            Self::Http(link) => link.try_send(outgoing),
-            Self::Sse(link) => {
-                link.send(outgoing);
-                Ok(())
-            }
-        }
-    }
-
-    /// Waits until there is room to send.
-    pub(crate) async fn room(&self) {
+    /// Waits until a message can be sent. Waiting callers are served in order.
+    pub(crate) async fn room(&self) -> Room<'_> {
         match self {
             Self::Stdio(link) => link.room().await,
             Self::Http(link) => link.room().await,
-            Self::Sse(_) => {}
+            Self::Sse(link) => link.room().await,
+        }
+    }
+
+    /// Sends a message that there is room for. Requests by HTTP are sent with
+    /// [`HttpLink::exchange`] instead.
+    pub(crate) fn send(&self, room: Room<'_>, outgoing: Outgoing) {
+        match self {
+            Self::Stdio(_) => StdioLink::send(room, outgoing),
+            Self::Http(link) => link.send(room, outgoing),
+            Self::Sse(link) => link.send(room, outgoing),
         }
     }
 
@@ -152,10 +172,10 @@ impl Link {
     }
 
     /// Ends the connection properly.
-    pub(crate) async fn close(&self) {
+    pub(crate) async fn close(&self, grace: Grace) {
         match self {
-            Self::Stdio(link) => link.close().await,
-            Self::Http(link) => link.close().await,
+            Self::Stdio(link) => link.close(grace).await,
+            Self::Http(link) => link.close(grace).await,
             Self::Sse(link) => link.close(),
         }
     }
@@ -168,7 +188,7 @@ impl Link {
         }
     }
 
-    /// What the server's process last said on its standard error.
+    /// The last lines of the process's standard error.
     pub(crate) fn last_words(&self) -> Vec<String> {
         match self {
             Self::Stdio(link) => link.last_words(),
@@ -177,31 +197,36 @@ impl Link {
     }
 }
 
-/// Hands `take` what `bytes` hold: a message or several, or something that is none. `of` is the
-/// request on whose stream they came.
+/// Decodes `bytes` and passes each message, or the decoding error, to `take`. `of` is the request on
+/// whose stream the bytes came.
 pub(crate) fn decoded(
     bytes: &Bytes,
     limits: &Limits,
     of: Option<Number>,
     mut take: impl FnMut(Incoming),
 ) {
+    log_message(Direction::FromServer, bytes);
     let shown = || {
         String::from_utf8_lossy(bytes)
             .chars()
-            .take(SHOWN)
+            .take(UNDECODABLE_MAX_CHARS)
             .collect::<String>()
     };
-    let mut one = |message: Result<Message, plexus_wire::Malformed>| match message {
+    let mut one = |message: Result<Message, Malformed>| match message {
         Ok(message) => take(Incoming::Message { message, of }),
-        Err(_) => take(Incoming::Junk(Junk::NotAMessage(shown()))),
+        Err(malformed) => {
+            rejected::malformed(bytes, &malformed, &mut take);
+            take(Incoming::UndecodableMessage(
+                UndecodableMessage::NotAMessage(shown()),
+            ));
+        }
     };
-    match plexus_wire::decode(bytes.clone(), limits) {
-        Ok(plexus_wire::Incoming::Single(message)) => one(message),
-        Ok(plexus_wire::Incoming::Batch(messages)) => messages.into_iter().for_each(one),
-        Err(DecodeError::TooLarge { .. }) => take(Incoming::Junk(Junk::TooLong)),
-        Err(_) => take(Incoming::Junk(Junk::NotJson(shown()))),
+    match plexus_mcp_wire::decode(bytes.clone(), limits) {
+        Ok(plexus_mcp_wire::Incoming::Single(message)) => one(message),
+        Ok(plexus_mcp_wire::Incoming::Batch(messages)) => messages.into_iter().for_each(one),
+        Err(error) => rejected::undecodable(bytes, &error, shown, take),
     }
 }
 
-/// Where a link puts what comes in.
-pub(crate) type Inbox = Arc<Board>;
+/// Where a transport delivers incoming events.
+pub(crate) type Inbox = Arc<PendingRequests>;

@@ -1,12 +1,12 @@
-//! Lists of a server, with all their pages, made a catalogue.
+//! Builds a catalogue from all pages of a server's lists.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use plexus_mcp::schema::Validator;
-use plexus_mcp::{Era, code, method};
-use plexus_service::{Catalogue, Entry, List, Section};
-use plexus_wire::{Object, Raw};
+use plexus_mcp_core::{Catalogue, Entry, List, Section};
+use plexus_mcp_protocol::schema::Validator;
+use plexus_mcp_protocol::{Era, code, method};
+use plexus_mcp_wire::{Object, Raw};
 use serde_json::Value;
 
 use crate::link::LinkError;
@@ -34,18 +34,18 @@ pub struct Quarantined {
 /// Something odd about a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Oddity {
+pub enum ListProblem {
     /// A list call failed although its capability is declared; the list counts as empty (C37).
-    Unlisted {
+    Failed {
         /// Which list.
         section: Section,
         /// What the server said.
         reason: String,
     },
     /// A list has more entries or pages than are followed.
-    Endless(Section),
+    TooLong(Section),
     /// A cursor leads back to itself.
-    Circular(Section),
+    CursorLoop(Section),
     /// A cursor is no string; what comes after it is missing.
     BadCursor(Section),
 }
@@ -55,7 +55,7 @@ pub enum Oddity {
 pub(crate) struct Listing {
     pub(crate) catalogue: Catalogue,
     pub(crate) quarantined: Vec<Quarantined>,
-    pub(crate) oddities: Vec<Oddity>,
+    pub(crate) list_problems: Vec<ListProblem>,
 }
 
 /// Asks a server for pages.
@@ -70,7 +70,7 @@ impl Listing {
         Self {
             catalogue,
             quarantined: Vec::new(),
-            oddities: Vec::new(),
+            list_problems: Vec::new(),
         }
     }
 
@@ -86,7 +86,8 @@ impl Listing {
             return;
         }
         self.quarantined.retain(|entry| entry.section != section);
-        self.oddities.retain(|oddity| oddity.section() != section);
+        self.list_problems
+            .retain(|problem| problem.section() != section);
         let definitions = match self.pages(section, lister, max_entries).await {
             Ok(definitions) => definitions,
             // Nothing says that a server with resources has templates, too.
@@ -97,7 +98,8 @@ impl Listing {
             }
             Err(failure) => {
                 let reason = failure.to_string();
-                self.oddities.push(Oddity::Unlisted { section, reason });
+                self.list_problems
+                    .push(ListProblem::Failed { section, reason });
                 // What was known before, if anything was, is better than nothing.
                 return;
             }
@@ -106,17 +108,25 @@ impl Listing {
         self.catalogue.set_list(section, list);
     }
 
+    /// Takes over the lists of `catalogue`, to be replaced by what is fetched.
+    pub(crate) fn adopt_lists(&mut self, catalogue: &Catalogue) {
+        for section in Section::ALL {
+            let list = Arc::clone(catalogue.list(section));
+            self.catalogue.set_list(section, list);
+        }
+    }
+
     /// Whether the list could not be fetched.
     pub(crate) fn has_failed(&self, of: Section) -> bool {
-        let failed =
-            |oddity: &Oddity| matches!(oddity, Oddity::Unlisted { section, .. } if *section == of);
-        self.oddities.iter().any(failed)
+        let failed = |problem: &ListProblem| matches!(problem, ListProblem::Failed { section, .. } if *section == of);
+        self.list_problems.iter().any(failed)
     }
 
     /// A list that did not come in time is said to have failed, and stays as it was.
     pub(crate) fn unanswered(&mut self, section: Section) {
         let reason = "it was not answered in time".to_owned();
-        self.oddities.push(Oddity::Unlisted { section, reason });
+        self.list_problems
+            .push(ListProblem::Failed { section, reason });
     }
 
     async fn pages(
@@ -137,7 +147,7 @@ impl Listing {
         for _ in 0..MAX_PAGES {
             let result = lister.page(method, cursor.take()).await?;
             let odd = |why: String| {
-                RpcFailure::Link(LinkError::Nonsense(format!(
+                RpcFailure::Link(LinkError::InvalidAnswer(format!(
                     "{method} was answered oddly: {why}"
                 )))
             };
@@ -153,22 +163,22 @@ impl Listing {
                 None | Some(Ok(None)) => return Ok(definitions),
                 Some(Ok(Some(next))) => next,
                 Some(Err(_)) => {
-                    self.oddities.push(Oddity::BadCursor(section));
+                    self.list_problems.push(ListProblem::BadCursor(section));
                     return Ok(definitions);
                 }
             };
             if definitions.len() >= max_entries {
                 definitions.truncate(max_entries);
-                self.oddities.push(Oddity::Endless(section));
+                self.list_problems.push(ListProblem::TooLong(section));
                 return Ok(definitions);
             }
             if !seen.insert(next.clone()) {
-                self.oddities.push(Oddity::Circular(section));
+                self.list_problems.push(ListProblem::CursorLoop(section));
                 return Ok(definitions);
             }
             cursor = Some(next);
         }
-        self.oddities.push(Oddity::Endless(section));
+        self.list_problems.push(ListProblem::TooLong(section));
         Ok(definitions)
     }
 
@@ -210,7 +220,7 @@ impl Listing {
     }
 }
 
-impl std::fmt::Display for Oddity {
+impl std::fmt::Display for ListProblem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let list = match self.section() {
             Section::Tools => "tools",
@@ -219,20 +229,20 @@ impl std::fmt::Display for Oddity {
             Section::Prompts => "prompts",
         };
         match self {
-            Self::Unlisted { reason, .. } => write!(f, "its {list} cannot be listed: {reason}"),
-            Self::Endless(_) => write!(f, "its list of {list} does not end"),
-            Self::Circular(_) => write!(f, "its list of {list} leads back to itself"),
+            Self::Failed { reason, .. } => write!(f, "its {list} cannot be listed: {reason}"),
+            Self::TooLong(_) => write!(f, "its list of {list} does not end"),
+            Self::CursorLoop(_) => write!(f, "its list of {list} leads back to itself"),
             Self::BadCursor(_) => write!(f, "its list of {list} breaks off at a bad cursor"),
         }
     }
 }
 
-impl Oddity {
+impl ListProblem {
     fn section(&self) -> Section {
         match self {
-            Self::Unlisted { section, .. }
-            | Self::Endless(section)
-            | Self::Circular(section)
+            Self::Failed { section, .. }
+            | Self::TooLong(section)
+            | Self::CursorLoop(section)
             | Self::BadCursor(section) => *section,
         }
     }

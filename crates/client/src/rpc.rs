@@ -1,10 +1,9 @@
-//! Requests and their answers: our ids, who waits for what, who is told what.
+//! JSON-RPC over one connection: request ids, in-flight requests, cancellation.
 
-mod board;
+mod caller_lanes;
 mod driver;
 mod in_flight;
-mod numbers;
-mod turns;
+mod pending_requests;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,34 +11,35 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use plexus_mcp::messages::CancelledParams;
-use plexus_mcp::method;
-use plexus_wire::{Id, Message, Notification, Raw, Request, Response, RpcError, encode};
+use plexus_mcp_core::Boxed;
+use plexus_mcp_protocol::method;
+use plexus_mcp_wire::{Id, Message, Notification, Raw, Request, Response, RpcError, encode};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::link::{Headers, Link, LinkError, Number, Outgoing, QUEUE};
+use crate::child::Grace;
+use crate::hop_metadata::ParamsWithMeta;
+use crate::link::{Headers, Incoming, Link, LinkError, MAX_QUEUED_MESSAGES, Number, Outgoing};
 use crate::lock::lock;
-use crate::stamp::Stamped;
-pub(crate) use board::Board;
+pub(crate) use caller_lanes::{Caller, CallerLanes, Lane};
 use driver::Driver;
-use in_flight::Carriage;
+use in_flight::Transfer;
 pub(crate) use in_flight::{InFlight, Next};
-pub(crate) use turns::{Caller, Turn, Turns};
+pub(crate) use pending_requests::PendingRequests;
 
-/// How much room a request has that is as short as most.
-const ROOM: usize = 512;
-/// How long a server may take to take a notification that we wait for.
-const TAKEN: Duration = Duration::from_secs(10);
+/// The initial buffer for an encoded request.
+const REQUEST_BUFFER_BYTES: usize = 512;
+/// How long to wait until a notification has been sent.
+const NOTIFICATION_SENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a request has no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(crate) enum RpcFailure {
-    /// The server says so.
+    /// The server answered with an error.
     #[error(transparent)]
     Error(RpcError),
-    /// It did not get there, or the answer did not get here.
+    /// The transport failed.
     #[error(transparent)]
     Link(#[from] LinkError),
 }
@@ -63,63 +63,61 @@ pub(crate) enum Update {
     Request(Request),
 }
 
-/// What a request is about, as far as it matters for whom the server may mean.
+/// Properties of a request that decide how the server's questions are dispatched.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Traits {
     /// Whose call it is; `None` for a request of our own.
     pub(crate) caller: Option<Caller>,
     /// The server may ask something during it.
     pub(crate) may_be_asked: bool,
-    /// And its caller can answer.
-    pub(crate) interactive: bool,
     /// It must not be cancelled by a message (CAN-02).
     pub(crate) uncancellable: bool,
 }
 
 impl Traits {
-    /// Those of a call of `caller`, who can be asked something during it or not.
-    pub(crate) fn call(caller: Caller, method: &str, interactive: bool) -> Self {
-        let may_be_asked = method::may_ask(method);
+    /// Those of a call of `caller`.
+    pub(crate) fn call(caller: Caller, method: &str) -> Self {
+        let may_be_asked = method::allows_input_required(method);
         Self {
             caller: Some(caller),
             may_be_asked,
-            interactive,
             uncancellable: false,
         }
     }
 }
 
-/// Counts of what a server did that it should not have.
+/// Counts of a server's protocol violations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Misdeeds {
-    /// Lines that were no JSON.
+pub struct ProtocolViolations {
+    /// Lines that were not JSON.
     pub not_json: u64,
-    /// JSON that was no JSON-RPC message.
+    /// JSON that was not a JSON-RPC message.
     pub not_a_message: u64,
     /// Messages beyond the limit.
     pub too_long: u64,
-    /// Answers to nobody.
+    /// Responses to unknown requests.
     pub unknown_answers: u64,
     /// Requests of a stateless server, which must not send any.
     pub requests: u64,
-    /// Notifications that came faster than anybody took them.
+    /// Messages that were dropped because a queue was full: notifications and requests of the server,
+    /// and our own answers and cancellations.
     pub dropped: u64,
-    /// The last line that was no message.
-    pub last_junk: Option<String>,
+    /// The last line that was not a message.
+    pub last_undecodable: Option<String>,
 }
 
 /// The connection to one server. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Rpc {
-    shared: Arc<Shared>,
+    shared: Arc<Inner>,
     /// The connection ends with the last of these.
     orders: mpsc::Sender<Order>,
     last: Arc<AtomicI64>,
-    pub(crate) turns: Arc<Turns>,
+    pub(crate) lanes: Arc<CallerLanes>,
 }
 
-/// Tells when and why a connection ended, without keeping it.
+/// Reports when and why a connection ended, without keeping it open.
 #[derive(Clone, Default)]
 pub(crate) struct Ending {
     ended: CancellationToken,
@@ -139,55 +137,59 @@ impl Ending {
     }
 }
 
-/// Something that a caller wants the server to be told.
+/// A notification or response to send.
 struct Order {
     message: Message,
-    /// Dropped when the server has taken the message, or cannot.
+    /// Dropped when the message is queued (stdio), its POST was answered (HTTP), or it cannot be sent.
     taken: Option<oneshot::Sender<()>>,
 }
 
-/// What all who use a connection share.
-struct Shared {
+/// State that the clones of an [`Rpc`] and the connection's task share.
+struct Inner {
     link: Link,
-    board: Arc<Board>,
+    pending_requests: Arc<PendingRequests>,
     stop: CancellationToken,
+    /// How long the server's process may take to end.
+    grace: Mutex<Grace>,
     ending: Ending,
     tasks: TaskTracker,
 }
 
-impl Shared {
-    /// Nobody waits for a request any more.
+impl Inner {
+    /// Cancels a request whose caller gave up.
     fn give_up(&self, number: Number, is_sent: bool) {
-        let Some(traits) = self.board.give_up(number) else {
+        let Some(traits) = self.pending_requests.give_up(number) else {
             return;
         };
         if is_sent && self.link.is_told_of_cancellation() && !traits.uncancellable {
-            let params = CancelledParams {
-                request_id: number.into(),
-                reason: None,
-            };
-            let params = Some(params.to_raw());
-            let method = method::CANCELLED.into();
-            let notification = Notification { method, params };
-            self.board.notice(Message::Notification(notification));
+            self.pending_requests
+                .notice(pending_requests::cancelled(number));
         }
     }
 }
 
 impl Rpc {
-    /// Takes charge of `link`, which puts what comes on `board`.
-    pub(crate) fn start(tasks: &TaskTracker, link: Link, board: Arc<Board>) -> Self {
-        let (orders, ordered) = mpsc::channel(QUEUE);
-        let turns = Arc::clone(&board.turns);
-        let shared = Arc::new(Shared {
+    /// Starts the task of a connection. `work` reads and writes, and dispatches incoming messages to
+    /// `pending_requests`.
+    pub(crate) fn start(
+        tasks: &TaskTracker,
+        link: Link,
+        work: Boxed<()>,
+        pending_requests: Arc<PendingRequests>,
+    ) -> Self {
+        let (orders, ordered) = mpsc::channel(MAX_QUEUED_MESSAGES);
+        let lanes = Arc::clone(&pending_requests.lanes);
+        let shared = Arc::new(Inner {
             link,
-            board,
+            pending_requests,
             stop: CancellationToken::new(),
+            grace: Mutex::default(),
             ending: Ending::default(),
             tasks: tasks.clone(),
         });
         let driver = Driver {
             shared: Arc::clone(&shared),
+            work,
             outbox: VecDeque::new(),
         };
         let ended = shared.ending.ended.clone().drop_guard();
@@ -196,7 +198,7 @@ impl Rpc {
             shared,
             orders,
             last: Arc::default(),
-            turns,
+            lanes,
         }
     }
 
@@ -224,13 +226,13 @@ impl Rpc {
         &self,
         number: Number,
         method: &str,
-        stamped: &Stamped<'_>,
+        params: &ParamsWithMeta<'_>,
         headers: Headers,
         traits: Traits,
     ) -> Result<InFlight, RpcFailure> {
-        let Stamped { params, meta } = stamped;
-        let mut message = BytesMut::with_capacity(ROOM);
-        encode::request_with(&mut message, &Id::from(number), method, params);
+        let ParamsWithMeta { params, meta } = params;
+        let mut message = BytesMut::with_capacity(REQUEST_BUFFER_BYTES);
+        encode::request_with_object(&mut message, &Id::from(number), method, params);
         if let Some(meta) = meta {
             put_meta(&mut message, meta, params.is_empty());
         }
@@ -245,30 +247,29 @@ impl Rpc {
         traits: Traits,
     ) -> Result<InFlight, RpcFailure> {
         let shared = &self.shared;
-        let Some(slot) = shared.board.expect(number, traits) else {
-            return Err(shared.ending.reason().into());
+        let Some(received) = shared.pending_requests.expect(number, traits) else {
+            // Nothing was sent, so the request can be made on another connection.
+            let reason = shared.ending.reason().to_string();
+            return Err(LinkError::Unreachable(reason).into());
         };
-        let mut in_flight = InFlight::new(number, slot, Arc::clone(shared));
+        let mut in_flight = InFlight::new(number, received, Arc::clone(shared));
         if let Link::Http(link) = &shared.link {
             let exchange = link.exchange(number, message.freeze(), headers);
-            in_flight.is_carried(Carriage::Own(exchange));
+            in_flight.set_transfer(Transfer::Exchange(exchange));
             return Ok(in_flight);
         }
-        let mut outgoing = Outgoing {
+        let outgoing = Outgoing {
             message,
             request: Some(number),
-            waiting: shared.board.waiting(),
             taken: None,
         };
-        while let Err(returned) = shared.link.try_send(outgoing) {
-            shared.link.room().await;
-            outgoing = returned;
-        }
-        in_flight.is_carried(Carriage::Shared);
+        let room = shared.link.room().await;
+        shared.link.send(room, outgoing);
+        in_flight.set_transfer(Transfer::Shared);
         Ok(in_flight)
     }
 
-    /// Sends a notification, and waits until the server has it.
+    /// Sends a notification, and waits until it is queued (stdio) or its POST was answered (HTTP).
     pub(crate) async fn notify_and_wait(&self, method: &str) {
         let message = Message::Notification(Notification {
             method: method.into(),
@@ -276,7 +277,7 @@ impl Rpc {
         });
         let (taken, waiting) = oneshot::channel();
         self.order(message, Some(taken)).await;
-        drop(tokio::time::timeout(TAKEN, waiting).await);
+        drop(tokio::time::timeout(NOTIFICATION_SENT_TIMEOUT, waiting).await);
     }
 
     /// Answers a question of the server.
@@ -288,18 +289,45 @@ impl Rpc {
         self.order(Message::Response(response), None).await;
     }
 
-    /// From now on the server is a stateless one, which is never sent a response (BASE-17).
-    pub(crate) fn set_stateless(&self) {
-        self.shared.board.stateless.store(true, Ordering::Relaxed);
+    /// The same, without waiting for room.
+    pub(crate) fn respond_now(&self, id: Id, outcome: Result<Raw, RpcError>) {
+        self.shared.pending_requests.answered(&id);
+        let id = Some(id);
+        self.shared
+            .pending_requests
+            .notice(Message::Response(Response { id, outcome }));
     }
 
-    /// The way to the server.
+    /// Puts a question of the server to another call, as if it had just come.
+    pub(crate) fn ask_again(&self, request: Request) {
+        self.shared.pending_requests.answered(&request.id);
+        let message = Message::Request(request);
+        self.shared
+            .pending_requests
+            .take(Incoming::Message { message, of: None });
+    }
+
+    /// From now on the server is a stateless one, which is never sent a response (BASE-17).
+    pub(crate) fn set_stateless(&self) {
+        self.shared
+            .pending_requests
+            .stateless
+            .store(true, Ordering::Relaxed);
+    }
+
+    /// The transport.
     pub(crate) fn link(&self) -> &Link {
         &self.shared.link
     }
 
     /// Ends the connection properly.
     pub(crate) async fn close(&self) {
+        self.close_within(Grace::default()).await;
+    }
+
+    /// The same, giving the server's process only so long to end.
+    pub(crate) async fn close_within(&self, grace: Grace) {
+        *lock(&self.shared.grace) = grace;
         self.stop();
         self.shared.ending.ended.cancelled().await;
     }
@@ -309,23 +337,36 @@ impl Rpc {
         self.shared.stop.cancel();
     }
 
+    /// The server cannot be reached: ends the connection, unless a request may still be answered.
+    pub(crate) fn close_if_idle(&self, error: &LinkError) {
+        let pending_requests = &self.shared.pending_requests;
+        if pending_requests.is_idle() {
+            pending_requests.take(Incoming::Closed(error.clone()));
+        }
+    }
+
     /// Whether the connection has ended, or is ending.
     pub(crate) fn is_over(&self) -> bool {
         let shared = &self.shared;
         shared.stop.is_cancelled() || shared.ending.ended.is_cancelled() || self.orders.is_closed()
     }
 
-    /// Tells when the connection ends.
+    /// Reports the end of the connection.
     pub(crate) fn ending(&self) -> Ending {
         self.shared.ending.clone()
     }
 
-    pub(crate) fn misdeeds(&self) -> Misdeeds {
-        lock(&self.shared.board.misdeeds).clone()
+    /// Whether notifications were dropped since the last call.
+    pub(crate) fn take_lagged(&self) -> bool {
+        self.shared.pending_requests.take_lagged()
+    }
+
+    pub(crate) fn violations(&self) -> ProtocolViolations {
+        lock(&self.shared.pending_requests.violations).clone()
     }
 
     async fn order(&self, message: Message, taken: Option<oneshot::Sender<()>>) {
-        // A closed connection is noticed by whoever waits for an answer.
+        // A closed connection fails the requests that wait for answers.
         drop(self.orders.send(Order { message, taken }).await);
     }
 }

@@ -1,8 +1,8 @@
-//! What a server says of itself.
+//! The server's description of itself, from its handshake.
 
-use plexus_mcp::messages::{DiscoverResult, Implementation, ServerCapabilities};
-use plexus_mcp::{Era, Revision, key};
-use plexus_wire::{Object, Raw};
+use plexus_mcp_protocol::messages::{DiscoverResult, Implementation, ServerCapabilities};
+use plexus_mcp_protocol::{Era, Revision, key};
+use plexus_mcp_wire::{Object, Raw};
 
 use crate::link::LinkError;
 
@@ -26,7 +26,7 @@ impl ServerFacts {
     /// Reads the result of `initialize`.
     pub(crate) fn from_initialize(result: &Raw) -> Result<Self, LinkError> {
         let nonsense =
-            |why: String| LinkError::Nonsense(format!("initialize was answered oddly: {why}"));
+            |why: String| LinkError::InvalidAnswer(format!("initialize was answered oddly: {why}"));
         let object = Object::parse(result).map_err(|error| nonsense(error.to_string()))?;
         let version: String = object
             .get("protocolVersion")
@@ -35,7 +35,7 @@ impl ServerFacts {
         let revision = match version.parse::<Revision>() {
             Ok(revision) if revision.era() == Era::Handshake => revision,
             _ => {
-                return Err(LinkError::Nonsense(format!(
+                return Err(LinkError::InvalidAnswer(format!(
                     "the server insists on protocol version {version:?}, which a handshake cannot open"
                 )));
             }
@@ -60,7 +60,7 @@ impl ServerFacts {
             .and_then(|meta| Object::parse(meta).ok());
         let info = meta.as_ref().and_then(|meta| meta.get(key::SERVER_INFO));
         Some(Discovered {
-            // Drafts had it at the top; reading both harms nobody (REVISIONS §23.4).
+            // Drafts had it at the top level; reading both is harmless.
             identity: identity(info.or_else(|| object.get("serverInfo"))),
             capabilities: capabilities(Some(&discovered.capabilities)).ok()?,
             instructions: discovered.instructions,

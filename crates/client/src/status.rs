@@ -1,11 +1,11 @@
-//! How a server is doing.
+//! The state of a server, for users.
 
 use std::time::SystemTime;
 
 /// A server's state, as people see it (S004-20).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum State {
+pub enum ServerState {
     /// Not connected yet, or being connected.
     Pending,
     /// Connected.
@@ -18,7 +18,7 @@ pub enum State {
     Disabled,
 }
 
-impl State {
+impl ServerState {
     /// The state's name.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ impl State {
     }
 }
 
-impl std::fmt::Display for State {
+impl std::fmt::Display for ServerState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
     }
@@ -42,7 +42,7 @@ impl std::fmt::Display for State {
 #[non_exhaustive]
 pub struct Status {
     /// The state.
-    pub state: State,
+    pub state: ServerState,
     /// Why, where there is something to say.
     pub reason: Option<String>,
     /// Since when.
@@ -51,7 +51,7 @@ pub struct Status {
 
 impl Status {
     /// A state that begins now.
-    pub fn new(state: State, reason: Option<String>) -> Self {
+    pub fn new(state: ServerState, reason: Option<String>) -> Self {
         #[expect(
             clippy::disallowed_methods,
             reason = "shown to people; nothing is decided by it"

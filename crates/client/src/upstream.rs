@@ -1,173 +1,202 @@
-//! One server as a service.
+//! One upstream server as a [`Service`], with a supervisor task that connects and reconnects it.
+
+mod lifecycle;
+mod shared;
+mod sign_in;
+mod slots;
+mod supervisor;
 
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
 
-use plexus_mcp::messages::{CallToolResult, Implementation, ServerCapabilities};
-use plexus_mcp::{Era, Fault, method};
-use plexus_service::{Boxed, Call, Catalogue, EventSender, Outcome, Peer, Service, Updates};
-use plexus_wire::Raw;
-use tokio::sync::{Mutex as AsyncMutex, watch};
-use tokio::time::Instant;
-use tokio_util::task::TaskTracker;
+use plexus_mcp_core::{
+    Boxed, Call, CallSpan, Catalogue, EventSender, Outcome, Peer, Service, Updates,
+};
+use plexus_mcp_protocol::messages::CallToolResult;
+use plexus_mcp_protocol::{Fault, method};
+use plexus_mcp_wire::Raw;
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::auth::AuthError;
-use crate::chain::brief;
-use crate::connect::{self, ConnectError, Connected, Quirk};
-use crate::definition::Definition;
-use crate::link::LinkError;
-use crate::listing::{Oddity, Quarantined};
-use crate::live::{CallFailure, Live, forgetful};
+use crate::child::Grace;
+use crate::connect::{ConnectError, Quirk};
+use crate::connected_server::{CallFailure, ConnectedServer};
+use crate::definition::{Definition, Timeouts};
+use crate::listing::{ListProblem, Quarantined};
 use crate::lock::lock;
-use crate::rpc::{Ending, Misdeeds};
+use crate::rpc::ProtocolViolations;
 use crate::server_facts::ServerFacts;
-use crate::status::{ProcessInfo, State, Status};
-use crate::watched::Watched;
+use crate::status::{ProcessInfo, ServerState, Status};
+use shared::Shared;
+use sign_in::SignIn;
+pub use slots::StartSlots;
+use supervisor::{Supervisor, SupervisorRequest};
 
-/// How long a lost server is left alone before it is connected again; twice as long each time.
-const PAUSE: Duration = Duration::from_secs(1);
-const MAX_PAUSE: Duration = Duration::from_secs(30);
-/// A connection that lasted so long was a good one.
-const LASTING: Duration = Duration::from_secs(30);
 /// How often the caller of one call may be asked to sign in (AUTH26-18).
-const MAX_INVITATIONS: u32 = 2;
+const MAX_SIGN_IN_INVITATIONS_PER_CALL: u32 = 2;
+/// How many requests may wait for the supervisor; a further one waits for room.
+const MAX_QUEUED_SUPERVISOR_REQUESTS: usize = 256;
 
 /// One MCP server, of whatever revision and behind whatever transport, as a [`Service`]. Cheap to
 /// clone: all clones are one.
 ///
+/// It is connected when it is started or first called, and reconnected with exponential backoff when
+/// it is lost; a call that needs it makes an attempt at once, and waits for it. A request is sent
+/// again only if the server refused to execute it, or if nothing of it was sent.
+///
 /// Dropping the last clone ends the connection, and with it the server's process.
 #[derive(Clone)]
 pub struct Upstream {
-    inner: Arc<Inner>,
+    handle: Arc<Handle>,
 }
 
-struct Inner {
-    definition: Arc<Definition>,
-    status: watch::Sender<Status>,
-    catalogue: watch::Sender<Arc<Catalogue>>,
-    live: Mutex<Option<Arc<Live>>>,
-    watched: Arc<Watched>,
-    /// The era it spoke when it was connected last; asking again takes time (VER26-21).
-    era: Mutex<Option<Era>>,
-    /// One connects at a time.
-    connecting: AsyncMutex<()>,
-    tasks: TaskTracker,
+struct Handle {
+    shared: Arc<Shared>,
+    requests: mpsc::Sender<SupervisorRequest>,
+    /// Until the first request, which starts the supervisor's task.
+    supervisor: Mutex<Option<(Supervisor, mpsc::Receiver<SupervisorRequest>)>>,
 }
 
-/// What is known of a connected server.
+/// Makes the definition of a server, for each connection attempt. The error is the reason, for users.
+pub type Prepare = Arc<dyn Fn() -> Boxed<Result<Definition, String>> + Send + Sync>;
+
+/// How the supervisor of an upstream server works.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Supervision {
+    /// Its name, for texts that people read.
+    pub name: Option<Arc<str>>,
+    /// Whether it is reconnected after it failed or was lost (C35).
+    pub auto_restart: bool,
+    /// Its catalogue and revision from an earlier connection, if they are cached.
+    pub known: Option<(Arc<Catalogue>, Option<String>)>,
+    /// How many programs may start at once; shared with other upstream servers.
+    pub slots: StartSlots,
+}
+
+impl Supervision {
+    /// Supervision without automatic reconnects.
+    pub fn once() -> Self {
+        Self {
+            auto_restart: false,
+            ..Self::default()
+        }
+    }
+}
+
+impl Default for Supervision {
+    fn default() -> Self {
+        Self {
+            name: None,
+            auto_restart: true,
+            known: None,
+            slots: StartSlots::default(),
+        }
+    }
+}
+
+/// Diagnostics of a connected server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Report {
-    /// What it says of itself.
+    /// Its description of itself, from the handshake.
     pub facts: ServerFacts,
-    /// What is odd about how it takes its greeting.
+    /// Deviations from the specification during the handshake.
     pub quirks: Vec<Quirk>,
-    /// Entries of its lists that are not shown.
+    /// Entries of its lists that are invalid and left out of the catalogue.
     pub quarantined: Vec<Quarantined>,
-    /// What is odd about its lists.
-    pub oddities: Vec<Oddity>,
-    /// What it did that it should not have.
-    pub misdeeds: Misdeeds,
+    /// Problems of its lists as a whole.
+    pub list_problems: Vec<ListProblem>,
+    /// Counts of its protocol violations.
+    pub violations: ProtocolViolations,
 }
 
+pub use shared::History;
+
 impl Upstream {
-    /// A server that is not connected yet.
+    /// A server that is not connected yet, with the default [`Supervision`].
     pub fn new(definition: Definition) -> Self {
-        let inner = Inner {
-            era: Mutex::new(definition.era),
-            definition: Arc::new(definition),
-            status: watch::Sender::new(Status::new(State::Pending, None)),
-            catalogue: watch::Sender::new(Arc::new(nothing())),
-            live: Mutex::default(),
-            watched: Arc::default(),
-            connecting: AsyncMutex::default(),
-            tasks: TaskTracker::new(),
+        Self::supervised(definition, Supervision::default())
+    }
+
+    /// A server that is not connected yet.
+    pub fn supervised(definition: Definition, supervision: Supervision) -> Self {
+        let definition = Arc::new(definition);
+        let prepare: Prepare = {
+            let definition = Arc::clone(&definition);
+            Arc::new(move || {
+                let definition = Definition::clone(&definition);
+                Box::pin(std::future::ready(Ok(definition)))
+            })
         };
+        let upstream = Self::deferred(prepare, supervision);
+        upstream.handle.shared.set_definition(definition);
+        upstream
+    }
+
+    /// A server whose definition takes time to make, as secrets must be fetched for it. It is made
+    /// anew for every attempt to connect.
+    pub fn deferred(prepare: Prepare, supervision: Supervision) -> Self {
+        let auto_restart = supervision.auto_restart;
+        let shared = Arc::new(Shared::new(prepare, supervision));
+        let supervisor = Supervisor::new(Arc::clone(&shared), auto_restart);
+        let (requests, requested) = mpsc::channel(MAX_QUEUED_SUPERVISOR_REQUESTS);
         Self {
-            inner: Arc::new(inner),
+            handle: Arc::new(Handle {
+                shared,
+                requests,
+                supervisor: Mutex::new(Some((supervisor, requested))),
+            }),
         }
+    }
+
+    /// Begins to connect in the background, unless that was begun before.
+    pub fn start(&self) {
+        self.run_supervisor();
+        // If there is no room, many calls wait already, and each of them connects.
+        drop(self.handle.requests.try_send(SupervisorRequest::Start));
     }
 
     /// Connects, unless it is connected. When this returns, the server was greeted and listed, or
     /// the reason why not is also its status.
     ///
-    /// Dropping the future gives the attempt up.
+    /// Dropping the future leaves the attempt to the supervisor.
     ///
     /// # Errors
     /// See [`ConnectError`].
     pub async fn connect(&self) -> Result<(), ConnectError> {
-        let _connecting = self.inner.connecting.lock().await;
-        if self.inner.live().is_some() {
-            return Ok(());
-        }
-        self.set_status(State::Pending, None);
-        let connected = match self.greet().await {
-            Ok(connected) => connected,
-            Err(error) => {
-                let state = match &error {
-                    ConnectError::Link(LinkError::NeedsAuth { .. }) => State::NeedsAuth,
-                    _ => State::Failed,
-                };
-                self.set_status(state, Some(error.to_string()));
-                return Err(error);
-            }
-        };
-        let settling = Live::settle(
-            Arc::clone(&self.inner.definition),
-            connected,
-            self.inner.catalogue.clone(),
-            Arc::clone(&self.inner.watched),
-            self.inner.tasks.clone(),
-        );
-        // Boxed, as it is large, and part of whatever waits for a server.
-        let live = Box::pin(settling).await;
-        *lock(&self.inner.live) = Some(Arc::clone(&live));
-        // C37: a server whose lists fail is connected, and says so.
-        let oddities: Vec<_> = live.oddities().iter().map(ToString::to_string).collect();
-        let reason = (!oddities.is_empty()).then(|| oddities.join("; "));
-        self.set_status(State::Connected, reason);
-        let ending = live.own.rpc.ending();
-        let watched = (Arc::downgrade(&self.inner), Arc::downgrade(&live));
-        self.inner
-            .tasks
-            .spawn(watch_over(watched.0, watched.1, ending));
-        Ok(())
+        self.ask(SupervisorRequest::Connect).await.map(drop)
     }
 
-    /// Ends the connection, if there is one. What it offered is no longer offered.
+    /// Closes the connection, if there is one. The catalogue becomes empty, and the server is not
+    /// connected again before [`connect`](Self::connect) or [`reconnect`](Self::reconnect) is called.
+    /// Dropping the future does not stop the supervisor from disconnecting.
     pub async fn disconnect(&self) {
-        let _connecting = self.inner.connecting.lock().await;
-        let live = lock(&self.inner.live).take();
-        if let Some(live) = live {
-            live.close().await;
-        }
-        self.inner.catalogue.send_replace(Arc::new(nothing()));
-        self.set_status(State::Pending, None);
+        self.disconnect_within(Grace::default()).await;
     }
 
-    /// Ends the connection and makes a new one.
+    /// The same, with a limit for how long the server's process may take to exit.
+    pub async fn disconnect_within(&self, grace: Grace) {
+        let (done, waiting) = oneshot::channel();
+        self.send(SupervisorRequest::Disconnect { grace, done })
+            .await;
+        waiting.await.unwrap_or(());
+    }
+
+    /// Closes the connection and opens a new one. The catalogue is kept in the meantime.
     ///
     /// # Errors
     /// See [`ConnectError`].
     pub async fn reconnect(&self) -> Result<(), ConnectError> {
-        self.disconnect().await;
-        self.connect().await
+        self.ask(SupervisorRequest::Reconnect).await.map(drop)
     }
 
-    /// Whether callers are offered a page to sign in on, if that is what it takes to connect.
-    pub fn invites(&self) -> bool {
-        let authorizer = self.inner.definition.authorizer();
-        authorizer.is_some_and(|authorizer| authorizer.invites())
-    }
-
-    /// Connects, unless it is connected, for a caller who is asked to sign in if that is what it
-    /// takes.
+    /// Connects, unless it is connected. If the server requires a sign-in, the caller is asked for it.
     ///
     /// # Errors
     /// See [`ConnectError`].
     pub async fn connect_for(&self, events: &EventSender) -> Result<(), ConnectError> {
         match self.connect().await {
-            Err(error) if error.wants_user() => match self.invited(events).await {
+            Err(error) if error.wants_user() => match self.ask_to_sign_in(events).await {
                 Ok(true) => self.connect().await,
                 Ok(false) => Err(error),
                 Err(error) => Err(ConnectError::SignIn(error)),
@@ -176,101 +205,167 @@ impl Upstream {
         }
     }
 
-    /// Connects, and connects again whenever the connection is lost, ever less often if it does not
-    /// last (C35). No call is ever made again. Ends only if the server wants credentials.
-    pub async fn keep_connected(&self) {
-        let mut status = self.status();
-        let mut pause = PAUSE;
-        loop {
-            let began = Instant::now();
-            if self.connect().await.is_ok() {
-                // A call that was refused costs nobody else the connection.
-                let lost = |status: &Status| match status.state {
-                    State::Failed | State::Disabled => true,
-                    State::NeedsAuth => self.inner.live().is_none(),
-                    State::Pending | State::Connected => false,
-                };
-                if status.wait_for(lost).await.is_err() {
-                    return;
-                }
-            }
-            if self.inner.status.borrow().state == State::NeedsAuth {
-                return;
-            }
-            if began.elapsed() >= LASTING {
-                pause = PAUSE;
-            }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(MAX_PAUSE);
+    /// Waits until the server is connected, as a call of it would.
+    ///
+    /// # Errors
+    /// Why it cannot be connected, or that it takes longer than a call may.
+    pub async fn ready(&self) -> Result<(), ConnectError> {
+        if self.is_connected() {
+            return Ok(());
         }
+        Box::pin(self.awaited(SupervisorRequest::Call))
+            .await
+            .map(drop)
     }
 
-    /// What is connected to.
-    pub(crate) fn definition(&self) -> &Definition {
-        &self.inner.definition
+    /// Whether there is a connection.
+    pub fn is_connected(&self) -> bool {
+        self.handle.shared.server().is_some()
     }
 
     /// How the server is doing, now and after every change.
     pub fn status(&self) -> watch::Receiver<Status> {
-        self.inner.status.subscribe()
+        self.handle.shared.status.subscribe()
     }
 
-    /// What is known of the server, if it is connected.
+    /// Whether the catalogue is known, from this connection or an earlier one.
+    pub fn is_known(&self) -> bool {
+        self.handle.shared.is_known()
+    }
+
+    /// Whether an attempt to connect it was made, beyond waiting for other programs to start.
+    pub fn has_started(&self) -> bool {
+        self.handle.shared.has_started()
+    }
+
+    /// Whether the last attempt to connect failed.
+    pub fn is_failing(&self) -> bool {
+        self.handle.shared.is_failing()
+    }
+
+    /// Diagnostics of the server, if it is connected.
     pub fn report(&self) -> Option<Report> {
-        let live = self.inner.live()?;
+        let server = self.handle.shared.server()?;
         Some(Report {
-            facts: live.facts.clone(),
-            quirks: live.quirks.clone(),
-            quarantined: live.quarantined(),
-            oddities: live.oddities(),
-            misdeeds: live.misdeeds(),
+            facts: server.facts.clone(),
+            quirks: server.quirks.clone(),
+            quarantined: server.quarantined(),
+            list_problems: server.list_problems(),
+            violations: server.violations(),
         })
+    }
+
+    /// Facts about the server that outlive its connections.
+    pub fn history(&self) -> History {
+        self.handle.shared.history()
     }
 
     /// The server's process, if it is one of ours and runs.
     pub async fn process(&self) -> Option<ProcessInfo> {
-        self.inner.live()?.own.rpc.link().process().await
+        let server = self.handle.shared.server()?;
+        server.own.rpc.link().process().await
     }
 
-    /// Greets the server in the way that worked last; if that does not work, finds out anew.
-    async fn greet(&self) -> Result<Connected, ConnectError> {
-        let inner = &self.inner;
-        let known = *lock(&inner.era);
-        let mut definition = Definition::clone(&inner.definition);
-        definition.era = known;
-        let mut greeted = connect::connect(&Arc::new(definition), &inner.tasks).await;
-        let assumed = known.is_some() && inner.definition.era.is_none();
-        if assumed && greeted.as_ref().is_err_and(ConnectError::may_be_of_the_era) {
-            greeted = connect::connect(&inner.definition, &inner.tasks).await;
+    /// Starts the supervisor's task, unless it runs.
+    fn run_supervisor(&self) {
+        let supervisor = lock(&self.handle.supervisor).take();
+        if let Some((supervisor, requests)) = supervisor {
+            let tasks = &self.handle.shared.tasks;
+            tasks.spawn(supervisor.run(requests));
         }
-        if let Ok(connected) = &greeted {
-            *lock(&inner.era) = Some(connected.facts.revision.era());
-        }
-        greeted
     }
 
-    /// Carries out a call, in another session if the server has forgotten the one it was made in.
+    async fn send(&self, request: SupervisorRequest) {
+        self.run_supervisor();
+        // The supervisor ends with the last handle, so it takes this; or the runtime is ending.
+        drop(self.handle.requests.send(request).await);
+    }
+
+    async fn ask(
+        &self,
+        request: impl FnOnce(supervisor::Reply) -> SupervisorRequest,
+    ) -> Result<Arc<ConnectedServer>, ConnectError> {
+        let (reply, outcome) = oneshot::channel();
+        self.send(request(reply)).await;
+        let ended = || Err(ConnectError::NotStarted("the program is ending".to_owned()));
+        outcome.await.unwrap_or_else(|_gone| ended())
+    }
+
+    /// The connection; if there is none, one is made and waited for, as far as the lifecycle lets a
+    /// call do that.
+    async fn server(&self) -> Result<Arc<ConnectedServer>, CallFailure> {
+        match self.handle.shared.server() {
+            Some(server) => Ok(server),
+            // Boxed: seldom needed, and otherwise part of the future of every call.
+            None => Box::pin(self.awaited(SupervisorRequest::Call))
+                .await
+                .map_err(|error| self.not_connected(error)),
+        }
+    }
+
+    /// Sends `request` to the supervisor and waits for its answer, up to the timeout of a call.
+    async fn awaited(
+        &self,
+        request: impl FnOnce(supervisor::Reply) -> SupervisorRequest,
+    ) -> Result<Arc<ConnectedServer>, ConnectError> {
+        let patience = self.timeouts().call;
+        let connected = tokio::time::timeout(patience, self.ask(request)).await;
+        let late = || ConnectError::NotStarted(format!("not within {} s", patience.as_secs()));
+        connected.unwrap_or_else(|_elapsed| Err(late()))
+    }
+
+    fn not_connected(&self, error: ConnectError) -> CallFailure {
+        match CallFailure::from(error) {
+            CallFailure::Fault(Fault::Internal(reason)) => {
+                let name = self.handle.shared.display_name();
+                Fault::Internal(format!("{name} cannot be connected: {reason}")).into()
+            }
+            other => other,
+        }
+    }
+
+    fn timeouts(&self) -> Timeouts {
+        let definition = self.handle.shared.definition();
+        definition.map_or_else(Timeouts::default, |definition| definition.timeouts)
+    }
+
+    /// Carries out a call. If the connection is unusable and the server has executed nothing, the call
+    /// is made once more on a new connection.
     async fn attempt(&self, call: &Call) -> Result<Raw, CallFailure> {
-        let live = self.live().await?;
-        match live.call(call).await {
-            // Nothing was carried out, so the call can be made once more.
-            Err(CallFailure::SessionLost) => {
-                Box::pin(self.renew(&live)).await?;
-                let renewed = self.live().await?;
-                match Box::pin(renewed.call(call)).await {
-                    Err(CallFailure::SessionLost) => Err(forgetful().into()),
-                    outcome => outcome,
-                }
+        let server = self.server().await?;
+        match server.call(call).await {
+            Err(CallFailure::Unusable(error)) => {
+                let replace = |reply| SupervisorRequest::Replace {
+                    server,
+                    error,
+                    reply,
+                };
+                let renewed = Box::pin(self.awaited(replace)).await;
+                let renewed = renewed.map_err(|error| self.not_connected(error))?;
+                Box::pin(renewed.call(call)).await
             }
             outcome => outcome,
         }
     }
 
+    /// The same fault, with the server's name in it unless it has it already.
+    fn with_server_name(&self, fault: Fault) -> Fault {
+        let name = self.handle.shared.display_name();
+        match fault {
+            Fault::Internal(text) if self.handle.shared.has_name() && !text.starts_with(&name) => {
+                Fault::Internal(format!("{name}: {text}"))
+            }
+            other => other,
+        }
+    }
+
     /// Has the caller sign in, if that can be offered to it: for itself if it calls in its own name,
     /// but for the server as long as that is not even connected.
-    async fn invited(&self, events: &EventSender) -> Result<bool, AuthError> {
-        let definition = &self.inner.definition;
-        let own = match self.inner.live() {
+    async fn ask_to_sign_in(&self, events: &EventSender) -> Result<bool, AuthError> {
+        let Some(definition) = self.handle.shared.definition() else {
+            return Ok(false);
+        };
+        let own = match self.handle.shared.server() {
             Some(_) => definition.identity(events.peer())?,
             None => None,
         };
@@ -281,9 +376,11 @@ impl Upstream {
         }
     }
 
-    /// Whether what the caller's calls carry is its own, and says nothing of anybody else's.
+    /// Whether the caller's calls have credentials of their own, so that a refusal of them says nothing
+    /// about the server's own connection.
     fn has_own_identity(&self, peer: &Peer) -> bool {
-        !matches!(self.inner.definition.identity(peer), Ok(None))
+        let definition = self.handle.shared.definition();
+        definition.is_some_and(|definition| !matches!(definition.identity(peer), Ok(None)))
     }
 
     async fn carry_out(&self, call: &Call) -> Outcome {
@@ -291,15 +388,16 @@ impl Upstream {
         loop {
             let (reason, wants_user) = match self.attempt(call).await {
                 Ok(result) => {
-                    self.admitted(call.peer());
+                    self.clear_needs_auth(call.peer());
                     return Ok(result);
                 }
                 Err(CallFailure::NeedsAuth { reason, wants_user }) => (reason, wants_user),
-                Err(failure) => return Err(failure.into()),
+                Err(failure) => return Err(self.with_server_name(failure.into())),
             };
-            let may_ask = invitations < MAX_INVITATIONS && method::may_ask(&call.method);
+            let may_ask = invitations < MAX_SIGN_IN_INVITATIONS_PER_CALL
+                && method::allows_input_required(&call.method);
             let invited = if wants_user && may_ask {
-                Box::pin(self.invited(&call.events)).await
+                Box::pin(self.ask_to_sign_in(&call.events)).await
             } else {
                 Ok(false)
             };
@@ -308,7 +406,8 @@ impl Upstream {
                 continue;
             }
             if !self.has_own_identity(call.peer()) {
-                self.set_status(State::NeedsAuth, Some(reason.clone()));
+                let shared = &self.handle.shared;
+                shared.set_status(ServerState::NeedsAuth, Some(reason.clone()));
             }
             return match invited {
                 Err(error) if &*call.method == method::TOOLS_CALL => {
@@ -320,159 +419,67 @@ impl Upstream {
         }
     }
 
-    /// A call was let through, so credentials are no longer wanting.
-    fn admitted(&self, peer: &Peer) {
-        let wanting = self.inner.status.borrow().state == State::NeedsAuth;
-        if wanting && !self.has_own_identity(peer) {
-            self.set_status(State::Connected, None);
+    /// A call was authorized, so the status `NeedsAuth` is cleared.
+    fn clear_needs_auth(&self, peer: &Peer) {
+        let shared = &self.handle.shared;
+        let wanting = shared.status.borrow().state == ServerState::NeedsAuth;
+        // The call may have used a connection that was replaced meanwhile.
+        let is_connected = shared.server().is_some();
+        if wanting && is_connected && !self.has_own_identity(peer) {
+            shared.set_status(ServerState::Connected, None);
         }
     }
 
-    /// The connection; if one is being made, it is waited for. A server that wanted credentials is
-    /// tried again, as there may be some by now.
-    async fn live(&self) -> Result<Arc<Live>, CallFailure> {
-        match self.inner.live() {
-            Some(live) => Ok(live),
-            // Boxed, as what is needed seldom is not to be carried along by every call.
-            None => Box::pin(self.awaited()).await,
-        }
+    /// The tool to sign in with, if this call is of it.
+    fn sign_in(&self, call: &Call) -> Option<SignIn> {
+        let is_it = !self.is_known() && sign_in::is_call(call);
+        let handle: Weak<Handle> = Arc::downgrade(&self.handle);
+        is_it.then(|| SignIn::of(handle))?
     }
-
-    async fn awaited(&self) -> Result<Arc<Live>, CallFailure> {
-        let made = self.inner.connecting.lock().await;
-        let wants_credentials = self.inner.status.borrow().state == State::NeedsAuth;
-        let live = self.inner.live();
-        drop(made);
-        if live.is_none() && wants_credentials {
-            self.connect().await?;
-        }
-        let live = live.or_else(|| self.inner.live());
-        Ok(live.ok_or_else(|| self.not_connected())?)
-    }
-
-    /// Connects anew after `lost` was lost, unless somebody did already.
-    async fn renew(&self, lost: &Arc<Live>) -> Result<(), ConnectError> {
-        let mine = {
-            let mut current = lock(&self.inner.live);
-            match &*current {
-                Some(live) if Arc::ptr_eq(live, lost) => current.take(),
-                _ => None,
-            }
-        };
-        // Calls that it still has are let finish: each finds out for itself that it is lost.
-        if let Some(live) = mine {
-            live.retire();
-        }
-        self.connect().await
-    }
-
-    fn set_status(&self, state: State, reason: Option<String>) {
-        self.inner.status.send_replace(Status::new(state, reason));
-    }
-
-    fn not_connected(&self) -> Fault {
-        let status = self.inner.status.borrow();
-        let reason = status
-            .reason
-            .as_deref()
-            .map_or("it is not connected", brief);
-        Fault::Internal(format!(
-            "the server cannot be reached ({}): {reason}",
-            status.state
-        ))
-    }
-}
-
-impl Inner {
-    fn live(&self) -> Option<Arc<Live>> {
-        lock(&self.live).clone()
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        if let Some(live) = self.live() {
-            live.stop();
-        }
-    }
-}
-
-/// Notices when a connection ends by itself. Keeps neither side alive.
-async fn watch_over(inner: Weak<Inner>, live: Weak<Live>, ending: Ending) {
-    let error = ending.wait().await;
-    let lost = {
-        let Some(inner) = inner.upgrade() else { return };
-        let mut current = lock(&inner.live);
-        let is_current = |current: &Arc<Live>| Weak::ptr_eq(&Arc::downgrade(current), &live);
-        let Some(lost) = current.take_if(|current| is_current(current)) else {
-            return;
-        };
-        drop(current);
-        inner
-            .status
-            .send_replace(Status::new(State::Failed, Some(error.to_string())));
-        lost
-    };
-    lost.retire();
-    // A stream of HTTP+SSE breaks with the network, and takes the session with it (S001-56).
-    if lost.is_over_sse() {
-        drop(lost);
-        come_back(inner).await;
-    }
-}
-
-/// Connects again, a few times, unless somebody else did or nobody wants it any more.
-fn come_back(inner: Weak<Inner>) -> Boxed<()> {
-    Box::pin(async move {
-        for pause in [1, 2, 4, 8, 16] {
-            tokio::time::sleep(Duration::from_secs(pause)).await;
-            let Some(inner) = inner.upgrade() else { return };
-            if inner.status.borrow().state != State::Failed {
-                return;
-            }
-            if (Upstream { inner }).connect().await.is_ok() {
-                return;
-            }
-        }
-    })
 }
 
 impl Service for Upstream {
     fn catalogue(&self) -> watch::Receiver<Arc<Catalogue>> {
-        self.inner.catalogue.subscribe()
+        self.handle.shared.catalogue.subscribe()
     }
 
     fn call(&self, call: Call) -> Boxed<Outcome> {
+        if let Some(sign_in) = self.sign_in(&call) {
+            return sign_in.call(call);
+        }
         let upstream = self.clone();
-        Box::pin(async move { upstream.carry_out(&call).await })
+        let span = CallSpan::of_server(&call, self.handle.shared.name());
+        span.run(call, |call| {
+            Box::pin(async move { upstream.carry_out(&call).await })
+        })
     }
 
     fn subscribe(&self, peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {
         let upstream = self.clone();
         let (peer, uri) = (Arc::clone(peer), uri.to_owned());
         Box::pin(async move {
-            // What is watched, is watched with what the server is connected with.
+            // Subscriptions use the server's own connection, so its credentials and not the caller's.
             if upstream.has_own_identity(&peer) {
                 let method = method::RESOURCES_SUBSCRIBE.to_owned();
                 return Err(Fault::MethodNotFound(method));
             }
-            let live = upstream.live().await?;
-            let patience = upstream.inner.definition.timeouts.request;
-            live.watched()?.watch(&uri, patience).await
+            let server = upstream.server().await?;
+            let patience = upstream.timeouts().request;
+            server.subscriptions()?.watch(&uri, patience).await
         })
     }
 }
 
 impl std::fmt::Debug for Upstream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shared = &self.handle.shared;
+        let definition = shared.definition();
         f.debug_struct("Upstream")
-            .field("target", &self.inner.definition.target)
-            .field("status", &*self.inner.status.borrow())
+            .field(
+                "target",
+                &definition.map(|definition| definition.target.clone()),
+            )
+            .field("status", &*shared.status.borrow())
             .finish_non_exhaustive()
     }
-}
-
-/// What a server offers that is not connected.
-fn nothing() -> Catalogue {
-    Catalogue::new(Implementation::new("", ""), ServerCapabilities::default())
 }

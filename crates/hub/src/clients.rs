@@ -1,23 +1,24 @@
-//! What each client is shown.
+//! Per-client views of the catalogue.
 //!
-//! A client is known by the name that it gives itself, so this is no fence around a client that
-//! lies: it keeps the lists of honest ones short. What must not be done at all is the policy's.
+//! A client is identified by the name that it gives itself, so this is not a security boundary: it
+//! keeps the lists short for clients that are honest. Calls that must be prevented are for the
+//! policy to deny.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use plexus_service::{Catalogue, List, Peer, Section};
+use plexus_mcp_core::{Catalogue, List, Peer, Section};
 use tokio::sync::watch;
 
-use crate::config::{ClientSettings, ToolFilter};
 use crate::policy::ToolFacts;
 use crate::routes::{Owner, Routes};
 use crate::search;
+use plexus_mcp_config::{ClientSettings, ToolFilter};
 
-/// The name under which every client is filtered that has no filter of its own.
-const OTHERS: &str = "*";
+/// The key of the filter for every client without a filter of its own.
+const ANY_CLIENT: &str = "*";
 
-/// The filters of clients, and what is left of the catalogue by each.
+/// The filters of clients, and the filtered catalogue for each.
 #[derive(Default)]
 pub(crate) struct Clients {
     views: RwLock<HashMap<String, View>>,
@@ -29,7 +30,7 @@ struct View {
 }
 
 impl Clients {
-    /// Makes these the clients that are not shown everything.
+    /// Replaces the settings of all clients that do not see everything.
     pub(crate) fn set(
         &self,
         clients: BTreeMap<String, ClientSettings>,
@@ -54,26 +55,26 @@ impl Clients {
         }
     }
 
-    /// Takes note of a new catalogue.
+    /// Filters a new catalogue for every client.
     pub(crate) fn refresh(&self, whole: &Catalogue, routes: &Routes) {
         for view in self.views().values() {
             view.show(Arc::new(shown(&view.settings, whole, routes)));
         }
     }
 
-    /// What `peer` is shown; `None` if that is everything.
+    /// The catalogue that `peer` sees; `None` if it sees everything.
     pub(crate) fn catalogue(&self, peer: &Peer) -> Option<watch::Receiver<Arc<Catalogue>>> {
         let views = self.views();
         view_of(&views, peer).map(|view| view.catalogue.subscribe())
     }
 
-    /// Whether `peer` is shown tools to find others with.
+    /// Whether `peer` finds tools by searching.
     pub(crate) fn searches(&self, peer: &Peer) -> bool {
         let views = self.views();
         view_of(&views, peer).is_some_and(|view| view.settings.search)
     }
 
-    /// Whether `peer` is shown the tool of `owner`, or can find it.
+    /// Whether `peer` sees the tool of `owner`, or can find it by searching.
     pub(crate) fn shows(&self, peer: &Peer, routes: &Routes, owner: &Owner) -> bool {
         let views = self.views();
         let Some(view) = view_of(&views, peer) else {
@@ -105,16 +106,16 @@ fn view_of<'a>(views: &'a HashMap<String, View>, peer: &Peer) -> Option<&'a View
     struct Named {
         name: String,
     }
-    // Most gateways filter nothing, and need not read who is calling.
+    // Most gateways filter nothing, and need not look at the peer.
     if views.is_empty() {
         return None;
     }
-    let named = peer.client_info.as_ref().map(plexus_wire::Raw::decode);
+    let named = peer.client_info.as_ref().map(plexus_mcp_wire::Raw::decode);
     let own = match &named {
         Some(Ok(Named { name })) => views.get(name),
         _ => None,
     };
-    own.or_else(|| views.get(OTHERS))
+    own.or_else(|| views.get(ANY_CLIENT))
 }
 
 fn shown(settings: &ClientSettings, whole: &Catalogue, routes: &Routes) -> Catalogue {
@@ -129,14 +130,14 @@ fn shown(settings: &ClientSettings, whole: &Catalogue, routes: &Routes) -> Catal
         return search::shown(whole, &servers);
     }
     let mut shown = whole.clone();
-    // A part of a list has no two of one name either.
+    // A part of a list without duplicates has no duplicates.
     let list = List::new(admitted.map(|(entry, _)| entry.clone()).collect()).unwrap_or_default();
     shown.set_list(Section::Tools, list);
     shown.cache.public = false;
     shown
 }
 
-/// Filters are written as the rules of a policy are: for any of a tool's names.
+/// Filters match any of a tool's names, as the rules of a policy do.
 fn admits(filter: &ToolFilter, shown: &str, owner: &Owner) -> bool {
     let facts = ToolFacts::new(shown, &owner.member, &owner.key);
     filter.admits_any(facts.names())

@@ -1,6 +1,7 @@
-//! Many servers as one service.
+//! The hub: many services as one.
 
 mod answer;
+mod by_server;
 mod events;
 mod inspect;
 mod lifecycle;
@@ -14,24 +15,25 @@ mod subscriptions;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
-use plexus_mcp::messages::{CallToolResult, Implementation, ServerCapabilities};
-use plexus_mcp::method;
-use plexus_service::{Boxed, Call, Catalogue, Fault, Outcome, Peer, Service, Updates};
-use plexus_wire::{Object, Raw};
+use plexus_mcp_client::StartSlots;
+use plexus_mcp_core::{Boxed, Call, Catalogue, Fault, Outcome, Peer, Service, Updates};
+use plexus_mcp_protocol::messages::{CallToolResult, Implementation, ServerCapabilities};
+use plexus_mcp_protocol::method;
+use plexus_mcp_wire::{Object, Raw};
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use crate::catalogue_cache::CatalogueCache;
 use crate::clients::Clients;
-use crate::config::ClientSettings;
-use crate::manage::Desk;
+use crate::manage::SubscriptionRegistry;
 use crate::member::Member;
 use crate::policy::{Gate, Policy};
-use crate::remembered::Remembered;
 use crate::routes::{Offer, Owner, Routes, merge};
 use crate::search::Index;
+use plexus_mcp_config::ClientSettings;
 
 pub(crate) use management::WeakHub;
 
@@ -40,12 +42,12 @@ pub use inspect::Origin;
 pub use lifecycle::SetMembers;
 pub use status::MemberStatus;
 
-/// How many events may wait for whoever listens before the oldest are lost to them.
-const EVENTS: usize = 256;
-/// How often a call looks for the member it is for, if members change in between.
-const ATTEMPTS: usize = 8;
+/// How many events are queued for a receiver before it loses the oldest.
+const EVENT_QUEUE_CAPACITY: usize = 256;
+/// How often the route of a call is looked up again when members change in between.
+const MAX_ROUTE_ATTEMPTS: usize = 8;
 
-/// Many servers as one [`Service`]. Cheap to clone: all clones are one.
+/// Many servers as one [`Service`]. Clones are cheap and share one hub.
 #[derive(Clone)]
 pub struct Hub {
     inner: Arc<Inner>,
@@ -58,21 +60,23 @@ struct Inner {
     catalogue: watch::Sender<Arc<Catalogue>>,
     gate: Gate,
     clients: Clients,
-    /// What was searched last, and its words.
+    /// The search index, and the catalogue that it was built from.
     indexed: Mutex<Option<(Arc<Catalogue>, Arc<Index>)>>,
-    desk: OnceLock<Arc<Desk>>,
+    registry: OnceLock<Arc<SubscriptionRegistry>>,
     changed: Arc<Notify>,
-    /// What was merged last. One merges at a time.
+    /// The offers that were merged last. The lock serializes merging.
     merging: Mutex<Vec<Offer>>,
-    /// One changes the members at a time.
+    /// Serializes changes of the members.
     changing: tokio::sync::Mutex<()>,
-    /// Where it is kept what members offer.
-    remembered: Option<Remembered>,
+    /// Stores the offers of members across processes.
+    cache: Option<CatalogueCache>,
     events: broadcast::Sender<HubEvent>,
     tasks: TaskTracker,
-    /// What is to be finished before the hub is closed: members on their way out, and writing.
+    /// Tasks to finish before the hub is closed: removed members, and writes to the cache.
     leaving: TaskTracker,
-    /// Fires when the hub is gone.
+    /// Limits how many programs start at once.
+    slots: StartSlots,
+    /// Cancelled when the hub is dropped.
     gone: CancellationToken,
 }
 
@@ -88,13 +92,13 @@ impl Hub {
         Self::build(identity, None)
     }
 
-    /// A hub without members, which keeps in `remembered` what they will offer, and offers that
-    /// before they are connected.
-    pub fn remembering(identity: Implementation, remembered: Remembered) -> Self {
-        Self::build(identity, Some(remembered))
+    /// A hub without members. It stores the offers of its members in `cache`, and uses them before
+    /// the members are connected.
+    pub fn with_cache(identity: Implementation, cache: CatalogueCache) -> Self {
+        Self::build(identity, Some(cache))
     }
 
-    fn build(identity: Implementation, remembered: Option<Remembered>) -> Self {
+    fn build(identity: Implementation, cache: Option<CatalogueCache>) -> Self {
         let nothing = Catalogue::new(identity.clone(), ServerCapabilities::default());
         let hub = Self {
             inner: Arc::new(Inner {
@@ -105,14 +109,15 @@ impl Hub {
                 gate: Gate::default(),
                 clients: Clients::default(),
                 indexed: Mutex::default(),
-                desk: OnceLock::new(),
+                registry: OnceLock::new(),
                 changed: Arc::default(),
                 merging: Mutex::default(),
                 changing: tokio::sync::Mutex::default(),
-                remembered,
-                events: broadcast::Sender::new(EVENTS),
+                cache,
+                events: broadcast::Sender::new(EVENT_QUEUE_CAPACITY),
                 tasks: TaskTracker::new(),
                 leaving: TaskTracker::new(),
+                slots: StartSlots::default(),
                 gone: CancellationToken::new(),
             }),
         };
@@ -124,25 +129,25 @@ impl Hub {
         hub
     }
 
-    /// Makes this the policy for calls of tools from now on; until the first, every call is
-    /// allowed. What humans allowed for always stays allowed where the same rule asks again.
+    /// Sets the policy for tool calls; before the first, every call is allowed. An "always allow"
+    /// of a user still holds if the same rule asks again.
     pub fn set_policy(&self, policy: Policy) {
         self.inner.gate.set(policy);
     }
 
-    /// Shows each client that is named only the tools that its filter lets through, from now on, or
-    /// tools to find them with; what is hidden from a client, it cannot call either.
+    /// Sets which tools each client sees, by client name, or that it finds tools by searching. A
+    /// client cannot call a tool that is hidden from it.
     pub fn set_clients(&self, clients: BTreeMap<String, ClientSettings>) {
         let inner = &self.inner;
         let merging = inner.merging.lock().unwrap_or_else(PoisonError::into_inner);
         let whole = Arc::clone(&inner.catalogue.borrow());
         inner.clients.set(clients, &whole, &self.routes());
         drop(merging);
-        // Whoever has a filter now, or has none any more, is to compare.
+        // Wake every subscriber: its filtered catalogue may have changed.
         inner.catalogue.send_modify(|_whole| {});
     }
 
-    /// Keeps what humans allow for always in `directory`, and heeds what they allowed before.
+    /// Stores "always allow" answers in `directory`, and uses those that are already there.
     pub fn keep_consents_in(&self, directory: impl Into<std::path::PathBuf>) {
         self.inner.gate.keep_consents_in(directory.into());
     }
@@ -174,22 +179,32 @@ impl Hub {
         )
     }
 
-    /// Passes a call on to whoever it is for.
+    /// Routes a call to its owner, checks permission, and runs it there.
     #[expect(
         clippy::manual_async_fn,
         reason = "an async fn keeps its parameters twice, and is copied with them"
     )]
-    fn pass_on(self, mut call: Call) -> impl Future<Output = Outcome> + Send {
+    fn forward(self, mut call: Call) -> impl Future<Output = Outcome> + Send {
         async move {
-            for _ in 0..ATTEMPTS {
-                let Addressed { member, change } = self.address(&call)?;
-                // What the caller wrote, should there be another attempt.
+            let mut has_waited = false;
+            for _ in 0..MAX_ROUTE_ATTEMPTS {
+                let Destination { member, change } = match self.address(&call) {
+                    Ok(addressed) => addressed,
+                    Err(fault) if has_waited => return Err(fault),
+                    Err(fault) => {
+                        has_waited = true;
+                        Box::pin(self.wait_for_owner(&call, fault)).await?;
+                        continue;
+                    }
+                };
+                // The caller's own value, in case of another attempt.
                 let given = change.map(|(name, value)| (name, call.params.set(name, value)));
                 if let Some(refusal) = self.refusal(&call, &member).await? {
                     return Ok(CallToolResult::error(refusal).to_raw());
                 }
                 let Some(entered) = member.enter() else {
-                    // It was changed in between. Nothing was sent, so its successor is asked.
+                    // The member was replaced in between. Nothing was sent, so the call goes to its
+                    // successor.
                     if let Some((name, Some(given))) = given {
                         call.params.set(name, given);
                     }
@@ -199,21 +214,21 @@ impl Hub {
                     call.events = call.events.naming(&member.name);
                 }
                 let before = member.catalogue();
-                let outcome = hand_over(&member, call, entered).await;
-                // Whoever has changed a list sees it changed.
+                let outcome = run_on_member(&member, call, entered).await;
+                // A caller that has changed a list sees the change at once.
                 if !Arc::ptr_eq(&before, &member.catalogue()) {
                     self.inner.merge();
                 }
                 return outcome;
             }
             Err(Fault::Internal(
-                "the servers are being changed all the time; try again".to_owned(),
+                "the configured servers changed too often during this call; try again".to_owned(),
             ))
         }
     }
 
-    /// Whom a call is for, and what must change in it on the way there.
-    fn address(&self, call: &Call) -> Result<Addressed, Fault> {
+    /// The member that a call is for, and the parameter that must be translated for it.
+    fn address(&self, call: &Call) -> Result<Destination, Fault> {
         let routes = self.routes();
         let text = |member: &str| {
             let missing = || format!("params: {member} must be a string");
@@ -232,29 +247,29 @@ impl Hub {
             }
             method::RESOURCES_READ => {
                 let called = text("uri")?;
-                let owner = routes.resource(&called);
+                let owner = routes.likely_resource(&called);
                 let unknown = || Fault::ResourceNotFound(called.clone().into_owned());
                 (owner.ok_or_else(unknown)?, "uri", called)
             }
             method::COMPLETE => return self.address_completion(&routes, &call.params),
-            // A method that we do not know can only be meant for the one server there is.
+            // A method that we do not know is forwarded if there is exactly one server.
             other => {
                 let only = self.only_server();
                 let unknown = || Fault::MethodNotFound(other.to_owned());
-                return Ok(Addressed {
+                return Ok(Destination {
                     member: only.ok_or_else(unknown)?,
                     change: None,
                 });
             }
         };
-        Ok(Addressed {
+        Ok(Destination {
             member: self.member(&owner.member)?,
             change: (*owner.key != *called).then(|| (name, Raw::string(&owner.key))),
         })
     }
 
-    /// A completion is for whoever owns the prompt or the template that it refers to.
-    fn address_completion(&self, routes: &Routes, params: &Object) -> Result<Addressed, Fault> {
+    /// A completion is for the owner of the prompt or template that it refers to.
+    fn address_completion(&self, routes: &Routes, params: &Object) -> Result<Destination, Fault> {
         let invalid = || Fault::InvalidParams("params.ref names no prompt or resource".to_owned());
         let mut reference = params
             .get("ref")
@@ -269,24 +284,24 @@ impl Hub {
             (None, None) => return Err(invalid()),
         };
         reference.set(member, Raw::string(&owner.key));
-        Ok(Addressed {
+        Ok(Destination {
             member: self.member(&owner.member)?,
             change: Some(("ref", reference.to_raw())),
         })
     }
 }
 
-/// Whom a call is for.
-struct Addressed {
+/// The member that a call is for.
+struct Destination {
     member: Arc<Member>,
-    /// The parameter that must be another one on the way there.
+    /// The parameter to replace before the call is forwarded.
     change: Option<(&'static str, Raw)>,
 }
 
 impl Inner {
-    /// Makes one catalogue of what the members offer now.
+    /// Merges the current offers of all members into one catalogue.
     fn merge(&self) {
-        // Two at once could store what is no longer so.
+        // Two concurrent merges could store an outdated catalogue.
         let mut merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
         let members = self
             .members
@@ -325,7 +340,7 @@ impl Inner {
     }
 }
 
-/// Merges again whenever a member's offer changes, until the hub is gone.
+/// Merges again whenever a member's offer changes, until the hub is dropped.
 async fn keep_merged(inner: Weak<Inner>, changed: Arc<Notify>, gone: CancellationToken) {
     while gone.run_until_cancelled(changed.notified()).await.is_some() {
         let Some(inner) = inner.upgrade() else { return };
@@ -333,19 +348,19 @@ async fn keep_merged(inner: Weak<Inner>, changed: Arc<Notify>, gone: Cancellatio
     }
 }
 
-/// Has `member` carry out a call that it was let in with.
+/// Runs a call on `member`. The token `entered` keeps the member until the call has ended.
 #[expect(
     clippy::manual_async_fn,
     reason = "an async fn keeps its parameters twice, and is copied with them"
 )]
-fn hand_over(
+fn run_on_member(
     member: &Member,
     call: Call,
     entered: TaskTrackerToken,
 ) -> impl Future<Output = Outcome> + Send {
     async move {
         let _entered = entered;
-        let service = member.ready().await?;
+        let service = member.service()?;
         let began = Instant::now();
         let outcome = service.call(call).await;
         member.answered_within(began.elapsed());
@@ -360,6 +375,10 @@ impl Service for Hub {
 
     fn catalogue_for(&self, peer: &Peer) -> Option<watch::Receiver<Arc<Catalogue>>> {
         self.inner.clients.catalogue(peer)
+    }
+
+    fn settling(&self) -> Option<Boxed<()>> {
+        self.awaited_members()
     }
 
     fn call(&self, call: Call) -> Boxed<Outcome> {

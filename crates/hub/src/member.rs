@@ -1,60 +1,72 @@
-//! One server of a hub.
-
-mod connection;
-mod sign_in;
+//! One member of a hub.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use plexus_client::{Definition, State, Status};
-use plexus_mcp::messages::{Implementation, ServerCapabilities};
-use plexus_service::{Boxed, Catalogue, Fault, Service};
+use plexus_mcp_client::child::Grace;
+use plexus_mcp_client::{
+    Definition, Prepare, ServerState, StartSlots, Status, Supervision, Upstream,
+};
+use plexus_mcp_config::Scope;
+use plexus_mcp_core::{Catalogue, Fault, Service};
+use plexus_mcp_protocol::messages::{Implementation, ServerCapabilities};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::remembered::Known;
-use crate::turns::Turns;
-pub(crate) use connection::Connection;
+use crate::catalogue_cache::CachedOffer;
+use crate::latest_wins::LatestWins;
 
-/// A server that is to be part of a hub.
+/// How long lists wait for a server whose offer is not known yet, unless its configuration says
+/// otherwise. Many clients list once, right after they connect, and never again.
+pub const STARTUP_WAIT: Duration = Duration::from_secs(8);
+
+/// The specification of a member.
 #[non_exhaustive]
 pub struct MemberSpec {
-    /// Its name, which its entries' names begin with.
+    /// Its name, which prefixes the names of its entries.
     pub name: String,
-    /// What it is.
+    /// The kind of member.
     pub kind: MemberKind,
-    /// Changes whenever its connection must be made anew.
+    /// Changes whenever it must be reconnected.
     pub fingerprint: [u8; 32],
-    /// It is configured, but turned off.
+    /// The scope of its configuration file; `None` for a server that comes from no file.
+    pub scope: Option<Scope>,
+    /// Whether its configuration disables it.
     pub disabled: bool,
-    /// It is connected again when it is lost.
+    /// Whether it is reconnected after it fails or is lost.
     pub auto_restart: bool,
-    /// Which of its tools are shown.
+    /// How long lists wait for it while its offer is unknown.
+    pub startup_wait: Duration,
+    /// Selects the tools that are shown.
     pub shows_tool: ToolFilter,
-    /// Its names are shown as they are, unless another has them already.
+    /// Its names are shown without a prefix, unless they are taken.
     pub plain_names: bool,
-    /// Finds the tool that is meant by a name that nobody shows, or says why there is none.
+    /// Resolves a tool name that no member shows to the member's own name, or returns why there is
+    /// none.
     pub resolve_tool: Option<Resolve>,
 }
 
-/// Says which tools are shown.
+/// Selects the tools that are shown.
 pub type ToolFilter = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// See [`MemberSpec::resolve_tool`].
 pub type Resolve = Arc<dyn Fn(&str) -> Result<String, Fault> + Send + Sync>;
 
 impl MemberSpec {
-    /// A server that is turned on, shown whole, and connected once.
+    /// An enabled server with all its tools, which is reconnected after it is lost.
     pub fn new(name: impl Into<String>, kind: MemberKind, fingerprint: [u8; 32]) -> Self {
         Self {
             name: name.into(),
             kind,
             fingerprint,
+            scope: None,
             disabled: false,
-            auto_restart: false,
+            auto_restart: true,
+            startup_wait: STARTUP_WAIT,
             shows_tool: Arc::new(|_| true),
             plain_names: false,
             resolve_tool: None,
@@ -62,37 +74,34 @@ impl MemberSpec {
     }
 }
 
-/// What a member is.
+/// The kind of a member.
 #[expect(
     clippy::exhaustive_enums,
     reason = "there is no further kind of member"
 )]
 pub enum MemberKind {
-    /// A server that is connected.
+    /// A server with a known definition.
     Upstream(Box<Definition>),
-    /// A server whose definition takes time to make, as secrets must be fetched for it. It is made
-    /// anew for every connection.
+    /// A server whose definition takes time to make, for example because secrets must be fetched.
+    /// It is made again for every connection.
     Deferred(Prepare),
     /// A service in this process.
     Local(Arc<dyn Service>),
-    /// A server that is known but cannot be connected as things are.
+    /// A server that is configured but cannot be connected at present.
     Unavailable {
-        /// What it counts as.
-        state: State,
-        /// Why, and what to do about it.
+        /// Its reported state.
+        state: ServerState,
+        /// The reason, and what to do about it.
         reason: String,
     },
 }
 
 impl MemberKind {
-    /// Whether it is a server that is connected.
+    /// Whether it is a server to connect to.
     pub(crate) fn is_server(&self) -> bool {
         matches!(self, Self::Upstream(_) | Self::Deferred(_))
     }
 }
-
-/// Makes a definition, or says why it cannot be made.
-pub type Prepare = Arc<dyn Fn() -> Boxed<Result<Definition, String>> + Send + Sync>;
 
 impl std::fmt::Debug for MemberKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -117,59 +126,61 @@ impl std::fmt::Debug for MemberSpec {
     }
 }
 
-/// A server that is part of a hub.
+/// A member of a hub.
 pub(crate) struct Member {
     pub(crate) name: Arc<str>,
     pub(crate) fingerprint: [u8; 32],
     pub(crate) plain_names: bool,
     pub(crate) resolve_tool: Option<Resolve>,
     pub(crate) auto_restart: bool,
+    pub(crate) scope: Option<Scope>,
     nature: Nature,
     catalogue: watch::Receiver<Arc<Catalogue>>,
     shows_tool: RwLock<ToolFilter>,
     enabled: AtomicBool,
-    /// Whether its configuration turns it off; people may do otherwise while it runs.
+    /// Whether its configuration disables it; users may override that while it runs.
     configured_off: AtomicBool,
-    /// Whether it was waited for in vain in an earlier process.
-    pub(crate) was_late: bool,
-    /// Whether it was begun to connect it in the background.
-    started: AtomicBool,
+    /// Until when lists wait for it; `None` if it recently did not answer.
+    startup_deadline: Option<Instant>,
     latency: Mutex<Option<Duration>>,
     calls: TaskTracker,
-    /// Fires when it is no longer part of the hub.
+    /// Cancelled when it is removed from the hub.
     pub(crate) over: CancellationToken,
-    /// Fires when the calls that it still had are no longer waited for.
-    closing: CancellationToken,
-    /// What of it was kept last.
-    pub(crate) kept: Turns,
+    /// Orders the writes of its offer to the catalogue cache.
+    pub(crate) cache_writes: LatestWins,
 }
 
-/// What a member is, once it is one.
+/// The running part of a member, by its kind.
 enum Nature {
     Local(Arc<dyn Service>),
-    Server(Arc<Connection>),
+    Server(Upstream),
     Unavailable(Status, watch::Sender<Arc<Catalogue>>),
 }
 
 impl Member {
-    /// `known` is what it offered when it was last connected; `was_late`, if it was waited for in
-    /// vain instead.
+    /// `known` is its cached offer; `was_silent` says that it did not answer when it was last
+    /// started.
     pub(crate) fn new(
         spec: MemberSpec,
-        known: Option<Known>,
-        was_late: bool,
+        known: Option<CachedOffer>,
+        was_silent: bool,
+        slots: StartSlots,
         over: CancellationToken,
     ) -> Self {
+        let name: Arc<str> = spec.name.into();
+        let mut supervision = Supervision::default();
+        supervision.name = Some(Arc::clone(&name));
+        supervision.auto_restart = spec.auto_restart;
+        supervision.known = known.map(|known| (known.catalogue, known.revision));
+        supervision.slots = slots;
         let nature = match spec.kind {
             MemberKind::Local(service) => Nature::Local(service),
             MemberKind::Upstream(definition) => {
-                let prepare: Prepare = Arc::new(move || {
-                    let definition = Definition::clone(&definition);
-                    Box::pin(std::future::ready(Ok(definition)))
-                });
-                Nature::Server(Connection::new(prepare, known))
+                Nature::Server(Upstream::supervised(*definition, supervision))
             }
-            MemberKind::Deferred(prepare) => Nature::Server(Connection::new(prepare, known)),
+            MemberKind::Deferred(prepare) => {
+                Nature::Server(Upstream::deferred(prepare, supervision))
+            }
             MemberKind::Unavailable { state, reason } => Nature::Unavailable(
                 Status::new(state, Some(reason)),
                 watch::Sender::new(Arc::new(nothing())),
@@ -177,31 +188,30 @@ impl Member {
         };
         let catalogue = match &nature {
             Nature::Local(service) => service.catalogue(),
-            Nature::Server(connection) => connection.catalogue(),
+            Nature::Server(upstream) => upstream.catalogue(),
             Nature::Unavailable(_, nothing) => nothing.subscribe(),
         };
         Self {
-            name: spec.name.into(),
+            name,
             fingerprint: spec.fingerprint,
             plain_names: spec.plain_names,
             resolve_tool: spec.resolve_tool,
             auto_restart: spec.auto_restart,
+            scope: spec.scope,
             nature,
             catalogue,
             shows_tool: RwLock::new(spec.shows_tool),
             enabled: AtomicBool::new(!spec.disabled),
             configured_off: AtomicBool::new(spec.disabled),
-            was_late,
-            started: AtomicBool::new(false),
+            startup_deadline: (!was_silent).then(|| Instant::now() + spec.startup_wait),
             latency: Mutex::default(),
             calls: TaskTracker::new(),
             over,
-            closing: CancellationToken::new(),
-            kept: Turns::default(),
+            cache_writes: LatestWins::default(),
         }
     }
 
-    /// Whether `spec` needs no other connection than this.
+    /// Whether `spec` can be served by the existing connection.
     pub(crate) fn serves(&self, spec: &MemberSpec) -> bool {
         let same_kind = match (&self.nature, &spec.kind) {
             (Nature::Local(_), MemberKind::Local(_))
@@ -217,18 +227,18 @@ impl Member {
             && self.plain_names == spec.plain_names
     }
 
-    /// Takes over what can change without a new connection. Returns whether it was turned on.
+    /// Takes over the settings that need no new connection. Returns whether it was enabled.
     pub(crate) fn adopt(&self, spec: MemberSpec) -> bool {
         *self
             .shows_tool
             .write()
             .unwrap_or_else(PoisonError::into_inner) = spec.shows_tool;
         let was_off = self.configured_off.swap(spec.disabled, Ordering::Relaxed);
-        // Whoever turned it on or off by hand meant it, until the configuration says something new.
+        // A user's choice to enable or disable it holds until the configuration changes.
         was_off != spec.disabled && !self.enable(!spec.disabled) && !spec.disabled
     }
 
-    /// Whether its configuration turned it off, unlike somebody who did so by hand.
+    /// Whether a user disabled it, and not its configuration.
     pub(crate) fn was_turned_off_by_hand(&self) -> bool {
         !self.is_enabled() && !self.configured_off.load(Ordering::Relaxed)
     }
@@ -237,7 +247,7 @@ impl Member {
         self.enabled.load(Ordering::Relaxed)
     }
 
-    /// Turns it on or off, and returns what it was. Its connection stays (C39).
+    /// Enables or disables it, and returns its previous state. Its connection stays open (C39).
     pub(crate) fn enable(&self, enabled: bool) -> bool {
         self.enabled.swap(enabled, Ordering::Relaxed)
     }
@@ -251,50 +261,69 @@ impl Member {
         )
     }
 
-    /// Its connection, if it is a server.
-    pub(crate) fn connection(&self) -> Option<&Arc<Connection>> {
+    /// The upstream, if it is a server.
+    pub(crate) fn upstream(&self) -> Option<&Upstream> {
         match &self.nature {
-            Nature::Server(connection) => Some(connection),
+            Nature::Server(upstream) => Some(upstream),
             Nature::Local(_) | Nature::Unavailable(..) => None,
         }
     }
 
-    /// What it offers, as far as is known, and all changes.
+    /// A receiver of its catalogue, as far as it is known, and of all changes.
     pub(crate) fn watch_catalogue(&self) -> watch::Receiver<Arc<Catalogue>> {
         self.catalogue.clone()
     }
 
-    /// What it offers, as far as is known.
+    /// Its catalogue, as far as it is known.
     pub(crate) fn catalogue(&self) -> Arc<Catalogue> {
         Arc::clone(&self.catalogue.borrow())
     }
 
-    /// Whether it is known what it offers, if only from an earlier time.
+    /// Whether its offer is known, at least from the cache.
     pub(crate) fn is_known(&self) -> bool {
-        self.connection()
-            .is_none_or(|connection| connection.is_known())
+        self.upstream().is_none_or(Upstream::is_known)
     }
 
-    /// Waits until it is known what it offers, or why it cannot be known.
-    pub(crate) async fn known_or_failed(&self) {
-        let Some(connection) = self.connection() else {
+    /// Until when lists wait for it: its offer is not known yet, and it has not failed.
+    pub(crate) fn awaited_until(&self) -> Option<Instant> {
+        let upstream = self.upstream()?;
+        let deadline = self.startup_deadline?;
+        let is_awaited = self.is_enabled()
+            && !upstream.is_known()
+            && !upstream.is_failing()
+            && Instant::now() < deadline;
+        is_awaited.then_some(deadline)
+    }
+
+    /// Whether its startup wait is over, and it has still not answered.
+    pub(crate) fn was_silent(&self) -> bool {
+        let waited = |deadline| Instant::now() >= deadline;
+        let is_starting = |upstream: &Upstream| {
+            upstream.has_started() && !upstream.is_known() && !upstream.is_failing()
+        };
+        self.upstream().is_some_and(is_starting) && self.startup_deadline.is_some_and(waited)
+    }
+
+    /// Waits until its offer is known, or it has failed, or its startup wait is over.
+    pub(crate) async fn settled(&self) {
+        let (Some(upstream), Some(deadline)) = (self.upstream(), self.awaited_until()) else {
             return;
         };
-        let mut status = connection.status();
-        let settled = |status: &Status| connection.is_known() || status.state != State::Pending;
-        drop(status.wait_for(settled).await);
+        let mut status = upstream.status();
+        let settled = |_: &Status| upstream.is_known() || upstream.is_failing();
+        drop(tokio::time::timeout_at(deadline, status.wait_for(settled)).await);
     }
 
-    /// How its connection is doing; `None` for a service in this process.
+    /// The status of its connection; `None` for a service in this process.
     pub(crate) fn condition(&self) -> Option<Status> {
         match &self.nature {
             Nature::Local(_) => None,
-            Nature::Server(connection) => Some(connection.status().borrow().clone()),
+            Nature::Server(upstream) => Some(upstream.status().borrow().clone()),
             Nature::Unavailable(status, _) => Some(status.clone()),
         }
     }
 
-    /// How long its last answer took.
+    /// How long its last response took.
     pub(crate) fn latency(&self) -> Option<Duration> {
         *self.latency.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -303,84 +332,81 @@ impl Member {
         *self.latency.lock().unwrap_or_else(PoisonError::into_inner) = Some(latency);
     }
 
-    /// Whether it is still to be connected in the background: that is begun only once, lest what
-    /// failed or was disconnected come back by itself.
-    pub(crate) fn is_to_be_started(&self) -> bool {
-        self.connection().is_some() && !self.started.swap(true, Ordering::Relaxed)
+    /// Starts to connect it in the background, unless that has begun before.
+    pub(crate) fn start(&self) {
+        if let Some(upstream) = self.upstream() {
+            upstream.start();
+        }
     }
 
-    /// What is known of it, for a successor whose own offer is not known yet.
-    pub(crate) fn known(&self) -> Option<Known> {
-        let connection = self.connection()?;
-        let known = || Known {
+    /// Its offer, for a successor whose own offer is not known yet.
+    pub(crate) fn known(&self) -> Option<CachedOffer> {
+        let upstream = self.upstream()?;
+        let known = || CachedOffer {
             catalogue: self.catalogue(),
-            revision: connection.facts().revision,
-            asks: connection.asks().is_known(),
+            revision: upstream.history().revision,
         };
-        connection.is_known().then(known)
+        upstream.is_known().then(known)
     }
 
-    /// Lets a call in, unless the member is leaving. It is waited for while the token is kept.
+    /// Admits a call, unless the member is leaving. While the token is held, the member waits for
+    /// the call.
     pub(crate) fn enter(&self) -> Option<TaskTrackerToken> {
-        // The token comes first, lest the member leave in between.
+        // The token is taken first, so that the member cannot leave in between.
         let token = self.calls.token();
         (!self.over.is_cancelled()).then_some(token)
     }
 
-    /// The service, connected if it never was: the first call starts a server that waits for it.
-    /// One that failed or was lost is not connected again by a call (C35).
-    pub(crate) async fn ready(&self) -> Result<Arc<dyn Service>, Fault> {
+    /// The service that answers its calls. A server is connected by its first call, which waits for
+    /// it.
+    pub(crate) fn service(&self) -> Result<Arc<dyn Service>, Fault> {
         if !self.is_enabled() {
             let why = format!("the server {:?} is turned off", &*self.name);
             return Err(Fault::Internal(why));
         }
-        if let Nature::Local(service) = &self.nature {
-            return Ok(Arc::clone(service));
+        match &self.nature {
+            Nature::Local(service) => Ok(Arc::clone(service)),
+            Nature::Server(upstream) => Ok(Arc::new(upstream.clone())),
+            Nature::Unavailable(status, _) => Err(self.unavailable(status)),
         }
-        let condition = self.condition();
-        if condition.is_some_and(|status| status.state == State::Pending) {
-            // Every call has a place for what it may wait for; that this is small matters to all.
-            Box::pin(self.connect()).await?;
-        }
-        let connected = self.connection().and_then(Connection::service);
-        connected.ok_or_else(|| {
-            let status = self.condition();
-            let reason = status.and_then(|status| status.reason);
-            self.failure(&reason.unwrap_or_else(|| "it was disconnected".to_owned()))
-        })
     }
 
     /// Connects it, unless it is connected.
     pub(crate) async fn connect(&self) -> Result<(), Fault> {
-        let connection = match &self.nature {
-            Nature::Local(_) => return Ok(()),
-            Nature::Server(connection) => connection,
-            Nature::Unavailable(status, _) => {
-                return Err(self.failure(status.reason.as_deref().unwrap_or_default()));
+        match &self.nature {
+            Nature::Local(_) => Ok(()),
+            Nature::Server(upstream) => {
+                let connected = upstream.connect().await;
+                connected.map_err(|error| self.failure(&error.to_string()))
             }
-        };
-        let connecting = self.closing.run_until_cancelled(connection.connect());
-        let gone = || self.failure("it was taken out of the configuration");
-        let connected = connecting.await.ok_or_else(gone)?;
-        connected.map_err(|reason| self.failure(&reason))
-    }
-
-    /// Connects it now, and again when it is lost, if it is to be.
-    pub(crate) async fn keep_connected(&self) {
-        if let Some(connection) = self.connection() {
-            connection.keep_connected(self.auto_restart).await;
+            Nature::Unavailable(status, _) => Err(self.unavailable(status)),
         }
     }
 
-    /// Ends it. Calls that it has may finish for as long as `grace`.
-    pub(crate) async fn leave(&self, grace: Duration) {
+    /// Waits until it is connected, as a call would.
+    pub(crate) async fn ready(&self) -> Result<(), Fault> {
+        match &self.nature {
+            Nature::Local(_) => Ok(()),
+            Nature::Server(upstream) => {
+                let ready = upstream.ready().await;
+                ready.map_err(|error| self.failure(&error.for_caller()))
+            }
+            Nature::Unavailable(status, _) => Err(self.unavailable(status)),
+        }
+    }
+
+    /// Disconnects it. Its calls may take `calls` to finish, and its process `process` to exit.
+    pub(crate) async fn leave(&self, calls: Duration, process: Grace) {
         self.over.cancel();
         self.calls.close();
-        drop(tokio::time::timeout(grace, self.calls.wait()).await);
-        self.closing.cancel();
-        if let Some(connection) = self.connection() {
-            connection.disconnect().await;
+        drop(tokio::time::timeout(calls, self.calls.wait()).await);
+        if let Some(upstream) = self.upstream() {
+            upstream.disconnect_within(process).await;
         }
+    }
+
+    fn unavailable(&self, status: &Status) -> Fault {
+        self.failure(status.reason.as_deref().unwrap_or_default())
     }
 
     fn failure(&self, reason: &str) -> Fault {
@@ -391,7 +417,7 @@ impl Member {
     }
 }
 
-/// What somebody offers who offers nothing.
+/// An empty catalogue.
 fn nothing() -> Catalogue {
     Catalogue::new(Implementation::new("", ""), ServerCapabilities::default())
 }

@@ -1,27 +1,26 @@
-//! Names that every model takes: `server__tool`, of legal characters, at most 64 long.
+//! Tool-name mapping: `server__tool`, of characters and a length that every model API accepts.
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use foldhash::HashMap;
 use sha2::{Digest, Sha256};
 
-/// The longest name that all model APIs take.
+/// The longest name that all model APIs accept, in characters.
 pub const MAX_NAME: usize = 64;
 const SEPARATOR: &str = "__";
-/// Hexadecimal digits of the hash that tells names apart which would otherwise be the same.
-const HASH: usize = 8;
+/// Hexadecimal digits of the hash that distinguishes names which would otherwise be equal.
+const HASH_DIGITS: usize = 8;
 
-/// Names of many servers' entries, unique among all, and the way back.
+/// Unique names for the entries of many servers, and the mapping back.
 ///
-/// A name is never taken apart to find out what it stands for: servers may have `__` in their
-/// names (C11).
+/// A name is never split to find its owner: server names may contain `__` (C11).
 #[derive(Debug, Clone)]
 pub struct Names<T> {
     shown: HashMap<Arc<str>, T>,
-    /// What was named, in order.
+    /// The named entries, in order.
     named: Vec<Named>,
-    /// Other ways to name it. Few callers use one, and thousands of names are made before the first
-    /// client is answered, so they are made when the first is looked for.
+    /// Alternative names. Few callers use one, and thousands of names are made before the first
+    /// client is answered, so they are computed at the first lookup.
     others: OnceLock<Others>,
 }
 
@@ -36,7 +35,7 @@ struct Named {
 struct Others {
     /// The shown names by their aliases.
     aliases: HashMap<String, Arc<str>>,
-    /// Under which names entries are shown that their servers call the same.
+    /// The shown names of entries that have the same name on their servers.
     short: HashMap<Arc<str>, Vec<Arc<str>>>,
 }
 
@@ -51,8 +50,8 @@ impl<T> Default for Names<T> {
 }
 
 impl<T> Names<T> {
-    /// Names `entry` of `server`, and remembers what the name stands for. Who comes first gets the
-    /// plain name; a later one that would get the same, or a name that is too long, gets a hash.
+    /// Names `entry` of `server`, and records what the name stands for. The first entry gets the
+    /// plain name; a later one with the same name, or a name that is too long, gets a hash suffix.
     pub fn add(
         &mut self,
         server: impl Into<Arc<str>>,
@@ -80,8 +79,7 @@ impl<T> Names<T> {
         name
     }
 
-    /// A name with a hash of what it stands for. Somebody may have guessed it and taken it; then
-    /// the next is tried.
+    /// A name with a hash suffix. If a server has guessed and taken it, the next salt is tried.
     fn hashed(&self, plain: &str, server: &str, entry: &str) -> String {
         let mut salt = 0;
         loop {
@@ -93,7 +91,7 @@ impl<T> Names<T> {
         }
     }
 
-    /// Keeps a name as it is, unless it is taken.
+    /// Uses a name as it is, unless it is taken.
     pub fn add_plain(&mut self, entry: &str, stands_for: T) -> Option<Arc<str>> {
         if self.shown.contains_key(entry) {
             return None;
@@ -103,7 +101,7 @@ impl<T> Names<T> {
         Some(name)
     }
 
-    /// What a name stands for: as it is shown, as `server.tool`, or as `mcp__server__tool`.
+    /// The entry of a name: the shown name, `server.tool`, or `mcp__server__tool`.
     pub fn find(&self, name: &str) -> Option<&T> {
         self.shown.get(name).or_else(|| {
             let aliases = &self.others().aliases;
@@ -111,8 +109,8 @@ impl<T> Names<T> {
         })
     }
 
-    /// The entries that their servers call `name`, as they are shown. Only if there is exactly one
-    /// can it be meant.
+    /// The shown names of the entries whose servers call them `name`. The name is unambiguous only
+    /// if there is exactly one.
     pub fn called(&self, name: &str) -> &[Arc<str>] {
         self.others().short.get(name).map_or(&[], Vec::as_slice)
     }
@@ -148,9 +146,20 @@ impl Others {
     }
 }
 
-/// Whether an entry can be found without its server. A name that looks as if it had a server in it
-/// cannot: whoever calls `git__push` when `git` is gone must not reach a tool that another server
-/// calls so.
+/// Whether the server could own an entry with this shown name. Names are not split to find the
+/// owner; this only selects which servers to connect first.
+pub fn may_own(server: &str, name: &str) -> bool {
+    let prefix = Names::default().add(server, "", ());
+    let unaliased = name.strip_prefix("mcp__").unwrap_or(name);
+    [name, unaliased]
+        .iter()
+        .any(|name| name.starts_with(&*prefix) || name.starts_with(&format!("{server}__")))
+        || name.starts_with(&format!("{server}."))
+}
+
+/// Whether an entry can be found without its server's name. A name that looks qualified cannot: a
+/// call of `git__push` while `git` is missing must not reach a tool that another server calls
+/// `git__push`.
 fn is_short(entry: &str) -> bool {
     !entry.contains(SEPARATOR) && !entry.contains('.')
 }
@@ -163,7 +172,7 @@ fn legal(c: char) -> char {
     }
 }
 
-/// A name cut to leave room for a hash of what it stands for.
+/// A name, shortened and extended by a hash of the server and the entry.
 fn hashed(plain: &str, server: &str, entry: &str, salt: u32) -> String {
     let mut hasher = Sha256::new();
     hasher.update(
@@ -178,11 +187,11 @@ fn hashed(plain: &str, server: &str, entry: &str, salt: u32) -> String {
     }
     let digest = hasher.finalize();
     let (start, _) = digest
-        .split_first_chunk::<{ HASH / 2 }>()
-        .unwrap_or((&[0; HASH / 2], &[]));
-    let hash = format!("{:0HASH$x}", u32::from_be_bytes(*start));
+        .split_first_chunk::<{ HASH_DIGITS / 2 }>()
+        .unwrap_or((&[0; HASH_DIGITS / 2], &[]));
+    let hash = format!("{:0HASH_DIGITS$x}", u32::from_be_bytes(*start));
     // The plain name is ASCII, so any cut is between characters.
-    let kept: String = plain.chars().take(MAX_NAME - HASH - 1).collect();
+    let kept: String = plain.chars().take(MAX_NAME - HASH_DIGITS - 1).collect();
     format!("{kept}_{hash}")
 }
 
@@ -190,7 +199,7 @@ fn hashed(plain: &str, server: &str, entry: &str, salt: u32) -> String {
 mod tests {
     use super::*;
 
-    /// C11, S001-15, DESIGN "Model-safe names".
+    /// C11, S001-15.
     #[test]
     fn names_are_legal_short_and_found_again() {
         let mut names = Names::default();
@@ -212,8 +221,8 @@ mod tests {
         assert_eq!(names.find("git__stat"), None);
     }
 
-    /// C11, C12: a name without its server is good if only one has it, and cannot be mistaken for
-    /// one with a server.
+    /// C11, C12: a name without its server is accepted if it is unambiguous, and is never taken for
+    /// a qualified one.
     #[test]
     fn a_name_without_its_server_stands_for_all_that_are_called_so() {
         let mut names = Names::default();
@@ -232,7 +241,7 @@ mod tests {
         }
     }
 
-    /// C11: names that would be the same are told apart, the same way every time.
+    /// C11: equal names are distinguished, in the same way every time.
     #[test]
     fn collisions_are_told_apart() {
         let build = || {
@@ -243,7 +252,7 @@ mod tests {
         };
         let (first, second, names) = build();
         assert_eq!(&*first, "a__b__c");
-        assert!(second.starts_with("a__b__c_") && second.len() == "a__b__c_".len() + HASH);
+        assert!(second.starts_with("a__b__c_") && second.len() == "a__b__c_".len() + HASH_DIGITS);
         assert_eq!(
             (names.find(&first), names.find(&second)),
             (Some(&1), Some(&2))
@@ -252,7 +261,19 @@ mod tests {
         assert_eq!((first, second), (again_first, again_second));
     }
 
-    /// A server that guesses the hash of another's name takes nothing from it.
+    #[test]
+    fn only_likely_owners_are_asked_first() {
+        for name in ["git__log", "mcp__git__log", "git.log"] {
+            assert!(may_own("git", name), "{name}");
+            assert!(!may_own("gi", name), "{name}");
+        }
+        // Either server may be meant, so both are connected.
+        assert!(may_own("a", "a__b__c") && may_own("a__b", "a__b__c"));
+        assert!(may_own("my server", "my_server__log"));
+        assert!(may_own("my server", "mcp__my server__log"));
+    }
+
+    /// A server that guesses the hashed name of another's tool does not take it over.
     #[test]
     fn a_name_that_was_guessed_is_not_taken_over() {
         let long = "x".repeat(100);

@@ -1,33 +1,35 @@
-//! Which calls of tools are made, which are asked about, and which are refused.
+//! Permission policy: which tool calls are allowed, which need the user's consent, and which are
+//! denied.
 //!
-//! Any rule that denies a call wins; otherwise the first rule that matches it decides; otherwise
-//! the mode does (C29). A rule names tools by a glob over any of their names: as shown
+//! Any rule that denies a call wins; otherwise the first rule that matches decides; otherwise the
+//! mode does (C29). A rule names tools by a glob over any of their names: as shown
 //! (`github__search`), as `mcp__github__search`, or as `github.search`.
 //!
-//! A rule's `pattern` is a glob over the arguments: over each string among them, however deep, and
-//! over the whole as JSON without white space and needless escapes. A rule that asks or denies
-//! matches if any of these does. A rule that allows matches only if the whole does, or every
-//! string: else an argument that nobody reads would be enough to be let through. Patterns see
-//! text, not commands: `git *` also matches `git log; rm -r .`. Braces and brackets of the JSON are
-//! written with a backslash, as they mean something in globs.
+//! A rule's `pattern` is a glob over the arguments: over each string in them, at any depth, and
+//! over the whole as compact JSON without needless escapes. A rule that asks or denies matches if
+//! any of these does. A rule that allows matches only if the whole does, or every string: otherwise
+//! an unused argument would be enough to be allowed. Patterns match text, not commands: `git *`
+//! also matches `git log; rm -r .`. Braces and brackets of the JSON are escaped with a backslash,
+//! because globs use them.
 //!
-//! A rule with a `principal` is about callers of that name only, one with a `scope` about those whose
-//! token allows it: `{ tool = "*__delete_*", scope = "!files:write", action = "deny" }`. The client that
-//! started us, and whoever else is not asked for a token, has no scopes and is not meant by the
-//! latter.
+//! A rule with a `principal` applies to callers of that name only, one with a `scope` to callers
+//! whose token has that scope: `{ tool = "*__delete_*", scope = "!files:write", action = "deny" }`.
+//! Callers that are not asked for a token, such as the client that started Plexus, have no scopes,
+//! and rules with a `scope` do not apply to them.
 //!
-//! What no rule matches is allowed [behind a client](Policy::behind_client) unless the mode says
-//! otherwise: such a client sees the tools' annotations and asks its user itself, and to ask a
-//! second time would only teach people to say yes. A last rule `{ tool = "*", action = "ask" }`
-//! asks nevertheless. Where nobody else asks, [we do](Policy::new).
+//! A call that no rule matches is allowed [behind a client](Policy::behind_client) unless the mode
+//! says otherwise: such a client sees the tools' annotations and asks its user itself, and asking
+//! twice would only train users to agree. A last rule `{ tool = "*", action = "ask" }` asks
+//! nevertheless. Without such a client, [Plexus asks](Policy::new).
 //!
-//! The tools that [manage servers](crate::manage) need no permission, whatever the mode; only a rule
-//! that names one as it is shown is about it (S001-58).
+//! The tools that [manage servers](crate::manage) need no permission, whatever the mode; only a
+//! rule with their shown name applies to them (S001-58).
 //!
-//! The human is asked through the client. "Always" is remembered, across processes where there is a
-//! place for it, and only for the same caller, rule, server and definition of the tool. Who cannot
-//! be asked is refused.
+//! The user is asked through the client. "Always" is stored, across processes if there is a
+//! directory for it, and holds only for the same caller, rule, server and definition of the tool.
+//! If the user cannot be asked, the call is denied.
 
+mod applicable;
 mod arguments;
 mod consents;
 mod facts;
@@ -38,60 +40,64 @@ use std::collections::HashSet;
 use std::fmt;
 
 use globset::{Glob, GlobMatcher};
-use plexus_wire::Raw;
+use plexus_mcp_wire::Raw;
 
-use crate::config::{self, Action, Mode, Rule};
+use plexus_mcp_config::{self as config, Action, Mode, Rule};
 
+use applicable::ApplicableRules;
 use arguments::Arguments;
 
 pub use facts::ToolFacts;
 pub(crate) use gate::{Gate, Permit, ToolIdentity};
 
-/// Which calls of tools are made.
+/// Decides which tool calls are allowed.
 #[derive(Debug)]
 pub struct Policy {
     rules: Vec<CompiledRule>,
+    applicable: ApplicableRules,
     mode: Mode,
-    /// Whether the client in front asks its user by itself.
+    /// Whether the client asks its user itself.
     behind_client: bool,
     trusted: HashSet<String>,
 }
 
-/// What is done about a call, and why.
+/// The decision about a call, and its reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a decision is one of these")]
 pub enum Decision<'a> {
-    /// It is made.
+    /// The call is made.
     Allow,
-    /// The human is asked.
+    /// The user is asked.
     Ask(Reason<'a>),
-    /// It is refused.
+    /// The call is refused.
     Deny(Reason<'a>),
 }
 
-/// Why a call is not simply made.
+/// Why a call is not simply allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "nothing else decides")]
 pub enum Reason<'a> {
-    /// This rule says so.
+    /// This rule.
     Rule(&'a Rule),
-    /// No rule is about it, and this mode says so.
+    /// This mode, because no rule matches.
     Mode(Mode),
 }
 
 impl Policy {
-    /// The policy where nobody but us asks the human: what no rule matches is asked about, unless
-    /// a server that is trusted says that it changes nothing (C26, S001-35).
+    /// The policy where only Plexus asks the user: calls that no rule matches are asked about,
+    /// unless a trusted server declares the tool read-only (C26, S001-35).
     pub fn new(settings: &config::Policy) -> Self {
         Self {
             rules: settings.rules.iter().map(CompiledRule::new).collect(),
+            applicable: ApplicableRules::default(),
             mode: settings.mode,
             behind_client: false,
             trusted: HashSet::new(),
         }
     }
 
-    /// The policy behind a client that asks its user by itself: what no rule matches is allowed.
+    /// The policy behind a client that asks its user itself: calls that no rule matches are
+    /// allowed.
     pub fn behind_client(settings: &config::Policy) -> Self {
         Self {
             behind_client: true,
@@ -99,26 +105,26 @@ impl Policy {
         }
     }
 
-    /// Believes what these servers say of their tools. Of others, only what speaks against a tool
-    /// is believed (C26).
+    /// Trusts the annotations of these servers. Of other servers, only warnings are believed (C26).
     #[must_use]
     pub fn trusting(mut self, servers: impl IntoIterator<Item = String>) -> Self {
         self.trusted.extend(servers);
         self
     }
 
-    /// Whether the server's annotations are believed.
+    /// Whether the server's annotations are trusted.
     pub fn trusts(&self, server: &str) -> bool {
         self.trusted.contains(server)
     }
 
-    /// What is done about a call of `tool` with `arguments`.
+    /// Decides about a call of `tool` with `arguments`.
     pub fn decide(&self, tool: &ToolFacts<'_>, arguments: &Raw) -> Decision<'_> {
         let arguments = Arguments::new(arguments);
         let mut first = None;
-        for rule in &self.rules {
+        let applicable = self.applicable.of(&self.rules, tool);
+        for rule in applicable.iter().filter_map(|&rule| self.rules.get(rule)) {
             let undecided = first.is_none() || rule.source.action == Action::Deny;
-            if undecided && rule.matches(tool, &arguments) {
+            if undecided && rule.matches_arguments(&arguments) {
                 if rule.source.action == Action::Deny {
                     return Decision::Deny(Reason::Rule(&rule.source));
                 }
@@ -179,7 +185,7 @@ impl fmt::Display for Reason<'_> {
             Self::Mode(Mode::DontAsk) => f.write_str(
                 "the mode \"dont-ask\", which is also in force while a plexus.toml cannot be read",
             ),
-            Self::Mode(_) => f.write_str("the mode, since no rule is about this tool"),
+            Self::Mode(_) => f.write_str("the mode, since no rule matches this tool"),
         }
     }
 }
@@ -187,8 +193,8 @@ impl fmt::Display for Reason<'_> {
 #[derive(Debug)]
 struct CompiledRule {
     source: Rule,
-    /// `None` if one of them is no glob. Files with such rules are refused when they are read; a
-    /// rule that was made otherwise must not let anything through by its mistake.
+    /// `None` if one of them is not a valid glob. Files with such rules are rejected when they are
+    /// read; a rule made in another way must not allow anything by mistake.
     globs: Option<Globs>,
 }
 
@@ -207,7 +213,7 @@ impl CompiledRule {
         }
     }
 
-    /// Whether it is about whoever calls the tool.
+    /// Whether the rule applies to the caller.
     fn is_about(&self, tool: &ToolFacts<'_>, globs: &Globs) -> bool {
         let named = match (&self.source.principal, &globs.principal) {
             (Some(condition), Some(glob)) => turned(condition).0 != glob.is_match(tool.principal()),
@@ -221,22 +227,32 @@ impl CompiledRule {
         named && allowed
     }
 
-    fn matches(&self, tool: &ToolFacts<'_>, arguments: &Arguments<'_>) -> bool {
-        let allows = self.source.action == Action::Allow;
+    /// Whether the rule matches calls of `tool` with some arguments.
+    fn can_match(&self, tool: &ToolFacts<'_>) -> bool {
         let Some(globs) = &self.globs else {
-            return !allows;
+            return self.source.action != Action::Allow;
         };
-        self.is_about(tool, globs)
-            && tool.names().iter().any(|name| globs.tool.is_match(name))
-            && match &globs.pattern {
-                None => true,
-                Some(glob) if allows => arguments.all_match(glob),
-                Some(glob) => arguments.any_matches(glob),
-            }
+        self.is_about(tool, globs) && tool.names().iter().any(|name| globs.tool.is_match(name))
+    }
+
+    /// Whether it depends on the arguments if the rule matches.
+    fn has_pattern(&self) -> bool {
+        self.globs
+            .as_ref()
+            .is_some_and(|globs| globs.pattern.is_some())
+    }
+
+    /// Whether the rule, which [can match](Self::can_match), does so with these arguments.
+    fn matches_arguments(&self, arguments: &Arguments<'_>) -> bool {
+        match self.globs.as_ref().and_then(|globs| globs.pattern.as_ref()) {
+            None => true,
+            Some(glob) if self.source.action == Action::Allow => arguments.all_match(glob),
+            Some(glob) => arguments.any_matches(glob),
+        }
     }
 }
 
-/// Whether a condition is turned around, and the rest of it.
+/// Whether a condition is negated, and the rest of it.
 fn turned(condition: &str) -> (bool, &str) {
     match condition.strip_prefix('!') {
         Some(rest) => (true, rest),

@@ -1,41 +1,41 @@
-//! Many catalogues made one, and the way from each of its entries to its owner.
+//! Merging of many catalogues into one, and routing from its entries to their owners.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use plexus_mcp::messages::{
+use plexus_mcp_core::{Catalogue, Entry, List, Section, UriTemplate};
+use plexus_mcp_protocol::messages::{
     Implementation, ListCapability, ResourcesCapability, ServerCapabilities,
 };
-use plexus_service::{Catalogue, Entry, List, Section, UriTemplate};
-use plexus_wire::{Object, Raw};
+use plexus_mcp_wire::{Object, Raw};
 
 use crate::member::ToolFilter;
 use crate::names::Names;
 
-/// How all URIs begin that say whose they are.
+/// The prefix of URIs that name their owner.
 const SCHEME: &str = "plexus://";
 
-/// Which member owns an entry, and under which name it knows it.
+/// The member that owns an entry, and the member's name for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) member: Arc<str>,
     pub(crate) key: Arc<str>,
 }
 
-/// What one member offers, in the order of the members.
+/// The offer of one member, in the order of the members.
 pub(crate) struct Offer {
     pub(crate) member: Arc<str>,
     pub(crate) catalogue: Arc<Catalogue>,
     /// Which of its tools are shown.
     pub(crate) shows_tool: ToolFilter,
-    /// Its names are shown as they are where they can be.
+    /// Its names are shown without a prefix where possible.
     pub(crate) plain_names: bool,
-    /// Whether it is known what it offers; if not, it may turn out to be anything.
+    /// Whether its offer is known; if not, it may turn out to offer anything.
     pub(crate) is_known: bool,
 }
 
 impl Offer {
-    /// Whether it is one and the same, so that nothing can have changed.
+    /// Whether both are the same offer, so that nothing can have changed.
     pub(crate) fn is(&self, other: &Self) -> bool {
         let Self {
             member,
@@ -52,17 +52,19 @@ impl Offer {
     }
 }
 
-/// The way from names to owners.
+/// The routes from shown names to owners.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     tools: Names<Owner>,
-    /// Under which names the tools of each member are shown, by its own names for them.
+    /// The shown names of each member's tools, by the member's own names.
     shown_tools: HashMap<Arc<str>, HashMap<Arc<str>, Arc<str>>>,
     prompts: Names<Owner>,
     resources: HashMap<Arc<str>, Owner>,
     templates: Vec<Template>,
-    /// Members by how URIs begin that say whose they are.
+    /// Members by the qualifiers of their URIs.
     qualifiers: HashMap<String, Arc<str>>,
+    /// Members by the schemes of the URIs that they list; `None` where several members list some.
+    schemes: HashMap<String, Option<Arc<str>>>,
 }
 
 #[derive(Debug)]
@@ -77,17 +79,17 @@ impl Routes {
         self.tools.find(name)
     }
 
-    /// The names under which all tools are shown that their owners call `name`.
+    /// The shown names of all tools whose owners call them `name`.
     pub(crate) fn tools_called(&self, name: &str) -> &[Arc<str>] {
         self.tools.called(name)
     }
 
-    /// The name under which the tool is shown that `member` calls `key`.
+    /// The shown name of the tool that `member` calls `key`.
     pub(crate) fn shown_tool(&self, member: &str, key: &str) -> Option<&Arc<str>> {
         self.shown_tools.get(member)?.get(key)
     }
 
-    /// Whether the tool is shown under some name.
+    /// Whether the tool is shown under any name.
     pub(crate) fn shows_tool(&self, owner: &Owner) -> bool {
         self.shown_tool(&owner.member, &owner.key).is_some()
     }
@@ -96,13 +98,13 @@ impl Routes {
         self.prompts.find(name)
     }
 
-    /// The names under which all prompts are shown that their owners call `name`.
+    /// The shown names of all prompts whose owners call them `name`.
     pub(crate) fn prompts_called(&self, name: &str) -> &[Arc<str>] {
         self.prompts.called(name)
     }
 
-    /// The owner of a resource: whom its URI names, else who lists it, else who has the first
-    /// template that fits.
+    /// The owner of a resource: the member that its URI names, else the one that lists it, else the
+    /// first with a matching template.
     pub(crate) fn resource(&self, uri: &str) -> Option<Owner> {
         if let Some((qualifier, own)) = split_qualified(uri)
             && let Some(member) = self.qualifiers.get(qualifier)
@@ -122,13 +124,38 @@ impl Routes {
         })
     }
 
-    /// How the URIs of the member begin that `uri` names, if it names one.
+    /// The likely owner of a resource: if it has no owner, the only member that lists URIs of its
+    /// scheme. Servers need not list every resource that can be read or subscribed to.
+    pub(crate) fn likely_resource(&self, uri: &str) -> Option<Owner> {
+        let of_scheme = || {
+            let member = self.schemes.get(scheme(uri)?)?.as_ref()?;
+            Some(Owner {
+                member: Arc::clone(member),
+                key: uri.into(),
+            })
+        };
+        self.resource(uri).or_else(of_scheme)
+    }
+
+    /// Records that `member` lists a URI.
+    fn note_scheme(&mut self, uri: &str, member: &Arc<str>) {
+        let Some(scheme) = scheme(uri) else {
+            return;
+        };
+        let owner = self.schemes.entry(scheme.to_owned());
+        let owner = owner.or_insert_with(|| Some(Arc::clone(member)));
+        if owner.as_ref().is_some_and(|owner| owner != member) {
+            *owner = None;
+        }
+    }
+
+    /// The qualifier of `uri`, if it names a member.
     pub(crate) fn qualifier<'a>(&self, uri: &'a str) -> Option<&'a str> {
         let (qualifier, _) = split_qualified(uri)?;
         self.qualifiers.contains_key(qualifier).then_some(qualifier)
     }
 
-    /// The owner of a template, or of the resource that fits one.
+    /// The owner of a template, or of the resource that matches one.
     pub(crate) fn template(&self, uri_template: &str) -> Option<Owner> {
         let listed = self
             .templates
@@ -145,14 +172,17 @@ impl Template {
         if let Some(pattern) = &self.pattern {
             return pattern.matches(uri).is_some();
         }
-        // A template beyond what we understand still says how its resources begin.
+        // A template that we cannot parse still has a literal prefix.
         let literal = self.shown.split('{').next().unwrap_or_default();
         !literal.is_empty() && uri.starts_with(literal)
     }
 }
 
-/// Merges what the members offer. Order is theirs; of two resources or templates with one URI the
-/// first is reached by it, the second by a URI that names its owner.
+/// Merges the offers of the members. Of two resources or templates with the same URI, the first
+/// member's keeps it, and the second's gets a URI that names its owner.
+///
+/// In each list, entries of servers come first, in the order of the members, and entries of members
+/// with plain names last: a client with room for only some tools takes the first ones.
 pub(crate) fn merge(identity: Implementation, offers: &[Offer]) -> (Catalogue, Routes) {
     let mut routes = Routes::default();
     let qualifiers = offers
@@ -184,23 +214,26 @@ pub(crate) fn merge(identity: Implementation, offers: &[Offer]) -> (Catalogue, R
         for entry in catalogue.list(Section::Tools).entries() {
             if shows_tool(&entry.key) {
                 let name = named(&mut routes.tools, &entry.key);
-                tools.extend(renamed(Section::Tools, entry, &name));
+                let shown_entry = renamed(Section::Tools, entry, &name);
+                tools.extend(shown_entry.map(|shown| (*plain_names, shown)));
                 let shown = routes.shown_tools.entry(Arc::clone(member)).or_default();
                 shown.insert(Arc::clone(&entry.key), name);
             }
         }
         for entry in catalogue.list(Section::Prompts).entries() {
             let name = named(&mut routes.prompts, &entry.key);
-            prompts.extend(renamed(Section::Prompts, entry, &name));
+            let shown_entry = renamed(Section::Prompts, entry, &name);
+            prompts.extend(shown_entry.map(|shown| (*plain_names, shown)));
         }
         for entry in catalogue.list(Section::Resources).entries() {
-            // Nobody lists what another's URIs stand for.
+            // A member cannot list a URI that names another member as its owner.
             let taken =
                 routes.resources.contains_key(&entry.key) || routes.qualifier(&entry.key).is_some();
+            routes.note_scheme(&entry.key, member);
             let uri = shown_uri(member, &entry.key, taken);
             if let Some(shown) = renamed(Section::Resources, entry, &uri) {
                 routes.resources.insert(uri, owner(&entry.key));
-                resources.push(shown);
+                resources.push((*plain_names, shown));
             }
         }
         for entry in catalogue.list(Section::Templates).entries() {
@@ -209,6 +242,7 @@ pub(crate) fn merge(identity: Implementation, offers: &[Offer]) -> (Catalogue, R
                 .iter()
                 .any(|template| template.shown == entry.key)
                 || routes.qualifier(&entry.key).is_some();
+            routes.note_scheme(&entry.key, member);
             let shown = shown_uri(member, &entry.key, taken);
             if let Some(renamed) = renamed(Section::Templates, entry, &shown) {
                 routes.templates.push(Template {
@@ -216,19 +250,21 @@ pub(crate) fn merge(identity: Implementation, offers: &[Offer]) -> (Catalogue, R
                     pattern: UriTemplate::parse(&shown).ok(),
                     shown,
                 });
-                templates.push(renamed);
+                templates.push((*plain_names, renamed));
             }
         }
     }
     let mut merged = Catalogue::new(identity, capabilities(offers));
     merged.instructions = instructions(offers);
-    for (section, entries) in [
+    for (section, mut entries) in [
         (Section::Tools, tools),
         (Section::Prompts, prompts),
         (Section::Resources, resources),
         (Section::Templates, templates),
     ] {
-        // Names and URIs were made unique.
+        entries.sort_by_key(|(is_plain, _): &(bool, Entry)| *is_plain);
+        let entries = entries.into_iter().map(|(_, entry)| entry).collect();
+        // Names and URIs are unique at this point.
         merged.set_list(section, List::new(entries).unwrap_or_default());
     }
     (merged, routes)
@@ -241,7 +277,8 @@ fn renamed(section: Section, entry: &Entry, name: &str) -> Option<Entry> {
     entry.renamed(section, name).ok()
 }
 
-/// The result of reading a resource of which the URI named the owner, with URIs that do so, too.
+/// The result of reading a resource by a URI that names its owner, with the qualifier added to the
+/// URIs in it.
 pub(crate) fn qualified_contents(result: &Raw, qualifier: &str) -> Option<Raw> {
     let mut result = Object::parse(result).ok()?;
     let contents: Vec<Raw> = result.get("contents")?.decode().ok()?;
@@ -256,7 +293,7 @@ pub(crate) fn qualified_contents(result: &Raw, qualifier: &str) -> Option<Raw> {
     Some(result.to_raw())
 }
 
-/// How a URI is shown: as it is, or if it is taken, so that it also says whose it is.
+/// The shown URI: unchanged, or if it is taken, with the qualifier of its owner.
 fn shown_uri(member: &str, uri: &Arc<str>, taken: bool) -> Arc<str> {
     if taken {
         format!("{}{uri}", qualifier(member)).into()
@@ -265,7 +302,7 @@ fn shown_uri(member: &str, uri: &Arc<str>, taken: bool) -> Arc<str> {
     }
 }
 
-/// How the URIs begin that say that they are the member's.
+/// The qualifier of a member: the prefix of its URIs that name their owner.
 fn qualifier(member: &str) -> String {
     let mut name = String::new();
     for byte in member.bytes() {
@@ -278,20 +315,25 @@ fn qualifier(member: &str) -> String {
     format!("{SCHEME}{name}/")
 }
 
-/// What looks like a qualifier, and the URI behind it.
+/// The scheme of a URI.
+fn scheme(uri: &str) -> Option<&str> {
+    uri.split_once(':').map(|(scheme, _)| scheme)
+}
+
+/// Splits a URI into what looks like a qualifier, and the URI behind it.
 fn split_qualified(uri: &str) -> Option<(&str, &str)> {
     let end = uri.strip_prefix(SCHEME)?.find('/')?;
     uri.split_at_checked(SCHEME.len() + end + 1)
 }
 
 fn capabilities(offers: &[Offer]) -> ServerCapabilities {
-    // Most clients hear what can be done only once, perhaps before all members have been heard.
+    // Most clients read the capabilities only once, perhaps before all members are connected.
     let of = |has: fn(&ServerCapabilities) -> bool| {
         offers
             .iter()
             .any(|offer| !offer.is_known || has(&offer.catalogue.capabilities))
     };
-    // Lists of a hub change when members come and go, so whoever has a list is told of changes.
+    // The lists of a hub change when members come and go, so every list declares `listChanged`.
     let list = ListCapability { list_changed: true };
     let subscribe = of(|c| {
         c.resources
@@ -326,7 +368,7 @@ fn capabilities(offers: &[Offer]) -> ServerCapabilities {
     }
 }
 
-/// Every member's own instructions, under its name.
+/// The instructions of every member, under its name.
 fn instructions(offers: &[Offer]) -> Option<String> {
     let parts: Vec<String> = offers
         .iter()

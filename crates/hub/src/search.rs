@@ -12,8 +12,8 @@ mod index;
 
 use std::sync::Arc;
 
-use plexus_service::{Catalogue, Entry, Fault, List, Section};
-use plexus_wire::{Object, Raw};
+use plexus_mcp_core::{Catalogue, Entry, Fault, List, Section};
+use plexus_mcp_wire::{Object, Raw};
 use serde::Deserialize;
 use serde_json::json;
 

@@ -1,41 +1,41 @@
-//! Secrets that are not written down but fetched.
+//! Secrets that are fetched from a program or the keyring when a server is connected.
 
 use std::time::Duration;
 
-use plexus_client::child::{Child, ChildInput, ExitReport, Grace, StartError};
+use plexus_mcp_client::child::{Child, ChildInput, ExitReport, Grace, StartError};
 use tokio::io::AsyncReadExt;
 
-use crate::config::{FetchedSecrets, Secret, SecretSource, ServerEntry, Value};
+use plexus_mcp_config::{FetchedSecrets, Secret, SecretSource, ServerEntry, Value};
 
-/// How long a program may take to say a secret: it may have to ask its user.
-const PATIENCE: Duration = Duration::from_mins(2);
-/// The longest secret that is taken.
-const MAX_SECRET: u64 = 64 * 1024;
+/// How long a program may take to print a secret: it may have to ask its user.
+const SECRET_TIMEOUT: Duration = Duration::from_mins(2);
+/// The longest secret that is accepted.
+const MAX_SECRET_BYTES: u64 = 64 * 1024;
 
-/// Why a secret was not to be had. Never says what it would have been.
+/// Why a secret could not be fetched. Never contains any part of the secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretError {
-    /// The program that knows it cannot be started.
+    /// The program that prints it cannot be started.
     #[error("the program for a secret: {0}")]
     Start(#[from] StartError),
-    /// It failed.
+    /// The program failed.
     #[error("the program {program} for a secret {report}")]
     Failed {
         /// The program, without its arguments.
         program: String,
-        /// How it ended.
+        /// How it exited.
         report: ExitReport,
     },
-    /// It took too long, or said too much.
-    #[error("the program {0} for a secret did not say one")]
+    /// It took too long, or its output is too long.
+    #[error("the program {0} for a secret printed none")]
     Silent(String),
 }
 
 /// Fetches all secrets that `entry` needs to be connected.
 ///
 /// # Errors
-/// One of them is not to be had.
+/// One of them cannot be fetched.
 pub async fn fetch(entry: &ServerEntry) -> Result<FetchedSecrets, SecretError> {
     let mut secrets = FetchedSecrets::new();
     for source in entry.secret_sources() {
@@ -46,10 +46,10 @@ pub async fn fetch(entry: &ServerEntry) -> Result<FetchedSecrets, SecretError> {
     Ok(secrets)
 }
 
-/// What `value` is, fetched if need be.
+/// Returns `value`, after fetching it if necessary.
 ///
 /// # Errors
-/// It is not to be had.
+/// It cannot be fetched.
 pub async fn resolve(value: &Value) -> Result<Secret, SecretError> {
     match value {
         Value::Known(secret) => Ok(secret.clone()),
@@ -63,15 +63,15 @@ pub async fn resolve(value: &Value) -> Result<Secret, SecretError> {
 /// Fetches one secret.
 ///
 /// # Errors
-/// It is not to be had.
+/// It cannot be fetched.
 pub async fn ask(source: &SecretSource) -> Result<Secret, SecretError> {
     let program = source.program();
     let name = program.command.clone();
     let (mut child, input, output) = Child::start(&program)?;
     drop::<ChildInput>(input);
     let mut said = String::new();
-    let mut output = output.take(MAX_SECRET);
-    let saying = tokio::time::timeout(PATIENCE, async {
+    let mut output = output.take(MAX_SECRET_BYTES);
+    let saying = tokio::time::timeout(SECRET_TIMEOUT, async {
         let read = output.read_to_string(&mut said).await;
         (read, child.exited().await)
     });

@@ -1,19 +1,19 @@
-//! Clients that are not all shown the same.
+//! Clients with different views of the catalogue.
 
 #![expect(clippy::unwrap_used, reason = "a failing test panics")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plexus_hub::config::{Action, ClientSettings, Rule, ToolFilter};
-use plexus_hub::policy::Policy;
-use plexus_hub::{Hub, MemberKind, MemberSpec};
-use plexus_mcp::Revision;
-use plexus_mcp::messages::ClientCapabilities;
-use plexus_service::{
+use plexus_mcp_config::{Action, ClientSettings, Rule, ToolFilter};
+use plexus_mcp_core::{
     Call, Catalogue, Context, EventSender, Fault, Implementation, LocalService, NoArguments,
     Object, Peer, Principal, Raw, Section, Service, Tool,
 };
+use plexus_mcp_hub::policy::Policy;
+use plexus_mcp_hub::{Hub, MemberKind, MemberSpec};
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_protocol::messages::ClientCapabilities;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -93,8 +93,8 @@ const ALL: [&str; 4] = [
     "mail__send",
 ];
 
-/// A client sees what its filter lets through, in the same order, and can call nothing else by any
-/// name; filters are written with whichever name.
+/// A client sees the tools that its filter admits, in the same order, and can call no others by any
+/// name. Filters may use any of a tool's names.
 #[tokio::test]
 async fn a_client_sees_and_calls_what_its_filter_lets_through() {
     let (hub, _git) = hub().await;
@@ -128,7 +128,7 @@ async fn a_client_sees_and_calls_what_its_filter_lets_through() {
     }
 }
 
-/// Who has no filter of its own has that of all others, if there is one.
+/// A client without a filter of its own has the filter of `*`, if there is one.
 #[tokio::test]
 async fn others_have_a_filter_of_their_own() {
     let (hub, _git) = hub().await;
@@ -141,7 +141,7 @@ async fn others_have_a_filter_of_their_own() {
     assert_eq!(shown(&hub, &client("trusted")), ALL);
 }
 
-/// A change of a server or of the filters reaches those whose lists it changes.
+/// A change of a server or of the filters is announced to the clients whose lists it changes.
 #[tokio::test]
 async fn what_clients_are_shown_follows_servers_and_filters() {
     let (hub, git) = hub().await;
@@ -169,7 +169,7 @@ async fn what_clients_are_shown_follows_servers_and_filters() {
     assert_eq!(shown(&hub, &reader), ["git__delete_branch", "mail__send"]);
 }
 
-/// What a client is told that calls a tool with these arguments.
+/// The result of a tool call of a client.
 async fn said(hub: &Hub, peer: &Arc<Peer>, tool: &str, arguments: Value) -> Result<String, Fault> {
     let params = Raw::encode(&json!({"name": tool, "arguments": arguments})).unwrap();
     let (events, _queue) = EventSender::channel(Arc::clone(peer), false, None);
@@ -184,8 +184,8 @@ async fn said(hub: &Hub, peer: &Arc<Peer>, tool: &str, arguments: Value) -> Resu
     Ok(text.as_str().unwrap().to_owned())
 }
 
-/// A client that searches is shown three tools, which find, describe and call the others: by the
-/// same rules, and never those that are hidden from it.
+/// A client that searches sees three tools, which find, describe and call the others. The same
+/// rules hold, and hidden tools are never found.
 #[tokio::test]
 async fn a_client_can_search_instead_of_being_shown_a_list() {
     let (hub, git) = hub().await;
@@ -211,7 +211,7 @@ async fn a_client_can_search_instead_of_being_shown_a_list() {
     let found = search(json!({"query": "", "server": "git", "limit": 1}))
         .await
         .unwrap();
-    assert_eq!(found, "git__status: \n… and 1 more, which fit less");
+    assert_eq!(found, "git__status: \n… and more, which fit less");
     assert_eq!(
         search(json!({"query": "push"})).await.unwrap(),
         "No tool fits; try other words."
@@ -245,7 +245,7 @@ async fn a_client_can_search_instead_of_being_shown_a_list() {
     assert_eq!(through("mcp__mail__send").await.unwrap(), "done");
     let refused = Fault::UnknownTool("git__push".to_owned());
     assert_eq!(through("git__push").await, Err(refused));
-    // For all others, there are no such tools.
+    // For other clients, these tools do not exist.
     let other = said(
         &hub,
         &client("other"),
@@ -255,7 +255,7 @@ async fn a_client_can_search_instead_of_being_shown_a_list() {
     .await;
     assert_eq!(other, Err(Fault::UnknownTool("CallTool".to_owned())));
 
-    // What comes later is found, and the list stays the same.
+    // A tool that is added later is found, and the list stays the same.
     let mut list = hub.catalogue_for(&small).unwrap();
     list.mark_unchanged();
     let mut whole = hub.catalogue();
@@ -271,13 +271,13 @@ async fn a_client_can_search_instead_of_being_shown_a_list() {
     assert_eq!(found, "git__bisect: Finds the commit that broke it");
 }
 
-/// Rules hold for the tool that is meant.
+/// Policy rules apply to the tool that `CallTool` calls.
 #[tokio::test]
 async fn policy_sees_through_the_search() {
     let (hub, _git) = hub().await;
     let all = ClientSettings::default().searching();
     hub.set_clients(BTreeMap::from([("*".to_owned(), all)]));
-    let mut policy = plexus_hub::config::Policy::default();
+    let mut policy = plexus_mcp_config::Policy::default();
     policy.rules = vec![Rule::new("git__push", Action::Deny, "plexus.toml")];
     hub.set_policy(Policy::behind_client(&policy));
     let denied = said(&hub, &anonymous(), "CallTool", json!({"name": "git__push"})).await;

@@ -4,23 +4,23 @@
 
 use std::sync::Arc;
 
-use plexus_client::{Definition, Program, State, Target};
-use plexus_hub::{Hub, MemberKind, MemberSpec};
-use plexus_mcp::Revision;
-use plexus_mcp::messages::ClientCapabilities;
-use plexus_service::{
+use plexus_mcp_client::{Definition, Program, ServerState, Target};
+use plexus_mcp_core::{
     Call, Context, EventSender, Fault, Implementation, LocalService, NoArguments, Peer, Principal,
     Prompt, PromptMessage, Raw, Resource, ResourceContents, ResourceTemplate, Section, Service,
     Tool, Variables,
 };
-use plexus_wire::{Limits, Object};
+use plexus_mcp_hub::{Hub, MemberKind, MemberSpec};
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_protocol::messages::ClientCapabilities;
+use plexus_mcp_wire::{Limits, Object};
 use tokio_util::sync::CancellationToken;
 
 fn raw(text: impl Into<String>) -> Raw {
     Raw::parse(text.into().into(), &Limits::default()).unwrap()
 }
 
-/// A service that says who it is, whatever is asked of it.
+/// A service that returns its own name for every request.
 fn speaker(name: &'static str) -> LocalService {
     LocalService::builder(name, "1.0.0")
         .instructions(format!("Ask {name}."))
@@ -94,8 +94,8 @@ fn keys(hub: &Hub, section: Section) -> Vec<String> {
     entries.map(|entry| entry.key.to_string()).collect()
 }
 
-/// S001-34, S004-55, S004-58, S001-15, C11, C50, S004-K066: names are told apart by their servers,
-/// and found under all their aliases.
+/// S001-34, S004-55, S004-58, S001-15, C11, C50, S004-K066: names are distinguished by their
+/// servers, and found under all their aliases.
 #[tokio::test]
 async fn tools_of_all_members_are_offered_and_reached() {
     let hub = hub();
@@ -124,8 +124,8 @@ async fn tools_of_all_members_are_offered_and_reached() {
     assert_eq!(unknown, Err(Fault::UnknownTool("whom".to_owned())));
 }
 
-/// C11, C12: what only one server has is also found by that server's own name for it; what several
-/// have is not guessed at.
+/// C11, C12: a tool that only one server has is also found by that server's own name for it; an
+/// ambiguous name is an error.
 #[tokio::test]
 async fn a_name_without_its_server_is_taken_if_only_one_can_be_meant() {
     let hub = hub();
@@ -186,7 +186,7 @@ async fn prompts_resources_templates_and_completions_find_their_owner() {
     assert_eq!(missing, Err(Fault::ResourceNotFound("c://7".to_owned())));
 }
 
-/// Two resources with one URI: both are there, and each is reached.
+/// Two resources with the same URI are both listed, and each can be read.
 #[tokio::test]
 async fn resources_with_one_uri_are_told_apart() {
     let hub = hub();
@@ -204,7 +204,7 @@ async fn resources_with_one_uri_are_told_apart() {
     }
 }
 
-/// S001-36, S004-14, S004-13, S004-53, S004-57, C38: what stays is not touched.
+/// S001-36, S004-14, S004-13, S004-53, S004-57, C38: unchanged members are not touched.
 #[tokio::test]
 async fn members_come_go_and_change() {
     let hub = hub();
@@ -248,10 +248,11 @@ async fn what_is_turned_off_is_not_offered_nor_called() {
             .await
             .is_ok()
     );
-    assert!(hub.toggle("nobody", true).is_err());
+    assert!(hub.toggle("missing", true).is_err());
 }
 
-/// S001-41, S004-54, S001-61, S001-75, S004-20: one failing server costs only itself, and says why.
+/// S001-41, S004-54, S001-61, S001-75, S004-20: a failing server affects only itself, and its
+/// status says why.
 #[tokio::test]
 async fn one_bad_member_stays_one_bad_member() {
     let hub = hub();
@@ -265,7 +266,7 @@ async fn one_bad_member_stays_one_bad_member() {
     let status = hub.status();
     let bad = status.iter().find(|member| &*member.name == "bad").unwrap();
     let connection = bad.status.as_ref().unwrap();
-    assert_eq!(connection.state, State::Failed);
+    assert_eq!(connection.state, ServerState::Failed);
     let reason = connection.reason.as_deref().unwrap();
     assert!(
         reason.contains("code 3") && reason.contains("cannot start today"),
@@ -273,14 +274,14 @@ async fn one_bad_member_stays_one_bad_member() {
     );
 }
 
-/// A method that nobody defines is for the only server there is, or for nobody.
+/// An unknown method goes to the only server, or is an error if there are several.
 #[tokio::test]
 async fn unknown_methods_go_to_the_only_member() {
     let hub = hub();
     hub.set_members(vec![local("a", 1), local("b", 1)]).await;
-    let nobody = call(&hub, "vendor/thing", "{}").await;
+    let refused = call(&hub, "vendor/thing", "{}").await;
     assert_eq!(
-        nobody,
+        refused,
         Err(Fault::MethodNotFound("vendor/thing".to_owned()))
     );
 }
@@ -311,7 +312,7 @@ async fn changes_of_members_are_passed_on() {
     assert_eq!(keys(&hub, Section::Tools), ["a__extra_tool"]);
 }
 
-/// Filters hide tools, and what is hidden cannot be called.
+/// Filters hide tools, and hidden tools cannot be called.
 #[tokio::test]
 async fn hidden_tools_cannot_be_called() {
     let hub = hub();
@@ -323,7 +324,7 @@ async fn hidden_tools_cannot_be_called() {
     assert_eq!(hidden, Err(Fault::UnknownTool("a__who".to_owned())));
 }
 
-/// Whose something is can be told by any of its names, and what is hidden is still known.
+/// The owner of an entry is found by any of its names, also for hidden entries.
 #[tokio::test]
 async fn everything_has_an_origin() {
     let hub = hub();

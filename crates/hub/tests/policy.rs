@@ -4,16 +4,16 @@
 
 use std::sync::Arc;
 
-use plexus_hub::config::{self, Action, Mode, Rule};
-use plexus_hub::policy::Policy;
-use plexus_hub::{Hub, MemberKind, MemberSpec};
-use plexus_mcp::Revision;
-use plexus_mcp::messages::ClientCapabilities;
-use plexus_service::{
+use plexus_mcp_config::{self as config, Action, Mode, Rule};
+use plexus_mcp_core::{
     Builder, Call, Context, Event, EventSender, Implementation, LocalService, Peer, Principal, Raw,
     Service, Tool, ToolAnnotations,
 };
-use plexus_wire::{Limits, Object};
+use plexus_mcp_hub::policy::Policy;
+use plexus_mcp_hub::{Hub, MemberKind, MemberSpec};
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_protocol::messages::ClientCapabilities;
+use plexus_mcp_wire::{Limits, Object};
 use tokio_util::sync::CancellationToken;
 
 const FILE: &str = "/home/ada/plexus.toml";
@@ -42,17 +42,17 @@ struct Order {
     item: String,
 }
 
-/// A hub with a shop in it.
+/// A hub with a server `shop`.
 struct Gateway {
     hub: Hub,
     shop: LocalService,
 }
 
-/// What a call came to.
+/// The outcome of a call.
 struct Came {
-    /// The answer of the tool, or the refusal.
+    /// The tool's result, or the refusal.
     result: String,
-    /// The questions on the way there.
+    /// The questions to the user.
     asked: Vec<String>,
 }
 
@@ -62,7 +62,7 @@ impl Came {
         assert!(self.result.contains("a lamp is sold"), "{}", self.result);
     }
 
-    /// The refusal, which is a result that the model reads.
+    /// The refusal, which is a tool result that the model reads.
     #[track_caller]
     fn refusal(&self) -> &str {
         assert!(!self.result.contains("is sold"), "{}", self.result);
@@ -98,7 +98,7 @@ impl Gateway {
         self.hub.set_members(vec![spec]).await;
     }
 
-    /// Buys a lamp as a client that answers every question like this, or cannot be asked.
+    /// Calls `buy` as a client that answers every question like this, or cannot be asked.
     async fn buy(&self, answer: Option<&str>) -> Came {
         self.buy_as(Principal::anonymous(), answer).await
     }
@@ -142,7 +142,7 @@ const DECLINED: Option<&str> = Some(r#"{"action":"decline"}"#);
 const CLOSED: Option<&str> = Some(r#"{"action":"cancel"}"#);
 const CANNOT_BE_ASKED: Option<&str> = None;
 
-/// The client in front asks its user, so what no rule names is not asked about again.
+/// The client asks its user, so calls that no rule matches are not asked about again.
 #[tokio::test]
 async fn without_a_rule_calls_are_made() {
     let other = rule("mcp__bank__*", Action::Deny);
@@ -161,7 +161,7 @@ async fn an_allowing_rule_is_enough() {
     gateway.buy(CANNOT_BE_ASKED).await.was_made();
 }
 
-/// C29: and nobody is asked about what is denied.
+/// C29: a denied call is refused without asking.
 #[tokio::test]
 async fn a_denied_call_says_which_rule_and_what_to_do() {
     let rules = [rule("*", Action::Ask), rule("shop.*", Action::Deny)];
@@ -234,7 +234,7 @@ async fn always_lasts_until_the_tool_changes() {
     assert_eq!(asked(ONCE).await, 1, "the same tool of another program");
 }
 
-/// What is kept on disk holds for the next process as well, until somebody removes it.
+/// A stored consent holds for the next process as well, until its file is removed.
 #[tokio::test]
 async fn always_outlives_the_process_where_it_is_kept() {
     let directory = tempfile::tempdir().unwrap();
@@ -288,13 +288,13 @@ async fn no_is_no_and_is_asked_again() {
     let gateway = Gateway::new(buy(), asking()).await;
     for answer in [NO, DECLINED, NO] {
         let came = gateway.buy(answer).await;
-        assert!(came.refusal().contains("said no"), "{}", came.result);
+        assert!(came.refusal().contains("declined"), "{}", came.result);
         assert_eq!(came.asked.len(), 1);
     }
     gateway.buy(ONCE).await.was_made();
 }
 
-/// C26: who gives no answer that can be understood has not agreed.
+/// C26: an answer that cannot be parsed is not consent.
 #[tokio::test]
 async fn without_an_answer_nothing_is_called() {
     let gateway = Gateway::new(buy(), asking()).await;
@@ -320,7 +320,7 @@ async fn without_an_answer_nothing_is_called() {
     );
 }
 
-/// C26: no prompter means no.
+/// C26: a client that cannot be asked is refused.
 #[tokio::test]
 async fn a_client_that_cannot_be_asked_is_refused_with_a_hint() {
     let gateway = Gateway::new(buy(), asking()).await;
@@ -338,7 +338,7 @@ async fn a_client_that_cannot_be_asked_is_refused_with_a_hint() {
     }
 }
 
-/// C26: warnings are passed on from anyone, reassurances only from those who are trusted.
+/// C26: warnings of any server are shown in the question, reassurances only of trusted servers.
 #[tokio::test]
 async fn the_question_says_what_is_believed_of_the_tool() {
     let destructive = ToolAnnotations::new().destructive(true);

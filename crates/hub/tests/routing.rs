@@ -1,4 +1,4 @@
-//! Who gets what: calls, and everything that goes along with them, between clients and servers.
+//! Routing of calls, and of everything that belongs to them, between clients and servers.
 
 #![expect(
     clippy::unwrap_used,
@@ -9,15 +9,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plexus_client::{Definition, Program, Target};
-use plexus_hub::names::MAX_NAME;
-use plexus_hub::{Hub, MemberKind, MemberSpec, manage};
-use plexus_mcp::Revision;
-use plexus_mcp::messages::{ClientCapabilities, LogLevel};
-use plexus_service::{
+use plexus_mcp_client::{Definition, Program, Target};
+use plexus_mcp_core::{
     Boxed, Call, Context, Event, EventReceiver, EventSender, Fault, Implementation, LocalService,
     NoArguments, Object, Outcome, Peer, Principal, Raw, Section, Service, Tool, Updates,
 };
+use plexus_mcp_hub::names::MAX_NAME;
+use plexus_mcp_hub::{Hub, MemberKind, MemberSpec, manage};
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_protocol::messages::{ClientCapabilities, LogLevel};
 use plexus_testkit::server::{Offer, Process, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 const LEGACY: Revision = Revision::V2025_11_25;
 const STATELESS: Revision = Revision::V2026_07_28;
 
-/// A server with everything, which answers no call by itself.
+/// A server with every feature, which answers no call by itself.
 fn offer(revision: Revision) -> Offer {
     let mut offer = Offer::tools(revision, [tool("work"), tool("rest")])
         .declaring("logging", json!({}))
@@ -75,7 +75,7 @@ impl Pair {
         }
     }
 
-    /// What both have in common they have under one name.
+    /// Two servers with the same names for everything.
     async fn alike(revision: Revision) -> Self {
         let script = || {
             let set = [Step::Result(json!({}))];
@@ -84,7 +84,7 @@ impl Pair {
         Self::of(script(), script()).await
     }
 
-    /// The methods of the requests that the first got after it was connected.
+    /// The methods of the requests that the first server got after it was connected.
     async fn one_got(&self) -> Vec<String> {
         let greetings = [
             "initialize",
@@ -126,7 +126,7 @@ async fn outcome(hub: &Hub, method: &str, params: &Value) -> Result<Value, Fault
     outcome.map(|result| result.decode().unwrap())
 }
 
-/// What a call comes to whose server gives this result.
+/// The outcome of a call whose server gives this result.
 async fn answered(
     (mut calling, _events): (Boxed<Outcome>, EventReceiver),
     process: &Process,
@@ -164,8 +164,7 @@ fn complete(revision: Revision, mut result: Value) -> Value {
     result
 }
 
-/// S001-34, S004-58: a call goes to the owner of the tool, by the owner's name for it, and to nobody
-/// else.
+/// S001-34, S004-58: a call goes to the owner of the tool only, by the owner's name for it.
 #[tokio::test]
 async fn a_call_reaches_its_owner_and_nobody_else() {
     for revision in [LEGACY, STATELESS] {
@@ -223,7 +222,7 @@ async fn a_cancellation_reaches_only_the_owner() {
     assert_eq!(two.one_got().await, ["tools/call"]);
 }
 
-/// What a server logs during a call reaches the caller, with the server's name.
+/// Log messages of a server during a call reach the caller, with the server's name.
 #[tokio::test]
 async fn log_messages_name_their_server() {
     let two = Pair::alike(LEGACY).await;
@@ -246,8 +245,8 @@ async fn log_messages_name_their_server() {
     }
 }
 
-/// Two clients that watch one resource are one subscription at its server, which ends with the
-/// last of them; the other server hears nothing of it.
+/// Two subscribers of one resource share one subscription at its server, which ends with the last
+/// of them; the other server is not involved.
 #[tokio::test]
 async fn subscriptions_are_counted_for_each_server() {
     let done = [Step::Result(json!({}))];
@@ -281,7 +280,7 @@ async fn subscriptions_are_counted_for_each_server() {
     assert_eq!(two.one_got().await, [""; 0]);
 }
 
-/// Completions are for whoever owns the prompt or the template.
+/// Completions go to the owner of the prompt or template.
 #[tokio::test]
 async fn completions_reach_the_owner_of_what_they_refer_to() {
     let two = Pair::alike(LEGACY).await;
@@ -308,8 +307,8 @@ async fn completions_reach_the_owner_of_what_they_refer_to() {
     assert_eq!(two.one_got().await, [""; 0]);
 }
 
-/// A method that nobody defines is for the only server there is, whatever services in this process
-/// are there besides; with several servers it is for nobody.
+/// An unknown method goes to the only server, whatever services in this process there are; with
+/// several servers it is an error.
 #[tokio::test]
 async fn unknown_methods_are_for_the_only_server() {
     let server = StdioServer::new(&offer(LEGACY)).await;
@@ -332,21 +331,21 @@ async fn unknown_methods_are_for_the_only_server() {
     assert_eq!((&params["a"], &result["b"]), (&json!(1), &json!(2)));
 
     hub.toggle("one", false).unwrap();
-    let nobody = outcome(&hub, "vendor/thing", &json!({})).await;
+    let refused = outcome(&hub, "vendor/thing", &json!({})).await;
     assert_eq!(
-        nobody,
+        refused,
         Err(Fault::MethodNotFound("vendor/thing".to_owned()))
     );
     let two = Pair::alike(LEGACY).await;
-    let nobody = outcome(&two.hub, "vendor/thing", &json!({})).await;
+    let refused = outcome(&two.hub, "vendor/thing", &json!({})).await;
     assert_eq!(
-        nobody,
+        refused,
         Err(Fault::MethodNotFound("vendor/thing".to_owned()))
     );
 }
 
-/// Resources and templates that two servers have are both shown, and each is reached, also by a
-/// URI that nobody listed; the answer says the URI that was asked for.
+/// Resources and templates that two servers have are both shown and can be read, also by a URI that
+/// is not listed; the result has the URI of the request.
 #[tokio::test]
 async fn colliding_resources_and_templates_are_both_reached() {
     let two = Pair::alike(LEGACY).await;
@@ -382,7 +381,7 @@ async fn colliding_resources_and_templates_are_both_reached() {
     }
 }
 
-/// A server cannot list what another's URIs stand for.
+/// A server cannot list a URI that names another server as its owner.
 #[tokio::test]
 async fn a_server_takes_no_uri_of_another() {
     let mut thief = offer(LEGACY);
@@ -400,7 +399,7 @@ async fn a_server_takes_no_uri_of_another() {
     assert_eq!(two.one_got().await, [""; 0]);
 }
 
-/// Instructions are joined under their servers' names; who has none is not mentioned.
+/// Instructions are joined under their servers' names; servers without instructions are left out.
 #[tokio::test]
 async fn instructions_are_joined() {
     let mut instructed = offer(STATELESS);
@@ -410,8 +409,8 @@ async fn instructions_are_joined() {
     assert_eq!(instructions.as_deref(), Some("# one\n\nWork first."));
 }
 
-/// C11, DESIGN "Model-safe names": every name is legal and at most 64 long, and leads back to its
-/// tool, whatever servers call theirs.
+/// C11: every name is valid and at most 64 characters long, and leads
+/// back to its tool, whatever the server calls it.
 #[tokio::test]
 async fn names_are_legal_and_lead_back() {
     let long = "l".repeat(100);
@@ -436,7 +435,7 @@ async fn names_are_legal_and_lead_back() {
     answered(calling, &two.two, "tools/call", json!({"content": []})).await;
 }
 
-/// A tool that guesses another's name costs neither that one nor the rest.
+/// A tool that guesses another's name affects neither that tool nor the rest.
 #[tokio::test]
 async fn a_guessed_name_costs_nobody_anything() {
     let long = "l".repeat(100);
@@ -459,7 +458,7 @@ async fn a_guessed_name_costs_nobody_anything() {
     }
 }
 
-/// A tool that cannot be offered is set apart with the reason; its server and all others go on.
+/// An invalid tool is quarantined with the reason; its server and all others go on.
 #[tokio::test]
 async fn quarantined_tools_cost_nobody_else() {
     let bad = json!({"name": "bad", "inputSchema": {"type": "nonsense"}});
@@ -478,7 +477,7 @@ async fn quarantined_tools_cost_nobody_else() {
     assert_eq!(two.one_got().await, [""; 0]);
 }
 
-/// S001-64, C31: what a server answers, be it an error, is what the caller is told.
+/// S001-64, C31: the result or error of a server reaches the caller unchanged.
 #[tokio::test]
 async fn errors_reach_the_caller_as_they_are() {
     let two = Pair::alike(LEGACY).await;

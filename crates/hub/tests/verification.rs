@@ -1,5 +1,5 @@
-//! What document S001 wants tried, V1 to V10, and its table of bad input, from files that people
-//! have written to a hub that clients use.
+//! The verification steps V1 to V10 of document S001 and its table of bad input, from configuration
+//! files to a hub that clients use.
 
 #![expect(clippy::unwrap_used, reason = "a failing test panics")]
 
@@ -9,22 +9,22 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::Method;
-use plexus_client::State;
-use plexus_hub::config::{self, Action, ConfigProblem, FetchedSecrets, Locations, Rule};
-use plexus_hub::policy::Policy;
-use plexus_hub::{Hub, MemberKind, MemberSpec, MemberStatus, manage};
-use plexus_mcp::Revision;
-use plexus_mcp::messages::ClientCapabilities;
-use plexus_service::{
+use plexus_mcp_client::ServerState;
+use plexus_mcp_config::{self as config, Action, ConfigProblem, FetchedSecrets, Locations, Rule};
+use plexus_mcp_core::{
     Call, Context, Event, EventSender, Fault, Implementation, LocalService, NoArguments, Object,
     Peer, Principal, Raw, Section, Service, Tool,
 };
+use plexus_mcp_hub::policy::Policy;
+use plexus_mcp_hub::{Hub, MemberKind, MemberSpec, MemberStatus, manage};
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_protocol::messages::ClientCapabilities;
 use plexus_testkit::server::{HttpServer, Offer, Reply, Script, StdioServer, Step, Stream, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-/// A hub of a built-in tool, the tools that manage servers, and what a project's file configures.
+/// A hub with a built-in tool, the tools that manage servers, and the servers of a project's file.
 struct Project {
     hub: Hub,
     problems: Vec<ConfigProblem>,
@@ -57,14 +57,14 @@ impl Project {
         builtin.plain_names = true;
         let mut members = vec![builtin, manage::member(&hub).unwrap()];
         for entry in loaded.servers {
-            let mut definition = entry.definition(&FetchedSecrets::new()).unwrap();
+            let mut definition = entry
+                .definition(&FetchedSecrets::new(), &config::Limits::default())
+                .unwrap();
             definition.timeouts.probe = Duration::from_secs(10);
             let kind = MemberKind::Upstream(Box::new(definition));
-            members.push(MemberSpec::new(
-                entry.name.clone(),
-                kind,
-                entry.fingerprint(),
-            ));
+            let mut member = MemberSpec::new(entry.name.clone(), kind, entry.fingerprint());
+            member.auto_restart = entry.auto_restart;
+            members.push(member);
         }
         hub.set_members(members).await;
         within("the servers", hub.connect_all()).await;
@@ -88,8 +88,8 @@ impl Project {
         members.find(|member| &*member.name == name).unwrap()
     }
 
-    /// Calls a tool as a client that answers questions like this, if it can be asked; says how
-    /// often it was.
+    /// Calls a tool as a client that answers questions like this, if it can be asked; returns how
+    /// often it was asked.
     async fn call_as(
         &self,
         tool: &str,
@@ -162,7 +162,7 @@ async fn v1_tools_of_a_program_are_found_and_called() {
     let server = StdioServer::new(worker()).await;
     let project = Project::with(json!({"files": entry(&server)})).await;
     assert!(project.problems.is_empty(), "{:?}", project.problems);
-    assert_eq!(project.tools(), ["sit", "files__work"]);
+    assert_eq!(project.tools(), ["files__work", "sit"]);
     let result = project.call("files__work", json!({"path": "a"})).await;
     assert_eq!(result.unwrap(), done());
     let process = server.process().await;
@@ -196,13 +196,13 @@ async fn v2_tools_over_http_and_sse_are_found_and_called() {
     .await;
     let servers = json!({"remote": {"type": "sse", "url": server.url()}});
     let project = Project::with(servers).await;
-    assert_eq!(project.tools(), ["sit", "remote__work"]);
+    assert_eq!(project.tools(), ["remote__work", "sit"]);
     let result = project.call("mcp__remote__work", json!({})).await;
     assert_eq!(result.unwrap(), done());
 }
 
-/// V3 (S001-71): tools of servers stand beside the built-in ones, with what their servers say of
-/// them; the rest is up to whoever shows them to a model.
+/// V3 (S001-71): tools of servers are listed beside the built-in ones, with their servers'
+/// descriptions.
 #[tokio::test]
 async fn v3_tools_of_servers_stand_beside_built_in_ones() {
     let schema = json!({"type": "object", "properties": {"title": {"type": "string"}}});
@@ -210,7 +210,7 @@ async fn v3_tools_of_servers_stand_beside_built_in_ones() {
         "inputSchema": schema, "vendor": 1});
     let server = StdioServer::new(&Offer::tools(Revision::V2024_11_05, [issue])).await;
     let project = Project::with(json!({"github": entry(&server)})).await;
-    assert_eq!(project.tools(), ["sit", "github__create_issue"]);
+    assert_eq!(project.tools(), ["github__create_issue", "sit"]);
     let catalogue = project.hub.catalogue().borrow().clone();
     let shown = catalogue.list(Section::Tools).get("github__create_issue");
     let shown: Value = shown.unwrap().definition.decode().unwrap();
@@ -219,8 +219,8 @@ async fn v3_tools_of_servers_stand_beside_built_in_ones() {
     assert_eq!(shown["vendor"], 1);
 }
 
-/// V4 (S001-72): whoever else uses the hub, a sub-agent for one, sees the same tools and uses them
-/// at the same time.
+/// V4 (S001-72): several clients of the hub, such as sub-agents, see the same tools and use them
+/// concurrently.
 #[tokio::test]
 async fn v4_several_use_the_same_tools_at_once() {
     let script = Script::from(&Offer::tools(Revision::V2024_11_05, [tool("work")]));
@@ -252,7 +252,7 @@ async fn v4_several_use_the_same_tools_at_once() {
     assert_eq!(sub_agent.unwrap()["to"]["who"], "sub-agent");
 }
 
-/// V5 (S001-73): where nobody else asks, the human is asked before a tool of a server is called.
+/// V5 (S001-73): without a client that asks, the user is asked before a tool of a server is called.
 #[tokio::test]
 async fn v5_calls_ask_for_permission() {
     let server = StdioServer::new(worker()).await;
@@ -276,7 +276,7 @@ async fn v5_calls_ask_for_permission() {
     );
 }
 
-/// V6 (S001-74), §3.2 (1): a rule with a glob allows them without asking.
+/// V6 (S001-74): a rule with a glob allows calls without asking.
 #[tokio::test]
 async fn v6_a_rule_with_a_glob_allows_calls() {
     let server = StdioServer::new(worker()).await;
@@ -290,7 +290,7 @@ async fn v6_a_rule_with_a_glob_allows_calls() {
     assert_eq!((made.unwrap(), asked), (done(), 0));
 }
 
-/// V7 (S001-75): a server that is configured wrongly is a warning, and costs only itself.
+/// V7 (S001-75): a misconfigured server is a warning, and does not affect the others.
 #[tokio::test]
 async fn v7_a_misconfigured_server_costs_only_itself() {
     let server = StdioServer::new(worker()).await;
@@ -307,7 +307,7 @@ async fn v7_a_misconfigured_server_costs_only_itself() {
         "{problem}"
     );
     let status = project.status("absent").status.unwrap();
-    assert_eq!(status.state, State::Failed);
+    assert_eq!(status.state, ServerState::Failed);
     assert!(status.reason.unwrap().contains("/no/such/program"));
     assert_eq!(
         project.call("files__work", json!({})).await.unwrap(),
@@ -361,8 +361,7 @@ async fn v9_resources_of_a_server_are_listed_and_read() {
     assert_eq!(read["structuredContent"], contents);
 }
 
-/// V10 (S001-78), §3.2 (7): it can be shown which servers are connected, and how many tools each
-/// has.
+/// V10 (S001-78): the status has the connected servers, and the number of tools of each.
 #[tokio::test]
 async fn v10_the_status_counts_tools() {
     let one = StdioServer::new(worker()).await;
@@ -371,13 +370,13 @@ async fn v10_the_status_counts_tools() {
     let project = Project::with(json!({"one": entry(&one), "three": entry(&three)})).await;
     for (name, tools) in [("one", 1), ("three", 3)] {
         let status = project.status(name);
-        assert_eq!(status.tools, tools);
-        assert_eq!(status.status.unwrap().state, State::Connected);
+        assert_eq!(status.tools.entries().len(), tools);
+        assert_eq!(status.status.unwrap().state, ServerState::Connected);
         assert!(status.enabled);
     }
 }
 
-/// S001-59: without a file there are no servers, and nothing is wrong.
+/// S001-59: without a file there are no servers and no problems.
 #[tokio::test]
 async fn a_missing_file_is_no_fault() {
     let project = Project::of(None).await;
@@ -385,7 +384,7 @@ async fn a_missing_file_is_no_fault() {
     assert_eq!(project.tools(), ["sit"]);
 }
 
-/// S001-60, §3.2 (5): a file that is no JSON is one warning that says where, and the rest works.
+/// S001-60: a file that is not JSON is one warning with the position, and the rest works.
 #[tokio::test]
 async fn a_broken_file_is_one_warning() {
     for text in [
@@ -409,8 +408,8 @@ async fn a_broken_file_is_one_warning() {
     }
 }
 
-/// S001-61, S001-62: a program that does not start, one that ends at once and one that refuses the
-/// handshake cost only themselves, and say why.
+/// S001-61, S001-62: a program that does not start, one that exits at once and one that refuses the
+/// handshake affect only themselves, and their status says why.
 #[tokio::test]
 async fn servers_that_fail_at_the_start_cost_only_themselves() {
     let refusing = [Step::Error(json!({"code": -32000, "message": "not today"}))];
@@ -432,11 +431,11 @@ async fn servers_that_fail_at_the_start_cost_only_themselves() {
         ("refusing", "not today"),
     ] {
         let status = project.status(name).status.unwrap();
-        assert_eq!(status.state, State::Failed, "{name}");
+        assert_eq!(status.state, ServerState::Failed, "{name}");
         let reason = status.reason.unwrap();
         assert!(reason.contains(says), "{name}: {reason}");
     }
-    assert_eq!(project.tools(), ["sit", "good__work"]);
+    assert_eq!(project.tools(), ["good__work", "sit"]);
     assert_eq!(project.call("good__work", json!({})).await.unwrap(), done());
 }
 
@@ -447,14 +446,14 @@ async fn a_failed_list_leaves_the_server_without_tools() {
     let server = StdioServer::new(worker().on("tools/list", failing)).await;
     let project = Project::with(json!({"files": entry(&server)})).await;
     let status = project.status("files");
-    assert_eq!(status.tools, 0);
+    assert!(status.tools.entries().is_empty());
     let connection = status.status.unwrap();
-    assert_eq!(connection.state, State::Connected);
+    assert_eq!(connection.state, ServerState::Connected);
     assert!(connection.reason.unwrap().contains("no index"));
     assert_eq!(project.tools(), ["sit"]);
 }
 
-/// S001-64: what goes wrong with a call is told to whoever made it.
+/// S001-64: an error of a call is returned to its caller.
 #[tokio::test]
 async fn a_failed_call_is_told_to_its_caller() {
     let error = Step::Error(json!({"code": -32001, "message": "disk full"}));
@@ -466,27 +465,36 @@ async fn a_failed_call_is_told_to_its_caller() {
     assert_eq!(error.message, "disk full");
 }
 
-/// S001-65, C35: a crash fails the call that was made, is shown, and restarts nothing.
+/// S001-65, C35: with `auto_restart: false`, a crash fails the call in flight, is shown in the
+/// status, and restarts nothing.
 #[tokio::test]
 async fn a_crash_fails_the_call_and_restarts_nothing() {
     let crash = [Step::Complain("out of memory".to_owned()), Step::Exit(9)];
     let server = StdioServer::new(worker().on("tools/call", crash)).await;
     let good = StdioServer::new(worker()).await;
-    let entries = json!({"files": entry(&server), "good": entry(&good)});
-    let project = Project::with(entries).await;
+    let mut files = entry(&server);
+    files["auto_restart"] = json!(false);
+    let project = Project::with(json!({"files": files, "good": entry(&good)})).await;
     let first = project.call("files__work", json!({})).await;
     assert!(first.is_err(), "{first:?}");
     server.process().await.ended().await;
+    let failed = async {
+        while project.status("files").state() != ServerState::Failed {
+            tokio::task::yield_now().await;
+        }
+    };
+    within("the failure", failed).await;
     let again = project.call("files__work", json!({})).await;
-    assert!(again.is_err(), "{again:?}");
+    let again = again.unwrap_err().to_string();
+    assert!(again.contains("plexus servers reconnect files"), "{again}");
     server.assert_not_started_again().await;
     let status = project.status("files").status.unwrap();
-    assert_eq!(status.state, State::Failed);
+    assert_eq!(status.state, ServerState::Failed);
     assert!(status.reason.unwrap().contains("out of memory"));
     assert_eq!(project.call("good__work", json!({})).await.unwrap(), done());
 }
 
-/// S001-32: the six tools are there besides those of servers, and nothing else is.
+/// S001-32: the six management tools are listed besides those of servers, and no others.
 #[tokio::test]
 async fn the_tools_that_manage_servers_are_there_besides() {
     let server = StdioServer::new(worker()).await;

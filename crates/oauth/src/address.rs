@@ -1,92 +1,92 @@
-//! Which addresses of somebody else's choice may be visited (SEC-07, SEC-08).
+//! Protection against SSRF: decides which URLs that a server names may be requested (SEC-07, SEC-08).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::{Host, Url};
 
-/// How far into this network a discovered address may reach: no further than the server did that
-/// named it.
+/// The networks that a discovered URL may point to: only those that the server which named the URL is
+/// in, and the internet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(
     clippy::exhaustive_enums,
     reason = "there is nothing nearer than this machine"
 )]
 pub enum Reach {
-    /// Only the internet.
+    /// Public addresses only.
     Public,
-    /// The networks that are not the internet's as well.
+    /// Public and private addresses.
     Private,
-    /// This machine as well.
+    /// Public, private and loopback addresses.
     Loopback,
 }
 
 impl Reach {
-    /// What naming a host with this address takes; nothing suffices for link-local addresses, where
-    /// clouds tell machines their credentials, nor for those that are no host's.
-    pub fn needed(address: IpAddr) -> Option<Self> {
+    /// The reach that is required for requests to `address`. `None` for reserved addresses and for
+    /// link-local ones, where cloud providers serve credentials: these are never requested.
+    pub fn required_for(address: IpAddr) -> Option<Self> {
         match address.to_canonical() {
-            IpAddr::V4(address) => needed_v4(address),
-            IpAddr::V6(address) => needed_v6(address),
+            IpAddr::V4(address) => required_for_v4(address),
+            IpAddr::V6(address) => required_for_v6(address),
         }
     }
 
-    /// Whether a host with this address may be visited.
-    pub fn admits(self, address: IpAddr) -> bool {
-        Self::needed(address).is_some_and(|needed| needed <= self)
+    /// Whether requests to `address` are allowed.
+    pub fn allows(self, address: IpAddr) -> bool {
+        Self::required_for(address).is_some_and(|needed| needed <= self)
     }
 
-    /// How far a server may reach whose host resolved to `addresses`.
+    /// The reach of a server whose host name resolved to `addresses`.
     pub fn of_server(addresses: &[IpAddr]) -> Self {
         let needed = addresses
             .iter()
-            .filter_map(|address| Self::needed(*address));
-        // A name that leads to several places gives the rights of the furthest only.
+            .filter_map(|address| Self::required_for(*address));
+        // A name with several addresses has the least reach of all of them.
         needed.min().unwrap_or(Self::Public)
     }
 }
 
-/// Why an address must not be visited.
+/// Why a URL must not be requested.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// It is none.
-    #[error("it is no absolute address")]
+    /// It is not an absolute URL.
+    #[error("it is not an absolute URL")]
     Invalid,
     /// Its scheme is not http or https.
     #[error("its scheme is {0:?}, not https")]
     Scheme(String),
-    /// It is not encrypted, and leaves this machine.
-    #[error("it is not https, so that others could read along")]
+    /// It is plain http, and the host is not this machine.
+    #[error("it is not https, so the connection would not be encrypted")]
     Plain,
-    /// It holds a user name, a password, or a fragment.
-    #[error("it holds a user name, a password or a fragment")]
+    /// It contains a user name, a password, or a fragment.
+    #[error("it contains a user name, a password or a fragment")]
     Extra,
-    /// It leads into a network that the server has no business in.
-    #[error("it leads into a network that this server may not send us to")]
+    /// It is in a network that the server is not in.
+    #[error("it is in a network that this server may not refer to")]
     OutOfReach,
 }
 
-/// Decides which discovered addresses are visited.
+/// Decides which discovered URLs may be requested.
 #[derive(Debug, Clone, Copy)]
-pub struct Guard {
+pub struct UrlPolicy {
     reach: Reach,
 }
 
-impl Guard {
-    /// A guard for what a server of this reach names.
+impl UrlPolicy {
+    /// A policy for the URLs that a server of this reach names.
     pub fn new(reach: Reach) -> Self {
         Self { reach }
     }
 
-    /// How far it lets go. Names must be held against it once more when they are resolved.
+    /// The allowed networks. Host names must be checked against them again when they are resolved.
     pub fn reach(self) -> Reach {
         self.reach
     }
 
-    /// The address in `text`, if it may be visited.
+    /// Parses `text` as a URL that may be requested.
     ///
     /// # Errors
-    /// Why not.
+    /// See [`AddressError`].
     pub fn check(self, text: &str) -> Result<Url, AddressError> {
         let url = Url::parse(text).map_err(|_unusable| AddressError::Invalid)?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -96,8 +96,8 @@ impl Guard {
             return Err(AddressError::Extra);
         }
         let needed = match url.host().ok_or(AddressError::Invalid)? {
-            Host::Ipv4(address) => Reach::needed(address.into()),
-            Host::Ipv6(address) => Reach::needed(address.into()),
+            Host::Ipv4(address) => Reach::required_for(address.into()),
+            Host::Ipv6(address) => Reach::required_for(address.into()),
             Host::Domain(name) if is_local_name(name) => Some(Reach::Loopback),
             Host::Domain(_) => Some(Reach::Public),
         };
@@ -115,7 +115,7 @@ fn is_local_name(name: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || name.to_ascii_lowercase().ends_with(".localhost")
 }
 
-fn needed_v4(address: Ipv4Addr) -> Option<Reach> {
+fn required_for_v4(address: Ipv4Addr) -> Option<Reach> {
     let [first, second, third, _] = address.octets();
     if address.is_loopback() {
         return Some(Reach::Loopback);
@@ -123,16 +123,16 @@ fn needed_v4(address: Ipv4Addr) -> Option<Reach> {
     if address.is_private() || (first == 100 && (64..128).contains(&second)) {
         return Some(Reach::Private);
     }
-    let is_nobody = first == 0
+    let is_reserved = first == 0
         || first >= 224
         || address.is_link_local()
         || (first == 192 && second == 0 && third == 0)
         || (first == 198 && (second == 18 || second == 19))
         || address.is_documentation();
-    (!is_nobody).then_some(Reach::Public)
+    (!is_reserved).then_some(Reach::Public)
 }
 
-fn needed_v6(address: Ipv6Addr) -> Option<Reach> {
+fn required_for_v6(address: Ipv6Addr) -> Option<Reach> {
     if address.is_loopback() {
         return Some(Reach::Loopback);
     }
@@ -141,13 +141,13 @@ fn needed_v6(address: Ipv6Addr) -> Option<Reach> {
     }
     let segments = address.segments();
     match segments {
-        // NAT64 and 6to4 hold an IPv4 address, which is where the packets go.
+        // NAT64 and 6to4 addresses contain the IPv4 address that packets are sent to.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
             let [a, b] = high.to_be_bytes();
             let [c, d] = low.to_be_bytes();
-            needed_v4(Ipv4Addr::new(a, b, c, d))
+            required_for_v4(Ipv4Addr::new(a, b, c, d))
         }
-        // Only this block is handed out; it has a corner for documentation.
+        // Only 2000::/3 is assigned; 2001:db8::/32 in it is for documentation.
         [0x2001, 0xdb8, ..] => None,
         [first, ..] if first & 0xe000 == 0x2000 => Some(Reach::Public),
         _ => None,
@@ -159,12 +159,12 @@ mod tests {
     use super::*;
 
     fn checked(reach: Reach, text: &str) -> Result<Url, AddressError> {
-        Guard::new(reach).check(text)
+        UrlPolicy::new(reach).check(text)
     }
 
-    /// SEC-07: however an address is spelt, it is the place that counts.
+    /// SEC-07: every spelling of an internal address is rejected.
     #[test]
-    fn a_public_server_cannot_send_us_inside() {
+    fn a_public_server_cannot_name_internal_addresses() {
         for inside in [
             "https://127.0.0.1/",
             "https://127.1/",
@@ -187,9 +187,9 @@ mod tests {
         }
     }
 
-    /// The address at which clouds hand out credentials is nobody's.
+    /// The metadata address of cloud providers, which hands out credentials, is never allowed.
     #[test]
-    fn nobody_can_send_us_to_link_local_addresses() {
+    fn link_local_addresses_are_never_allowed() {
         for metadata in [
             "https://169.254.169.254/latest",
             "http://169.254.169.254/latest",
@@ -211,7 +211,7 @@ mod tests {
 
     /// SEC-08, AUTH03-10
     #[test]
-    fn only_encrypted_web_addresses_are_visited() {
+    fn only_https_urls_are_allowed() {
         let refused = |text| checked(Reach::Loopback, text).unwrap_err();
         assert_eq!(refused("http://as.example/"), AddressError::Plain);
         assert_eq!(refused("http://10.0.0.1/"), AddressError::Plain);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_with_several_addresses_has_the_rights_of_the_furthest() {
+    fn a_server_with_several_addresses_has_the_least_reach_of_them() {
         let address = |text: &str| text.parse::<IpAddr>().unwrap();
         let both = [address("127.0.0.1"), address("93.184.216.34")];
         assert_eq!(Reach::of_server(&both), Reach::Public);

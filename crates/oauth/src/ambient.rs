@@ -1,17 +1,17 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// Time and chance, as whoever drives the rules has them.
+/// The clock and the random number generator, which the driver supplies.
 pub trait Ambient {
     /// Seconds since 1970.
     fn now(&self) -> u64;
 
-    /// Fills `bytes` with what nobody can guess.
+    /// Fills `bytes` from a cryptographically secure generator.
     fn fill(&self, bytes: &mut [u8]);
 }
 
-/// A value of 256 bits that nobody can guess, as text.
-pub(crate) fn unguessable(ambient: &dyn Ambient) -> String {
+/// 256 random bits in base64url, for values that must not be guessed.
+pub(crate) fn random_token(ambient: &dyn Ambient) -> String {
     let mut bytes = [0; 32];
     ambient.fill(&mut bytes);
     URL_SAFE_NO_PAD.encode(bytes)
@@ -23,14 +23,14 @@ pub(crate) mod tests {
 
     use super::Ambient;
 
-    /// A clock that stands still, and chance that counts.
+    /// A clock that stands still, and a counter in place of random numbers.
     #[derive(Debug, Default)]
-    pub(crate) struct Still {
+    pub(crate) struct FixedAmbient {
         pub(crate) now: u64,
         count: Cell<u8>,
     }
 
-    impl Still {
+    impl FixedAmbient {
         pub(crate) fn at(now: u64) -> Self {
             Self {
                 now,
@@ -39,7 +39,7 @@ pub(crate) mod tests {
         }
     }
 
-    impl Ambient for Still {
+    impl Ambient for FixedAmbient {
         fn now(&self) -> u64 {
             self.now
         }

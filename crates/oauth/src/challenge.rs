@@ -1,12 +1,12 @@
-//! What a server says when it wants authorization: `WWW-Authenticate` (RFC 9110, 6750, 9728, 9449).
+//! Parses `WWW-Authenticate` challenges (RFC 9110, 6750, 9728, 9449).
 
 use http::HeaderMap;
 use http::header::WWW_AUTHENTICATE;
 
 use crate::scopes::Scopes;
 
-/// How much of a header is looked at.
-const LONGEST: usize = 16 * 1024;
+/// The longest header that is parsed.
+const MAX_HEADER_BYTES: usize = 16 * 1024;
 
 /// The challenges of a refused request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,29 +16,29 @@ pub struct Challenges(Vec<Challenge>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Challenge {
-    /// Such as `Bearer`.
+    /// The authentication scheme, such as `Bearer`.
     pub scheme: String,
-    /// In the order in which they came; names in lower case.
+    /// Names and values in the order of the header; names in lower case.
     pub parameters: Vec<(String, String)>,
 }
 
 impl Challenges {
-    /// Those of an answer's headers.
+    /// Parses the `WWW-Authenticate` headers of a response.
     pub fn of(headers: &HeaderMap) -> Self {
         let values = headers.get_all(WWW_AUTHENTICATE).iter();
         let texts = values.filter_map(|value| value.to_str().ok());
         Self(texts.flat_map(|text| Self::parse(text).0).collect())
     }
 
-    /// Those in the text of one header. What cannot be understood ends the list.
+    /// Parses the text of one header, up to the first syntax error.
     pub fn parse(text: &str) -> Self {
-        let text = text.get(..LONGEST).unwrap_or(text);
+        let text = text.get(..MAX_HEADER_BYTES).unwrap_or(text);
         let mut reader = Reader { rest: text };
         let mut challenges: Vec<Challenge> = Vec::new();
         loop {
             reader.skip(" \t,");
             let Some(word) = reader.token() else { break };
-            let had = reader.rest;
+            let before = reader.rest;
             reader.skip(" \t");
             if reader.take('=') && !reader.rest.starts_with(['=', ',']) && !reader.rest.is_empty() {
                 reader.skip(" \t");
@@ -49,8 +49,8 @@ impl Challenges {
                 challenge.parameters.push(parameter);
                 continue;
             }
-            reader.rest = had;
-            // After a scheme may stand a token68, which no scheme of ours has.
+            reader.rest = before;
+            // A token68 may follow the scheme; `Bearer` and DPoP have none, so it is skipped.
             challenges.push(Challenge {
                 scheme: word.to_owned(),
                 parameters: Vec::new(),
@@ -60,12 +60,12 @@ impl Challenges {
         Self(challenges)
     }
 
-    /// Whether there is none.
+    /// Whether there are no challenges.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Where the metadata of the resource is (RFC 9728 §5.1).
+    /// The URL of the resource metadata (RFC 9728 §5.1).
     pub fn resource_metadata(&self) -> Option<&str> {
         self.parameter("resource_metadata")
     }
@@ -76,26 +76,31 @@ impl Challenges {
         (!scopes.is_empty()).then_some(scopes)
     }
 
-    /// What was wrong with the token, if there was one.
+    /// The error code: why the token that was sent is refused.
     pub fn error(&self) -> Option<&str> {
         self.parameter("error")
     }
 
-    /// Whether tokens are wanted that are bound to a key.
+    /// Whether the server accepts DPoP tokens, which are bound to a key.
     pub fn wants_dpop(&self) -> bool {
-        self.0.iter().any(|challenge| challenge.is("DPoP"))
+        self.0.iter().any(|challenge| challenge.has_scheme("DPoP"))
     }
 
     fn parameter(&self, name: &str) -> Option<&str> {
-        let ours = |challenge: &&Challenge| challenge.is("Bearer") || challenge.is("DPoP");
-        let parameters = self.0.iter().filter(ours).map(|one| &one.parameters);
+        let is_supported =
+            |challenge: &&Challenge| challenge.has_scheme("Bearer") || challenge.has_scheme("DPoP");
+        let parameters = self
+            .0
+            .iter()
+            .filter(is_supported)
+            .map(|one| &one.parameters);
         let mut named = parameters.flatten().filter(|(key, _)| key == name);
         named.next().map(|(_, value)| value.as_str())
     }
 }
 
 impl Challenge {
-    fn is(&self, scheme: &str) -> bool {
+    fn has_scheme(&self, scheme: &str) -> bool {
         self.scheme.eq_ignore_ascii_case(scheme)
     }
 }
@@ -105,8 +110,8 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn skip(&mut self, those: &str) {
-        self.rest = self.rest.trim_start_matches(|c| those.contains(c));
+    fn skip(&mut self, set: &str) {
+        self.rest = self.rest.trim_start_matches(|c| set.contains(c));
     }
 
     fn take(&mut self, wanted: char) -> bool {
@@ -123,7 +128,7 @@ impl<'a> Reader<'a> {
         (!token.is_empty()).then_some(token)
     }
 
-    /// A token or a quoted string.
+    /// Reads a token or a quoted string.
     fn value(&mut self) -> Option<String> {
         if !self.take('"') {
             return self.token().map(str::to_owned);
@@ -143,9 +148,9 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Skips what stands after a scheme and is neither a parameter nor the next challenge.
+    /// Skips a token68 after a scheme: text that is neither a parameter nor the next challenge.
     fn skip_token68(&mut self) {
-        let had = self.rest;
+        let before = self.rest;
         self.skip(" \t");
         let in_token68 = |c: char| c.is_ascii_alphanumeric() || "-._~+/".contains(c);
         let after = self.rest.trim_start_matches(in_token68);
@@ -153,7 +158,7 @@ impl<'a> Reader<'a> {
             .trim_start_matches('=')
             .trim_start_matches([' ', '\t']);
         let is_one = after.len() < self.rest.len() && (end.is_empty() || end.starts_with(','));
-        self.rest = if is_one { end } else { had };
+        self.rest = if is_one { end } else { before };
     }
 }
 
@@ -168,7 +173,7 @@ mod tests {
 
     /// AUTH06-02, AUTH11-04
     #[test]
-    fn a_challenge_says_where_the_metadata_is_and_what_is_needed() {
+    fn a_challenge_has_the_metadata_url_and_the_required_scopes() {
         let challenges = Challenges::parse(
             r#"Bearer realm="a, \"b\"", Scope="files:read files:write", error=insufficient_scope, resource_metadata="https://s.example/.well-known/oauth-protected-resource/mcp""#,
         );
@@ -184,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn several_challenges_are_told_apart() {
+    fn several_challenges_in_one_header_are_split() {
         let challenges =
             Challenges::parse(r#"Negotiate, Basic realm=x, NTLM abc==, DPoP algs="ES256", Bearer"#);
         let schemes: Vec<_> = challenges.0.iter().map(|one| one.scheme.as_str()).collect();
@@ -193,9 +198,9 @@ mod tests {
         assert_eq!(challenges.scopes(), None);
     }
 
-    /// Parameters of other schemes are not ours.
+    /// Parameters of other schemes than `Bearer` and DPoP are ignored.
     #[test]
-    fn other_schemes_say_nothing_about_tokens() {
+    fn parameters_of_other_schemes_are_ignored() {
         let challenges = Challenges::parse(r#"Basic scope="a", resource_metadata="https://x""#);
         assert_eq!(challenges.resource_metadata(), None);
         assert_eq!(challenges.scopes(), None);
@@ -203,12 +208,12 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn nothing_that_is_sent_breaks_it(text in "\\PC*") {
+        fn parsing_never_panics(text in "\\PC*") {
             Challenges::parse(&text);
         }
 
         #[test]
-        fn nothing_that_looks_like_a_challenge_breaks_it(text in "[a-zB=,\" \\\\\\t]{0,40}") {
+        fn parsing_challenge_like_text_never_panics(text in "[a-zB=,\" \\\\\\t]{0,40}") {
             Challenges::parse(&text);
         }
     }

@@ -6,7 +6,7 @@ use jsonwebtoken::Header;
 use serde::{Deserialize, Serialize};
 use url::form_urlencoded::byte_serialize;
 
-use crate::ambient::{Ambient, unguessable};
+use crate::ambient::{Ambient, random_token};
 use crate::error::OAuthError;
 use crate::keys::SigningKey;
 use crate::metadata::ServerMetadata;
@@ -14,42 +14,42 @@ use crate::registration::Registration;
 use crate::secret::Secret;
 use crate::token::Form;
 
-/// How long an assertion of ours holds, in seconds.
-const ASSERTION_LIFE: u64 = 120;
+/// The lifetime of a client assertion.
+const ASSERTION_LIFETIME_SECONDS: u64 = 120;
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// How a client proves at the token endpoint who it is.
+/// How a client authenticates at the token endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum AuthMethod {
-    /// Not at all: it is a public client.
+    /// No authentication: a public client.
     #[serde(rename = "none")]
     None,
-    /// By its secret in the `Authorization` header.
+    /// The client secret in the `Authorization` header.
     #[serde(rename = "client_secret_basic")]
     Basic,
-    /// By its secret in the form.
+    /// The client secret in the form.
     #[serde(rename = "client_secret_post")]
     Post,
-    /// By a signature (RFC 7523).
+    /// A JWT that is signed with the client's key (RFC 7523).
     #[serde(rename = "private_key_jwt")]
     PrivateKeyJwt,
 }
 
-/// A private key that a client proves with who it is.
+/// A private key that a client authenticates with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientKey {
     /// The key in PEM.
     pub pem: Secret,
-    /// The algorithm to sign with, such as ES256.
+    /// The signature algorithm, such as ES256.
     pub algorithm: String,
-    /// The name under which the authorization server knows it.
+    /// The key id at the authorization server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_id: Option<String>,
 }
 
 impl AuthMethod {
-    /// The method's name.
+    /// The name of the method in OAuth metadata.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -59,7 +59,7 @@ impl AuthMethod {
         }
     }
 
-    /// The best method that a client can use with what it has.
+    /// Chooses the best method that the server supports and that the client has the credentials for.
     pub(crate) fn choose(
         server: &ServerMetadata,
         has_secret: bool,
@@ -70,30 +70,32 @@ impl AuthMethod {
             (false, true) => &[Self::Basic, Self::Post],
             (false, false) => &[Self::None],
         };
-        let taken = |method: &&Self| server.takes_auth_method(method.as_str()).unwrap_or(true);
-        // Many authorization servers take public clients and do not list that they do.
-        let chosen = candidates.iter().find(taken).copied();
+        let is_supported =
+            |method: &&Self| server.supports_auth_method(method.as_str()).unwrap_or(true);
+        // Many authorization servers accept public clients without listing the method.
+        let chosen = candidates.iter().find(is_supported).copied();
         chosen
             .or((!has_key && !has_secret).then_some(Self::None))
             .ok_or_else(|| OAuthError::Unsupported {
                 issuer: server.issuer.clone(),
-                what: "the way in which the configured client proves who it is",
+                what: "the authentication method of the configured client",
             })
     }
 
-    /// What a client that is yet to be registered should be registered with.
+    /// Chooses the method for a new client registration.
     pub(crate) fn to_register(server: &ServerMetadata) -> Result<Self, OAuthError> {
         let candidates = [Self::None, Self::Basic, Self::Post];
-        let taken = |method: &Self| server.takes_auth_method(method.as_str()).unwrap_or(true);
-        let chosen = candidates.into_iter().find(taken);
+        let is_supported =
+            |method: &Self| server.supports_auth_method(method.as_str()).unwrap_or(true);
+        let chosen = candidates.into_iter().find(is_supported);
         chosen.ok_or_else(|| OAuthError::Unsupported {
             issuer: server.issuer.clone(),
-            what: "clients without a key of their own",
+            what: "clients without a private key",
         })
     }
 }
 
-/// Adds to a token request what shows whose it is.
+/// Adds the client's credentials to a token request.
 pub(crate) fn authenticate(
     client: &Registration,
     token_endpoint: &str,
@@ -114,17 +116,19 @@ pub(crate) fn authenticate(
             form.add("client_secret", secret()?.expose());
         }
         AuthMethod::Basic => {
-            // RFC 6749 §2.3.1: both are encoded as in a form first.
+            // RFC 6749 §2.3.1: both are form-encoded first.
             let id: String = byte_serialize(client.client_id.as_bytes()).collect();
             let password: String = byte_serialize(secret()?.expose().as_bytes()).collect();
             let credentials = STANDARD.encode(format!("{id}:{password}"));
-            let mut value = HeaderValue::try_from(format!("Basic {credentials}"))
-                .map_err(|_never| OAuthError::Key("it does not fit a header".to_owned()))?;
+            let mut value =
+                HeaderValue::try_from(format!("Basic {credentials}")).map_err(|_never| {
+                    OAuthError::Key("the client id or secret is not valid in a header".to_owned())
+                })?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
         AuthMethod::PrivateKeyJwt => {
-            let assertion = assertion(client, token_endpoint, ambient)?;
+            let assertion = client_assertion(client, token_endpoint, ambient)?;
             form.add("client_id", &client.client_id);
             form.add("client_assertion_type", ASSERTION_TYPE);
             form.add("client_assertion", &assertion);
@@ -143,14 +147,15 @@ struct Assertion<'a> {
     jti: String,
 }
 
-/// The audience is the issuer, so that nobody who only hosts the endpoint can use it elsewhere.
-fn assertion(
+/// The signed client assertion. Its audience is the issuer, so that the host of a token endpoint
+/// cannot use it at another authorization server.
+fn client_assertion(
     client: &Registration,
     token_endpoint: &str,
     ambient: &dyn Ambient,
 ) -> Result<String, OAuthError> {
     let key = client.key.as_ref();
-    let key = key.ok_or_else(|| OAuthError::Key("the client has none".to_owned()))?;
+    let key = key.ok_or_else(|| OAuthError::Key("the client has no key".to_owned()))?;
     let mut header = Header::default();
     header.kid.clone_from(&key.key_id);
     let now = ambient.now();
@@ -164,8 +169,8 @@ fn assertion(
         sub: &client.client_id,
         aud,
         iat: now,
-        exp: now + ASSERTION_LIFE,
-        jti: unguessable(ambient),
+        exp: now + ASSERTION_LIFETIME_SECONDS,
+        jti: random_token(ambient),
     };
     SigningKey::from_pem(&key.pem, &key.algorithm)?.sign(header, &claims)
 }

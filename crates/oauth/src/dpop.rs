@@ -1,4 +1,4 @@
-//! Proofs that a token is used by whom it was issued to (RFC 9449).
+//! Proofs of possession (DPoP) of the key that a token is bound to (RFC 9449).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,14 +6,14 @@ use jsonwebtoken::Header;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::ambient::{Ambient, unguessable};
+use crate::ambient::{Ambient, random_token};
 use crate::error::OAuthError;
 use crate::jwt::{self, JwtError};
 use crate::keys::{SigningKey, thumbprint};
 
-const TYPE: &str = "dpop+jwt";
-/// How old or how young a proof may be, in seconds.
-const FRESH: u64 = 300;
+const JWT_TYPE: &str = "dpop+jwt";
+/// How far the time of a proof may differ from the local time.
+const PROOF_MAX_AGE_SECONDS: u64 = 300;
 
 #[derive(Serialize, Deserialize)]
 struct Proof {
@@ -29,45 +29,45 @@ struct Proof {
 
 /// The request that a proof is for.
 #[derive(Debug, Clone, Copy)]
-pub struct Proven<'a> {
-    /// Its method.
+pub struct ProofRequest<'a> {
+    /// The HTTP method.
     pub method: &'a str,
-    /// Its address; query and fragment do not count.
+    /// The URL; query and fragment are ignored.
     pub url: &'a str,
-    /// The access token it presents.
+    /// The access token in the request.
     pub token: Option<&'a str>,
-    /// What the server wants to see in the proof.
+    /// The nonce that the server requires in the proof.
     pub nonce: Option<&'a str>,
 }
 
-/// What a good proof shows.
+/// The claims of a valid proof.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Shown {
-    /// The thumbprint of the key, to be held against the token's.
+pub struct VerifiedProof {
+    /// The thumbprint of the key. The caller compares it with that of the token.
     pub jkt: String,
-    /// The proof's own name, which must not come twice.
+    /// The id of the proof. The caller rejects an id that was used before.
     pub jti: String,
 }
 
-/// A proof for one request.
+/// Creates a proof for one request.
 ///
 /// # Errors
 /// The key cannot sign.
-pub fn proof(
+pub fn create_proof(
     key: &SigningKey,
-    request: Proven<'_>,
+    request: ProofRequest<'_>,
     ambient: &dyn Ambient,
 ) -> Result<String, OAuthError> {
     let header = Header {
-        typ: Some(TYPE.to_owned()),
+        typ: Some(JWT_TYPE.to_owned()),
         jwk: Some(key.public()?),
         ..Header::default()
     };
     let claims = Proof {
-        jti: unguessable(ambient),
+        jti: random_token(ambient),
         htm: request.method.to_owned(),
-        htu: bare(request.url).to_owned(),
+        htu: without_query(request.url).to_owned(),
         iat: ambient.now(),
         ath: request.token.map(token_hash),
         nonce: request.nonce.map(str::to_owned),
@@ -75,21 +75,25 @@ pub fn proof(
     key.sign(header, &claims)
 }
 
-/// Checks a proof that came with a request. Whether it was seen before is the caller's to know.
+/// Verifies the proof of a request. The caller must check for replays.
 ///
 /// # Errors
-/// It is no good proof of this request.
-pub fn check(proof: &str, request: Proven<'_>, now: u64) -> Result<Shown, JwtError> {
+/// The proof is not valid for this request.
+pub fn verify_proof(
+    proof: &str,
+    request: ProofRequest<'_>,
+    now: u64,
+) -> Result<VerifiedProof, JwtError> {
     let header = jwt::header(proof)?;
-    if header.typ.as_deref() != Some(TYPE) {
+    if header.typ.as_deref() != Some(JWT_TYPE) {
         return Err(JwtError::Type);
     }
     let key = header.jwk.ok_or(JwtError::UnknownKey)?;
     let claims: Proof = jwt::signed_claims(proof, &key, header.alg)?;
-    if claims.htm != request.method || bare(&claims.htu) != bare(request.url) {
+    if claims.htm != request.method || without_query(&claims.htu) != without_query(request.url) {
         return Err(JwtError::Audience);
     }
-    if claims.iat.abs_diff(now) > FRESH {
+    if claims.iat.abs_diff(now) > PROOF_MAX_AGE_SECONDS {
         return Err(JwtError::Expired);
     }
     if request.token.is_some() && claims.ath != request.token.map(token_hash) {
@@ -98,7 +102,7 @@ pub fn check(proof: &str, request: Proven<'_>, now: u64) -> Result<Shown, JwtErr
     if request.nonce.is_some() && claims.nonce.as_deref() != request.nonce {
         return Err(JwtError::NotYet);
     }
-    Ok(Shown {
+    Ok(VerifiedProof {
         jkt: thumbprint(&key).map_err(|_unusable| JwtError::UnknownKey)?,
         jti: claims.jti,
     })
@@ -108,16 +112,16 @@ fn token_hash(token: &str) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(token))
 }
 
-fn bare(url: &str) -> &str {
+fn without_query(url: &str) -> &str {
     url.split(['?', '#']).next().unwrap_or(url)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ambient::tests::Still;
+    use crate::ambient::tests::FixedAmbient;
 
-    const REQUEST: Proven<'static> = Proven {
+    const REQUEST: ProofRequest<'static> = ProofRequest {
         method: "POST",
         url: "https://s.example/mcp?x=1",
         token: Some("token"),
@@ -125,17 +129,17 @@ mod tests {
     };
 
     #[test]
-    fn a_proof_is_good_for_its_own_request_only() {
+    fn a_proof_is_valid_for_its_own_request_only() {
         let (key, _) = SigningKey::generate().unwrap();
-        let ambient = Still::at(1000);
-        let proof = proof(&key, REQUEST, &ambient).unwrap();
-        let shown = check(&proof, REQUEST, 1000).unwrap();
+        let ambient = FixedAmbient::at(1000);
+        let proof = create_proof(&key, REQUEST, &ambient).unwrap();
+        let shown = verify_proof(&proof, REQUEST, 1000).unwrap();
         assert_eq!(shown.jkt, key.thumbprint().unwrap());
 
-        let other = |change: fn(&mut Proven<'static>)| {
+        let other = |change: fn(&mut ProofRequest<'static>)| {
             let mut request = REQUEST;
             change(&mut request);
-            check(&proof, request, 1000)
+            verify_proof(&proof, request, 1000)
         };
         assert!(other(|request| request.method = "GET").is_err());
         assert!(other(|request| request.url = "https://s.example/other").is_err());
@@ -143,18 +147,18 @@ mod tests {
         assert!(other(|request| request.nonce = Some("another")).is_err());
         assert!(other(|request| request.url = "https://s.example/mcp").is_ok());
         assert_eq!(
-            check(&proof, REQUEST, 1000 + FRESH + 1),
+            verify_proof(&proof, REQUEST, 1000 + PROOF_MAX_AGE_SECONDS + 1),
             Err(JwtError::Expired)
         );
     }
 
     #[test]
-    fn every_proof_is_another() {
+    fn every_proof_has_a_new_id() {
         let (key, _) = SigningKey::generate().unwrap();
-        let ambient = Still::at(1000);
-        let jti = |proof: &str| check(proof, REQUEST, 1000).unwrap().jti;
-        let first = proof(&key, REQUEST, &ambient).unwrap();
-        let second = proof(&key, REQUEST, &ambient).unwrap();
+        let ambient = FixedAmbient::at(1000);
+        let jti = |proof: &str| verify_proof(proof, REQUEST, 1000).unwrap().jti;
+        let first = create_proof(&key, REQUEST, &ambient).unwrap();
+        let second = create_proof(&key, REQUEST, &ambient).unwrap();
         assert_ne!(jti(&first), jti(&second));
     }
 }

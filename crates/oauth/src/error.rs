@@ -1,105 +1,107 @@
 use crate::address::AddressError;
 
-/// Why there is no token.
+/// Why no token was obtained.
 ///
-/// What an authorization server says of itself is shown shortened and without control characters;
-/// tokens, codes and secrets are never part of it.
+/// Texts of the authorization server are shortened, and their control characters are removed. An error
+/// never contains tokens, codes or secrets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OAuthError {
-    /// An address that was discovered must not be visited.
+    /// A discovered URL must not be requested.
     #[error("the {what} cannot be used: {reason}")]
     Address {
-        /// What the address is of.
+        /// The name of the endpoint or document at the URL.
         what: &'static str,
-        /// Why not.
+        /// Why it is rejected.
         reason: AddressError,
     },
-    /// A document or an answer is not what it must be.
+    /// A document or a response is malformed.
     #[error("the {what} cannot be understood: {reason}")]
     Malformed {
-        /// What it is.
+        /// The name of the document or response.
         what: &'static str,
-        /// What is wrong with it.
+        /// Why it is malformed.
         reason: String,
     },
-    /// A request was answered with an HTTP error that says no more.
+    /// The response has an HTTP error status and no OAuth error.
     #[error("the {what} answered with HTTP {status}")]
     Status {
-        /// What was asked.
+        /// The name of the endpoint or document.
         what: &'static str,
-        /// The status.
+        /// The HTTP status.
         status: u16,
     },
-    /// The metadata is that of another resource (AUTH26-17).
+    /// The metadata is for another resource (AUTH26-17).
     #[error("the server's metadata is for {named:?}, which is not the server that was asked")]
     ResourceMismatch {
-        /// The resource it names.
+        /// The resource in the metadata.
         named: String,
     },
-    /// The metadata is that of another issuer (AUTH26-01).
+    /// The metadata is of another issuer (AUTH26-01).
     #[error(
         "the metadata of the authorization server {expected:?} names another issuer, {named:?}; it is not used"
     )]
     IssuerMismatch {
-        /// Who was asked.
+        /// The requested issuer.
         expected: String,
-        /// Who the document says it is of.
+        /// The issuer in the metadata.
         named: String,
     },
-    /// The resource names nobody who could issue tokens for it.
+    /// The resource names no authorization server.
     #[error("the server's metadata names no authorization server")]
     NoAuthorizationServer,
-    /// The authorization server has no metadata at any of its places.
+    /// The authorization server has no metadata at any well-known URL.
     #[error("the authorization server {issuer:?} has no metadata")]
     NoMetadata {
-        /// Who it is.
+        /// The issuer.
         issuer: String,
     },
-    /// The authorization server cannot do what is needed.
+    /// The authorization server lacks a required feature.
     #[error("the authorization server {issuer:?} does not support {what}")]
     Unsupported {
-        /// Who it is.
+        /// The issuer.
         issuer: String,
-        /// What it lacks.
+        /// The missing feature.
         what: &'static str,
     },
-    /// There is no client to sign in as.
+    /// There is no client id, and none can be registered automatically.
     #[error(
-        "the authorization server {issuer:?} registers no clients by itself; register one there, and configure its client id"
+        "the authorization server {issuer:?} does not support automatic client registration; register a client there, and configure its client id"
     )]
     NoClient {
-        /// Who it is.
+        /// The issuer.
         issuer: String,
     },
-    /// The configured client is of another authorization server (AUTH26-08).
+    /// The configured client is registered at another authorization server (AUTH26-08).
     #[error("the configured client id is for {configured:?}, but the server now uses {issuer:?}")]
     ClientOfAnother {
-        /// Whose client it is.
+        /// The issuer that the client is configured for.
         configured: String,
-        /// Who is in charge.
+        /// The issuer that the server names.
         issuer: String,
     },
-    /// Nobody said that this authorization server may see the tokens of callers.
+    /// The configuration does not name this authorization server, so it may not see callers' tokens.
     #[error(
-        "tokens of callers are shown to no authorization server but the one that is configured, and {issuer:?} is not"
+        "tokens of callers are sent only to the configured authorization server, and {issuer:?} is not configured"
     )]
     Untrusted {
-        /// Who it is.
+        /// The issuer.
         issuer: String,
     },
-    /// The way back from the sign-in page is not that of this sign-in.
-    #[error("the answer of the sign-in page does not belong to this sign-in; it is ignored")]
+    /// The `state` of the redirect is not that of this sign-in.
+    #[error("the redirect from the sign-in page does not belong to this sign-in; it is ignored")]
     WrongState,
-    /// The answer of the sign-in page is from somebody else (AUTH26-04).
-    #[error("the answer of the sign-in page is not from the authorization server that was asked")]
+    /// The redirect from the sign-in page names another issuer (AUTH26-04).
+    #[error(
+        "the redirect from the sign-in page is not from the authorization server that was asked"
+    )]
     WrongIssuer,
-    /// Somebody said no: the user on the page, or the authorization server.
+    /// The user on the sign-in page or the authorization server refused.
     #[error("the authorization server refused: {code}{}", .description.as_deref().map(|text| format!(" ({text})")).unwrap_or_default())]
     Refused {
-        /// Its error code.
+        /// The OAuth error code.
         code: String,
-        /// What it says about it.
+        /// The description of the error.
         description: Option<String>,
     },
     /// A key cannot be used.
@@ -108,16 +110,16 @@ pub enum OAuthError {
 }
 
 impl OAuthError {
-    /// Whether the authorization server said that what we hold is worth nothing any more, so that
-    /// only a new sign-in helps.
+    /// Whether the authorization server no longer accepts the refresh token or the client, so that a
+    /// new sign-in is needed.
     pub fn is_invalid_grant(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "invalid_grant" || code == "invalid_client" || code == "unauthorized_client")
     }
 }
 
-/// A text of somebody else's, fit to be shown: short, and without control characters.
-pub(crate) fn presentable(text: &str) -> String {
-    const LONGEST: usize = 200;
+/// Shortens an untrusted text, and replaces its control characters.
+pub(crate) fn sanitized(text: &str) -> String {
+    const MAX_CHARS: usize = 200;
     let printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    printable.take(LONGEST).collect()
+    printable.take(MAX_CHARS).collect()
 }

@@ -1,4 +1,4 @@
-//! Tokens that are signed claims: checked with the keys of who issued them (RFC 7519, RFC 9068).
+//! Verifies JWTs with the keys of their issuer (RFC 7519, RFC 9068).
 
 use jsonwebtoken::jwk::{Jwk, JwkSet};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
@@ -7,25 +7,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::scopes::Scopes;
 
-/// The longest token that is looked at.
-const LONGEST: usize = 16 * 1024;
-/// How far clocks may be apart, in seconds.
-const LEEWAY: u64 = 60;
+/// The longest token that is parsed.
+const MAX_TOKEN_BYTES: usize = 16 * 1024;
+/// The tolerated clock skew.
+const CLOCK_SKEW_SECONDS: u64 = 60;
 
-/// What a token must be.
+/// The claims that a token must have to be accepted.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Expected<'a> {
-    /// Who must have issued it, byte by byte.
+    /// The issuer, compared byte by byte.
     pub issuer: &'a str,
-    /// For whom it must have been issued: any of these.
+    /// The accepted audiences.
     pub audience: &'a [&'a str],
-    /// Its type, if it must have one.
+    /// The required `typ` header; `None` accepts any type.
     pub typ: Option<&'a str>,
 }
 
 impl<'a> Expected<'a> {
-    /// A token of `issuer` for one of `audience`, of any type.
+    /// Accepts tokens of `issuer` for one of `audience`, of any type.
     pub fn new(issuer: &'a str, audience: &'a [&'a str]) -> Self {
         Self {
             issuer,
@@ -35,41 +35,41 @@ impl<'a> Expected<'a> {
     }
 }
 
-/// What a token says.
+/// The claims of a token.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Claims {
-    /// Who issued it.
+    /// The issuer.
     #[serde(default)]
     pub iss: String,
-    /// Of whom it speaks.
+    /// The subject: the user or client that the token represents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sub: Option<String>,
-    /// For whom it was issued.
+    /// The audience.
     #[serde(default)]
     pub aud: Audience,
-    /// Until when it holds, in seconds since 1970.
+    /// The end of its validity, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exp: Option<u64>,
-    /// From when on it holds.
+    /// The start of its validity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nbf: Option<u64>,
-    /// When it was issued.
+    /// The time of issue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iat: Option<u64>,
-    /// Its own name.
+    /// The id of the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jti: Option<String>,
-    /// Which client it was issued to.
+    /// The client that it was issued to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
-    /// What it allows.
+    /// The scopes that it grants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scopes>,
-    /// The same, as some issuers call it.
+    /// The scopes, under the name that some issuers use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scp: Option<Scopes>,
-    /// The key it is bound to.
+    /// The key that it is bound to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cnf: Option<Confirmation>,
 }
@@ -82,9 +82,9 @@ pub struct Claims {
     reason = "RFC 7519 §4.1.3 has these two forms"
 )]
 pub enum Audience {
-    /// One.
+    /// A single audience.
     One(String),
-    /// Several.
+    /// A list of audiences.
     Several(Vec<String>),
 }
 
@@ -95,7 +95,7 @@ impl Default for Audience {
 }
 
 impl Audience {
-    /// Whether `name` is among them.
+    /// Whether `name` is one of the audiences.
     pub fn contains(&self, name: &str) -> bool {
         match self {
             Self::One(one) => one == name,
@@ -107,44 +107,44 @@ impl Audience {
 /// The key that a token is bound to (RFC 9449 §6).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confirmation {
-    /// Its thumbprint.
+    /// The thumbprint of the key.
     pub jkt: String,
 }
 
-/// Why a token is not accepted. For logs: whoever sent it learns only that it is not.
+/// Why a token is not accepted. For logs only: the sender is not told the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JwtError {
-    /// It is no signed JWT, is too long, or demands what we do not know.
-    #[error("it is no token that can be checked")]
+    /// It is not a signed JWT, is too long, or has critical extensions.
+    #[error("it is not a valid JWT")]
     Malformed,
-    /// Its algorithm is none, or not one of private keys.
+    /// Its algorithm is `none` or symmetric.
     #[error("its algorithm is not accepted")]
     Algorithm,
-    /// No known key has its name; the keys may have changed.
+    /// No known key has its key id; the keys may have changed.
     #[error("it is signed with an unknown key")]
     UnknownKey,
-    /// The signature is not that of the key.
+    /// The signature is invalid.
     #[error("its signature is wrong")]
     Signature,
-    /// It is of another type.
-    #[error("it is a token of another type")]
+    /// It has another type.
+    #[error("it has another type")]
     Type,
-    /// Somebody else issued it.
-    #[error("it is of another issuer")]
+    /// It has another issuer.
+    #[error("it has another issuer")]
     Issuer,
-    /// It is for somebody else.
-    #[error("it is for another audience")]
+    /// It has another audience.
+    #[error("it has another audience")]
     Audience,
-    /// Its time is over, or it does not say when that is.
+    /// It has expired, or has no expiry time.
     #[error("it has expired")]
     Expired,
-    /// Its time is to come.
-    #[error("it does not hold yet")]
+    /// It is not valid yet.
+    #[error("it is not valid yet")]
     NotYet,
 }
 
-/// Checks `token` against the keys of its issuer, and gives what it says.
+/// Verifies the signature and the claims of `token`, and returns its claims.
 ///
 /// # Errors
 /// See [`JwtError`].
@@ -165,7 +165,7 @@ pub fn verify(
     let mut failure = JwtError::UnknownKey;
     for key in keys.keys.iter().filter(|key| may_have_signed(key, &header)) {
         match signed_claims::<Claims>(token, key, header.alg) {
-            Ok(claims) => return checked(claims, expected, now),
+            Ok(claims) => return check_claims(claims, expected, now),
             Err(error) => failure = error,
         }
     }
@@ -175,7 +175,7 @@ pub fn verify(
 /// The claims of `token`, if `key` has signed it.
 ///
 /// # Errors
-/// It has not, or the algorithm is not one of private keys.
+/// The signature is invalid, or the algorithm is symmetric.
 pub fn signed_claims<T: DeserializeOwned>(
     token: &str,
     key: &Jwk,
@@ -186,7 +186,7 @@ pub fn signed_claims<T: DeserializeOwned>(
     }
     let key = DecodingKey::from_jwk(key).map_err(|_unusable| JwtError::UnknownKey)?;
     let mut validation = Validation::new(algorithm);
-    // Times are checked against the time that was given to us.
+    // The caller checks the claims, with its own clock.
     validation.validate_exp = false;
     validation.validate_nbf = false;
     validation.validate_aud = false;
@@ -196,15 +196,15 @@ pub fn signed_claims<T: DeserializeOwned>(
     Ok(decoded.claims)
 }
 
-/// The header of `token`, if it is one that can be checked at all.
+/// The header of `token`.
 ///
 /// # Errors
-/// It is not.
+/// The token is malformed or too long, or its algorithm is not accepted.
 pub fn header(token: &str) -> Result<jsonwebtoken::Header, JwtError> {
-    if token.len() > LONGEST {
+    if token.len() > MAX_TOKEN_BYTES {
         return Err(JwtError::Malformed);
     }
-    let header = jsonwebtoken::decode_header(token).map_err(|_garbled| JwtError::Malformed)?;
+    let header = jsonwebtoken::decode_header(token).map_err(|_malformed| JwtError::Malformed)?;
     if header.crit.is_some() {
         return Err(JwtError::Malformed);
     }
@@ -214,7 +214,7 @@ pub fn header(token: &str) -> Result<jsonwebtoken::Header, JwtError> {
     Ok(header)
 }
 
-fn checked(claims: Claims, expected: &Expected<'_>, now: u64) -> Result<Claims, JwtError> {
+fn check_claims(claims: Claims, expected: &Expected<'_>, now: u64) -> Result<Claims, JwtError> {
     if claims.iss != expected.issuer {
         return Err(JwtError::Issuer);
     }
@@ -223,18 +223,18 @@ fn checked(claims: Claims, expected: &Expected<'_>, now: u64) -> Result<Claims, 
     }
     if claims
         .exp
-        .is_none_or(|exp| exp.saturating_add(LEEWAY) <= now)
+        .is_none_or(|exp| exp.saturating_add(CLOCK_SKEW_SECONDS) <= now)
     {
         return Err(JwtError::Expired);
     }
     let starts = claims.nbf.max(claims.iat);
-    if starts.is_some_and(|starts| starts > now.saturating_add(LEEWAY)) {
+    if starts.is_some_and(|starts| starts > now.saturating_add(CLOCK_SKEW_SECONDS)) {
         return Err(JwtError::NotYet);
     }
     Ok(claims)
 }
 
-/// A key that has a name signs only what names it, and one that has an algorithm only with that.
+/// Whether `key` can be the key of a token with this header: the key id and the algorithm must match.
 fn may_have_signed(key: &Jwk, header: &jsonwebtoken::Header) -> bool {
     let named = match (&header.kid, &key.common.key_id) {
         (Some(wanted), Some(name)) => wanted == name,

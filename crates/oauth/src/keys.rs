@@ -1,4 +1,4 @@
-//! Keys that sign.
+//! Signing keys.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::error::OAuthError;
 use crate::secret::Secret;
 
-/// A private key, and the algorithm it signs with.
+/// A private key with its signature algorithm.
 #[derive(Clone)]
 pub struct SigningKey {
     key: EncodingKey,
@@ -19,7 +19,7 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// A new key for ES256, and itself as text for [`restore`](Self::restore).
+    /// Generates a key for ES256. Returns it also as text, for [`restore`](Self::restore).
     ///
     /// # Errors
     /// The system has no randomness.
@@ -31,13 +31,14 @@ impl SigningKey {
         Ok((Self::restore(&text)?, text))
     }
 
-    /// The ES256 key that [`generate`](Self::generate) gave as text.
+    /// Restores an ES256 key from the text of [`generate`](Self::generate).
     ///
     /// # Errors
-    /// The text is none.
+    /// The text is not a key.
     pub fn restore(text: &Secret) -> Result<Self, OAuthError> {
         let document = STANDARD.decode(text.expose());
-        let document = document.map_err(|_garbled| OAuthError::Key("it is garbled".to_owned()))?;
+        let document =
+            document.map_err(|_malformed| OAuthError::Key("it is not base64".to_owned()))?;
         let key = Self {
             key: EncodingKey::from_ec_der(&document),
             algorithm: Algorithm::ES256,
@@ -46,10 +47,10 @@ impl SigningKey {
         Ok(key)
     }
 
-    /// The key in a PEM file, for the algorithm of this name, such as ES256 or RS256.
+    /// Parses a key in PEM for the named algorithm, such as ES256 or RS256.
     ///
     /// # Errors
-    /// The file holds no such key, or the algorithm is none that signs with a private key.
+    /// The text contains no such key, or the algorithm is symmetric or unknown.
     pub fn from_pem(pem: &Secret, algorithm: &str) -> Result<Self, OAuthError> {
         let unusable = |error: &dyn std::fmt::Display| OAuthError::Key(error.to_string());
         let algorithm: Algorithm = algorithm.parse().map_err(|error| unusable(&error))?;
@@ -57,7 +58,7 @@ impl SigningKey {
         let key = match algorithm {
             Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512 => {
                 return Err(OAuthError::Key(format!(
-                    "{algorithm:?} is not an algorithm of private keys"
+                    "{algorithm:?} does not sign with a private key"
                 )));
             }
             Algorithm::ES256 | Algorithm::ES384 => EncodingKey::from_ec_pem(bytes),
@@ -68,21 +69,21 @@ impl SigningKey {
         Ok(Self { key, algorithm })
     }
 
-    /// The name of its algorithm.
+    /// The signature algorithm.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// Its public half.
+    /// The public key.
     ///
     /// # Errors
-    /// It has none that can be told.
+    /// It cannot be derived.
     pub fn public(&self) -> Result<Jwk, OAuthError> {
         Jwk::from_encoding_key(&self.key, self.algorithm)
             .map_err(|error| OAuthError::Key(error.to_string()))
     }
 
-    /// What a token is bound to that is bound to this key (RFC 7638).
+    /// The thumbprint of the public key (RFC 7638), which tokens are bound to.
     ///
     /// # Errors
     /// See [`public`](Self::public).
@@ -90,7 +91,7 @@ impl SigningKey {
         thumbprint(&self.public()?)
     }
 
-    /// A signed JWT of this type.
+    /// Signs a JWT.
     ///
     /// # Errors
     /// The key cannot sign.
@@ -104,7 +105,7 @@ impl SigningKey {
 /// The SHA-256 thumbprint of a public key (RFC 7638).
 ///
 /// # Errors
-/// It is no key that has one.
+/// The key type has no thumbprint.
 pub fn thumbprint(key: &Jwk) -> Result<String, OAuthError> {
     key.thumbprint(ThumbprintHash::SHA256)
         .map_err(|error| OAuthError::Key(error.to_string()))
@@ -123,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_the_same_after_it_was_stored() {
+    fn a_restored_key_is_the_same_key() {
         let (key, text) = SigningKey::generate().unwrap();
         let again = SigningKey::restore(&text).unwrap();
         assert_eq!(key.thumbprint().unwrap(), again.thumbprint().unwrap());

@@ -1,22 +1,23 @@
 //! The rules of MCP authorization, for clients and for servers, in every revision that has it.
 //!
-//! A [`SignIn`] is a state machine: it says which HTTP request to make or which page to show, takes
-//! what came of it, and ends with a [`Session`], which is a token and all that is needed to renew it.
-//! [`Renewal`] renews one. What a request to an MCP server must carry is [`Session::headers`].
+//! A [`SignIn`] is a sans-I/O state machine: each [`Step`] is an HTTP request to send or a page to show,
+//! and the caller passes in the response or the redirect. It ends with a [`Session`]: a token and the
+//! data that is needed to renew it. [`Renewal`] renews a session. [`Session::headers`] makes the headers
+//! of a request to an MCP server.
 //!
-//! Everything that a server or an authorization server names is an address of somebody else's
-//! choice; a [`Guard`] decides which of them may be visited.
+//! URLs that a server or an authorization server names are untrusted; a [`UrlPolicy`] decides which of them
+//! may be requested.
 //!
-//! What is deliberately absent: sockets, files and the clock. Time and chance are arguments, see
-//! [`Ambient`]; only the signatures themselves draw on the system's randomness.
+//! Deliberately absent: sockets, files and the clock. Time and random numbers are arguments, see
+//! [`Ambient`]. Only key generation and signatures use the random numbers of the system.
 
 pub mod address;
 mod ambient;
-mod answer;
 pub mod challenge;
 mod client_auth;
 pub mod dpop;
 mod error;
+mod http_exchange;
 pub mod jwt;
 pub mod keys;
 pub mod metadata;
@@ -31,7 +32,7 @@ mod sign_in;
 mod token;
 pub mod well_known;
 
-pub use address::{Guard, Reach};
+pub use address::{Reach, UrlPolicy};
 pub use ambient::Ambient;
 pub use challenge::{Challenge, Challenges};
 pub use client_auth::{AuthMethod, ClientKey};

@@ -1,26 +1,26 @@
-//! What servers and authorization servers publish about themselves (RFC 9728, RFC 8414, OIDC).
+//! Metadata documents of resource and authorization servers (RFC 9728, RFC 8414, OIDC).
 
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::error::OAuthError;
 
-/// The metadata of a protected resource: who issues tokens for it (RFC 9728).
+/// The metadata of a protected resource, with the issuers of its tokens (RFC 9728).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResourceMetadata {
-    /// The resource, exactly as tokens are to be asked for it.
+    /// The resource identifier, sent unchanged in token requests.
     pub resource: String,
-    /// Who issues tokens for it.
+    /// The issuers of tokens for it.
     #[serde(default)]
     pub authorization_servers: Vec<String>,
-    /// What can be asked for.
+    /// The supported scopes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scopes_supported: Option<Vec<String>>,
-    /// How tokens may be presented.
+    /// How tokens may be sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bearer_methods_supported: Option<Vec<String>>,
-    /// Algorithms of proofs, if tokens may be bound to a key.
+    /// The algorithms of DPoP proofs, if tokens may be bound to a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dpop_signing_alg_values_supported: Option<Vec<String>>,
     /// Whether tokens must be bound to a key.
@@ -38,11 +38,11 @@ impl ResourceMetadata {
         }
     }
 
-    /// Refuses the metadata of another resource than the one that `server` is part of (AUTH26-17):
-    /// it must have the same origin, and its path must lead to the server's.
+    /// Checks that `server` is part of the resource (AUTH26-17): the origins must be equal, and the path
+    /// of the resource must be a prefix of the server's.
     ///
     /// # Errors
-    /// It is another resource.
+    /// The metadata is for another resource.
     pub fn check_resource(&self, server: &Url) -> Result<(), OAuthError> {
         let is_part = Url::parse(&self.resource).is_ok_and(|resource| {
             let segments = |url: &Url| {
@@ -56,12 +56,12 @@ impl ResourceMetadata {
         if is_part {
             return Ok(());
         }
-        let named = crate::error::presentable(&self.resource);
+        let named = crate::error::sanitized(&self.resource);
         Err(OAuthError::ResourceMismatch { named })
     }
 
-    /// Whether tokens can be bound to a key of ours.
-    pub fn takes_dpop(&self) -> bool {
+    /// Whether the resource accepts tokens that are bound to an ES256 key.
+    pub fn accepts_dpop(&self) -> bool {
         let supported = self.dpop_signing_alg_values_supported.as_deref();
         self.dpop_bound_access_tokens_required == Some(true) || lists(supported, "ES256")
     }
@@ -72,57 +72,57 @@ impl ResourceMetadata {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ServerMetadata {
-    /// Who it is; compared byte by byte.
+    /// The issuer, compared byte by byte.
     pub issuer: String,
-    /// Where users sign in.
+    /// The URL of the sign-in page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authorization_endpoint: Option<String>,
-    /// Where tokens are got.
+    /// The URL for token requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_endpoint: Option<String>,
-    /// Where clients register.
+    /// The URL for client registration (RFC 7591).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registration_endpoint: Option<String>,
-    /// Where tokens are given back.
+    /// The URL for token revocation (RFC 7009).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revocation_endpoint: Option<String>,
-    /// Where others ask what a token is worth.
+    /// The URL for token introspection (RFC 7662).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub introspection_endpoint: Option<String>,
-    /// Where its keys are.
+    /// The URL of its public keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwks_uri: Option<String>,
-    /// What can be asked for.
+    /// The supported scopes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scopes_supported: Option<Vec<String>>,
-    /// What the sign-in page can answer.
+    /// The supported response types of the sign-in page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_types_supported: Option<Vec<String>>,
-    /// How a token can be got.
+    /// The supported grant types.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant_types_supported: Option<Vec<String>>,
-    /// How clients prove who they are.
+    /// The supported methods of client authentication.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_endpoint_auth_methods_supported: Option<Vec<String>>,
-    /// Algorithms with which they may sign that.
+    /// The signature algorithms for client authentication.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_endpoint_auth_signing_alg_values_supported: Option<Vec<String>>,
-    /// How the beginning and the end of a sign-in are tied together.
+    /// The supported PKCE methods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_challenge_methods_supported: Option<Vec<String>>,
     /// Whether a URL can be a client id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id_metadata_document_supported: Option<bool>,
-    /// Whether the answer of the sign-in page says whose it is.
+    /// Whether redirects from the sign-in page have the `iss` parameter (RFC 9207).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authorization_response_iss_parameter_supported: Option<bool>,
-    /// Algorithms of proofs, if tokens can be bound to a key.
+    /// The algorithms of DPoP proofs, if tokens can be bound to a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dpop_signing_alg_values_supported: Option<Vec<String>>,
 }
 
 impl ServerMetadata {
-    /// The metadata of `issuer`, with nothing else said.
+    /// The metadata of `issuer`, with all other members absent.
     pub fn new(issuer: impl Into<String>) -> Self {
         Self {
             issuer: issuer.into(),
@@ -130,8 +130,8 @@ impl ServerMetadata {
         }
     }
 
-    /// What a server of 2025-03-26 is taken to be that publishes nothing (AUTH03-06).
-    pub fn at_default_places(origin: &str) -> Self {
+    /// The default metadata of a server of 2025-03-26 that publishes none (AUTH03-06).
+    pub fn with_default_endpoints(origin: &str) -> Self {
         Self {
             issuer: origin.to_owned(),
             authorization_endpoint: Some(format!("{origin}/authorize")),
@@ -142,33 +142,33 @@ impl ServerMetadata {
         }
     }
 
-    /// Refuses the metadata of another issuer than the one that was asked for it, byte by byte
-    /// (AUTH26-01, AUTH26-05).
+    /// Checks that the issuer is `expected`, byte by byte (AUTH26-01, AUTH26-05).
     ///
     /// # Errors
-    /// It is another's.
+    /// The metadata is of another issuer.
     pub fn check_issuer(&self, expected: &str) -> Result<(), OAuthError> {
         if self.issuer == expected {
             return Ok(());
         }
         Err(OAuthError::IssuerMismatch {
-            expected: crate::error::presentable(expected),
-            named: crate::error::presentable(&self.issuer),
+            expected: crate::error::sanitized(expected),
+            named: crate::error::sanitized(&self.issuer),
         })
     }
 
-    /// Whether the S256 method of PKCE is listed; one that lists none must be refused (AUTH11-13).
+    /// Whether the S256 method of PKCE is listed; a server that does not list it must be refused
+    /// (AUTH11-13).
     pub fn supports_pkce(&self) -> bool {
         lists(self.code_challenge_methods_supported.as_deref(), "S256")
     }
 
-    /// Whether tokens can be bound to a key of ours.
+    /// Whether the server can bind tokens to an ES256 key.
     pub fn supports_dpop(&self) -> bool {
         lists(self.dpop_signing_alg_values_supported.as_deref(), "ES256")
     }
 
-    /// Whether a client may prove who it is in this way. A list that is absent says nothing.
-    pub(crate) fn takes_auth_method(&self, method: &str) -> Option<bool> {
+    /// Whether clients may authenticate with `method`; `None` if the server does not list its methods.
+    pub(crate) fn supports_auth_method(&self, method: &str) -> Option<bool> {
         let supported = self.token_endpoint_auth_methods_supported.as_deref()?;
         Some(lists(Some(supported), method))
     }
@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    /// AUTH26-01, AUTH26-05: no slash, case or port is made up for.
+    /// AUTH26-01, AUTH26-05: differences in a slash, the case or the port are not normalized away.
     #[test]
     fn issuers_are_compared_byte_by_byte() {
         let metadata = ServerMetadata::new("https://as.example");

@@ -4,30 +4,30 @@ use crate::registration::Registration;
 use crate::scopes::Scopes;
 use crate::secret::Secret;
 
-/// What a token is wanted for, and with what it may be got.
+/// The server that a token is for, and how the token is obtained.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Plan {
-    /// The address of the MCP server, as it is visited.
+    /// The URL of the MCP server.
     pub server: String,
-    /// How far what it names may lead.
+    /// The networks that URLs named by the server may point to.
     pub reach: Reach,
-    /// How the token is got.
+    /// How the token is obtained.
     pub grant: Grant,
-    /// The client that was registered by hand, if there is one.
+    /// The client that the user registered, if there is one.
     pub client: Option<Client>,
-    /// What clients we are already, at whichever authorization servers.
+    /// The earlier automatic registrations, of any authorization server.
     pub registrations: Vec<Registration>,
-    /// What was asked for before, which a new token is to allow as well (AUTH26-10).
+    /// The scopes that were requested before; they are requested again (AUTH26-10).
     pub scopes: Scopes,
-    /// The key that tokens are bound to where that is wanted, as text; a new one if there is none.
+    /// The key for DPoP tokens, as text; `None` to generate one when needed.
     pub key: Option<Secret>,
-    /// The revision named when metadata is fetched (AUTH03-07).
+    /// The protocol revision in the header of metadata requests (AUTH03-07).
     pub revision: Option<String>,
 }
 
 impl Plan {
-    /// A token for `server`.
+    /// A plan to obtain a token for `server`.
     pub fn new(server: impl Into<String>, reach: Reach, grant: Grant) -> Self {
         Self {
             server: server.into(),
@@ -42,61 +42,63 @@ impl Plan {
     }
 }
 
-/// How a token is got.
+/// How a token is obtained.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Grant {
-    /// A user signs in on a page.
+    /// A user signs in on a page (authorization code grant).
     User(UserGrant),
-    /// The client is its own user.
+    /// The client authenticates as itself, without a user.
     ClientCredentials,
-    /// Whoever runs this workload vouches for it with a JWT (RFC 7523).
+    /// The platform that runs this workload issues a JWT for it (RFC 7523).
     Workload {
-        /// That JWT.
+        /// The JWT.
         assertion: Secret,
     },
-    /// The identity provider of an enterprise vouches for its user (EMA-01).
+    /// The identity provider of an enterprise authenticates the user (EMA-01).
     Enterprise {
-        /// Where it issues tokens; configured, not discovered.
+        /// The token endpoint of the identity provider; configured, not discovered.
         token_endpoint: String,
-        /// Who we are there.
+        /// The client id at the identity provider.
         client_id: String,
-        /// That the user has signed in there.
+        /// The ID token of the user's sign-in at the identity provider.
         id_token: Secret,
     },
-    /// Somebody who called us has shown a token of theirs, which is exchanged for one that is for
-    /// the server (RFC 8693). Only the authorization server that [`Client::issuer`] names is shown
-    /// it: whoever a server names could use it with us.
+    /// The caller's own token is exchanged for a token for the server (RFC 8693). It is sent only to the
+    /// authorization server that [`Client::issuer`] names: an authorization server that the MCP server
+    /// names could use the token to call Plexus.
     Exchange {
-        /// That token.
+        /// The caller's token.
         subject_token: Secret,
-        /// What the authorization server calls the server, if not by its address.
+        /// The server's name at the authorization server; `None` for its URL.
         audience: Option<String>,
     },
 }
 
-/// What a sign-in on a page takes.
+/// The parameters of a sign-in on a page.
 #[derive(Debug, Clone)]
 pub struct UserGrant {
-    /// Where the user is sent back to.
+    /// The redirect URI.
     pub redirect_uri: String,
-    /// What the user is shown as the name of this client.
+    /// The name of this client that the page shows.
     pub client_name: String,
-    /// The address of a document about this client, which is its id where that is understood.
+    /// The URL of the client metadata document. It is the client id, if the authorization server supports
+    /// that.
     pub metadata_url: Option<String>,
 }
 
-/// A client that somebody registered by hand.
+/// A client that the user registered.
 #[derive(Debug, Clone)]
 pub struct Client {
-    /// Its name.
+    /// The client id.
     pub client_id: String,
-    /// Its secret, if it has one.
+    /// The client secret, if it has one.
     pub client_secret: Option<Secret>,
-    /// Its key, if it has one.
+    /// The private key, if it has one.
     pub key: Option<ClientKey>,
-    /// How it proves itself; chosen if it is not said.
+    /// How it authenticates; `None` to choose automatically.
     pub method: Option<AuthMethod>,
-    /// Where it is registered; the first authorization server that is met if it is not said.
+    /// The issuer that it is registered at; `None` for any authorization server that the MCP server
+    /// names.
     pub issuer: Option<String>,
 }

@@ -4,35 +4,36 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::address::Reach;
-use crate::answer::{self, refusal};
 use crate::client_auth::{AuthMethod, ClientKey};
 use crate::error::OAuthError;
+use crate::http_exchange::{self, error_response};
 use crate::metadata::ServerMetadata;
 use crate::scopes::Scopes;
 use crate::secret::Secret;
 
-const WHAT: &str = "registration of the client";
+const RESPONSE_OF: &str = "registration of the client";
 
-/// What a client is at one authorization server. Never used at another (AUTH26-07, AUTH26-08).
+/// The registration of a client at one authorization server. It is never used at another (AUTH26-07,
+/// AUTH26-08).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Registration {
-    /// Where it is known.
+    /// The issuer that it is registered at.
     pub issuer: String,
-    /// Its name there.
+    /// The client id.
     pub client_id: String,
-    /// What it proves itself with.
+    /// The client secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<Secret>,
-    /// Until when the secret holds, in seconds since 1970.
+    /// When the secret expires, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_expires_at: Option<u64>,
-    /// Or the key that it signs with.
+    /// The private key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<ClientKey>,
-    /// How it proves itself.
+    /// How it authenticates.
     pub method: AuthMethod,
-    /// Where it may be sent back to, if it was registered for that.
+    /// The registered redirect URI, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redirect_uri: Option<String>,
 }
@@ -51,54 +52,55 @@ impl Registration {
         }
     }
 
-    /// Whether it is still good, there, for coming back to `redirect_uri`.
-    pub(crate) fn serves(&self, issuer: &str, redirect_uri: &str, now: u64) -> bool {
+    /// Whether it can be used at `issuer` with `redirect_uri`, and its secret has not expired.
+    pub(crate) fn is_usable_for(&self, issuer: &str, redirect_uri: &str, now: u64) -> bool {
         self.issuer == issuer
             && self.redirect_uri.as_deref() == Some(redirect_uri)
             && self.secret_expires_at.is_none_or(|expires| expires > now)
     }
 }
 
-/// What a client says of itself, when it registers (RFC 7591) and in a document at its id (CIMD).
+/// The metadata of a client: sent in a registration (RFC 7591), or published at the URL that is its
+/// client id (CIMD).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ClientMetadata {
-    /// The address of the document, if it is one (AUTH11-07).
+    /// The URL of the published document (AUTH11-07).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
-    /// What users are shown.
+    /// The name that users are shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_name: Option<String>,
-    /// Where it may be sent back to.
+    /// The redirect URIs.
     #[serde(default)]
     pub redirect_uris: Vec<String>,
-    /// How it gets tokens.
+    /// The grant types that it uses.
     #[serde(default)]
     pub grant_types: Vec<String>,
-    /// What it wants the sign-in page to answer.
+    /// The response types that it uses.
     #[serde(default)]
     pub response_types: Vec<String>,
-    /// How it proves who it is.
+    /// How it authenticates at the token endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_endpoint_auth_method: Option<String>,
     /// `native` or `web` (AUTH26-09).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application_type: Option<String>,
-    /// What it will ask for.
+    /// The scopes that it may request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scopes>,
 }
 
 impl ClientMetadata {
-    /// A client of this name that users come back to at `redirect_uri`.
+    /// The metadata of a client with this name and this redirect URI.
     pub fn new(client_name: &str, redirect_uri: &str) -> Self {
-        // A program on the user's machine is native, a service elsewhere is not.
+        // A redirect to this machine belongs to a native program, any other to a web service.
         let is_local = Url::parse(redirect_uri).is_ok_and(|url| match url.host() {
             Some(url::Host::Ipv4(address)) => {
-                Reach::needed(address.into()) == Some(Reach::Loopback)
+                Reach::required_for(address.into()) == Some(Reach::Loopback)
             }
             Some(url::Host::Ipv6(address)) => {
-                Reach::needed(address.into()) == Some(Reach::Loopback)
+                Reach::required_for(address.into()) == Some(Reach::Loopback)
             }
             Some(url::Host::Domain(name)) => name == "localhost",
             None => true,
@@ -117,7 +119,7 @@ impl ClientMetadata {
 }
 
 #[derive(Deserialize)]
-struct Registered {
+struct RegistrationResponse {
     client_id: String,
     client_secret: Option<Secret>,
     #[serde(default)]
@@ -131,20 +133,20 @@ pub(crate) fn request(
     metadata: &ClientMetadata,
 ) -> Result<Request<Bytes>, OAuthError> {
     let body = serde_json::to_vec(metadata);
-    let body = body.map_err(|error| answer::malformed(WHAT, &error))?;
-    answer::post(endpoint, "application/json", Bytes::from(body))
+    let body = body.map_err(|error| http_exchange::malformed(RESPONSE_OF, &error))?;
+    http_exchange::post(endpoint, "application/json", Bytes::from(body))
 }
 
-/// What the answer makes of the client.
-pub(crate) fn registered(
+/// Decodes the response to a registration request.
+pub(crate) fn decode_response(
     response: &Response<Bytes>,
     server: &ServerMetadata,
-    asked: &ClientMetadata,
+    requested: &ClientMetadata,
 ) -> Result<Registration, OAuthError> {
     if !matches!(response.status(), StatusCode::OK | StatusCode::CREATED) {
-        return Err(refusal(WHAT, response));
+        return Err(error_response(RESPONSE_OF, response));
     }
-    let registered: Registered = answer::json(WHAT, response)?;
+    let registered: RegistrationResponse = http_exchange::decode_json(RESPONSE_OF, response)?;
     let has_secret = registered.client_secret.is_some();
     let method = registered
         .token_endpoint_auth_method
@@ -154,7 +156,10 @@ pub(crate) fn registered(
             AuthMethod::None
         });
     if matches!(method, AuthMethod::Basic | AuthMethod::Post) && !has_secret {
-        return Err(answer::malformed(WHAT, &"it gives no client secret"));
+        return Err(http_exchange::malformed(
+            RESPONSE_OF,
+            &"it has no client secret",
+        ));
     }
     Ok(Registration {
         issuer: server.issuer.clone(),
@@ -163,6 +168,6 @@ pub(crate) fn registered(
         secret_expires_at: Some(registered.client_secret_expires_at).filter(|at| *at != 0),
         key: None,
         method,
-        redirect_uri: asked.redirect_uris.first().cloned(),
+        redirect_uri: requested.redirect_uris.first().cloned(),
     })
 }

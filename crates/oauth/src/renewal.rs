@@ -1,39 +1,39 @@
 use bytes::Bytes;
 use http::{Request, Response};
 
-use crate::address::Guard;
+use crate::address::UrlPolicy;
 use crate::ambient::Ambient;
-use crate::answer::malformed;
 use crate::error::OAuthError;
+use crate::http_exchange::malformed;
 use crate::keys::SigningKey;
 use crate::session::Session;
 use crate::sign_in::Step;
-use crate::token::{Answered, Form, TokenCall};
+use crate::token::{Form, TokenOutcome, TokenRequest};
 
-/// Gets a new token for an old one, without anybody's help.
+/// Renews a session with its refresh token. A sans-I/O state machine like [`SignIn`](crate::SignIn).
 #[derive(Debug)]
 pub struct Renewal {
     session: Session,
-    guard: Guard,
-    call: TokenCall,
+    policy: UrlPolicy,
+    call: TokenRequest,
 }
 
 impl Renewal {
-    /// Renews `session`; none if that is not possible.
+    /// Renews `session`; `None` if it has no refresh token.
     ///
     /// # Errors
-    /// What is stored makes no sense, or leads where the server may not lead.
-    pub fn new(session: &Session, guard: Guard) -> Result<Option<Self>, OAuthError> {
+    /// The stored session is malformed, or its token endpoint must not be requested.
+    pub fn new(session: &Session, policy: UrlPolicy) -> Result<Option<Self>, OAuthError> {
         let Some(refresh_token) = &session.refresh_token else {
             return Ok(None);
         };
         let mut form = Form::of_grant("refresh_token");
         form.add("refresh_token", refresh_token.expose());
         form.add_some("resource", session.resource.as_deref());
-        let call = call(session, &session.token_endpoint, guard, form)?;
+        let call = token_request(session, &session.token_endpoint, policy, form)?;
         Ok(Some(Self {
             session: session.clone(),
-            guard,
+            policy,
             call,
         }))
     }
@@ -46,20 +46,20 @@ impl Renewal {
         Ok(self.send(self.call.request(ambient)?))
     }
 
-    /// What comes after the answer to the last step.
+    /// Handles the response to the request of the last step, and returns the next step.
     ///
     /// # Errors
     /// See [`OAuthError`].
-    pub fn answered(
+    pub fn handle_response(
         &mut self,
         response: &Response<Bytes>,
         ambient: &dyn Ambient,
     ) -> Result<Step, OAuthError> {
-        match self.call.answered(response, ambient)? {
-            Answered::Again(request) => Ok(self.send(*request)),
-            Answered::Token(answer) => {
+        match self.call.handle_response(response, ambient)? {
+            TokenOutcome::Retry(request) => Ok(self.send(*request)),
+            TokenOutcome::Token(answer) => {
                 let mut session = self.session.clone();
-                session.take(*answer, ambient.now())?;
+                session.apply(*answer, ambient.now())?;
                 Ok(Step::Done(Box::new(session)))
             }
         }
@@ -68,18 +68,19 @@ impl Renewal {
     fn send(&self, request: Request<Bytes>) -> Step {
         Step::Send {
             request,
-            reach: Some(self.guard.reach()),
+            reach: Some(self.policy.reach()),
         }
     }
 }
 
-/// The request that gives a session back (RFC 7009), where that is possible.
+/// The request that revokes the token of a session (RFC 7009); `None` if the authorization server does
+/// not support that.
 ///
 /// # Errors
-/// What is stored makes no sense, or leads where the server may not lead.
+/// The stored session is malformed, or its revocation endpoint must not be requested.
 pub fn revocation(
     session: &Session,
-    guard: Guard,
+    policy: UrlPolicy,
     ambient: &dyn Ambient,
 ) -> Result<Option<Request<Bytes>>, OAuthError> {
     let Some(endpoint) = &session.revocation_endpoint else {
@@ -90,20 +91,20 @@ pub fn revocation(
     let hint = token.map_or("access_token", |_| "refresh_token");
     form.add("token", token.unwrap_or(&session.access_token).expose());
     form.add("token_type_hint", hint);
-    let mut call = call(session, endpoint, guard, form)?;
+    let mut call = token_request(session, endpoint, policy, form)?;
     call.key = None;
     call.request(ambient).map(Some)
 }
 
-fn call(
+fn token_request(
     session: &Session,
     endpoint: &str,
-    guard: Guard,
+    policy: UrlPolicy,
     form: Form,
-) -> Result<TokenCall, OAuthError> {
-    let endpoint = guard.check(endpoint);
+) -> Result<TokenRequest, OAuthError> {
+    let endpoint = policy.check(endpoint);
     let key = session.key.as_ref().map(SigningKey::restore).transpose();
-    Ok(TokenCall {
+    Ok(TokenRequest {
         endpoint: endpoint.map_err(|error| malformed("stored session", &error))?,
         form,
         client: Some(session.registration.clone()),

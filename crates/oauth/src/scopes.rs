@@ -3,43 +3,43 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A set of scopes: the words of an OAuth `scope`.
+/// A set of OAuth scopes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scopes(BTreeSet<String>);
 
 impl Scopes {
-    /// The words of `text`.
+    /// Parses a `scope` parameter: scopes separated by spaces.
     pub fn parse(text: &str) -> Self {
         text.split_ascii_whitespace().collect()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether `scope` is one of them.
+    /// Whether `scope` is in the set.
     pub fn contains(&self, scope: &str) -> bool {
         self.0.contains(scope)
     }
 
-    /// Whether all of `others` are among them.
+    /// Whether the set contains all of `others`.
     pub fn covers(&self, others: &Self) -> bool {
         self.0.is_superset(&others.0)
     }
 
-    /// Those of both (AUTH26-10).
+    /// The scopes of both sets (AUTH26-10).
     #[must_use]
     pub fn union(&self, others: &Self) -> Self {
         Self(self.0.union(&others.0).cloned().collect())
     }
 
-    /// One more.
+    /// Adds a scope.
     pub fn insert(&mut self, scope: &str) {
         self.0.insert(scope.to_owned());
     }
 
-    /// Each of them.
+    /// Iterates over the scopes in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
@@ -69,16 +69,16 @@ impl Serialize for Scopes {
 
 impl<'de> Deserialize<'de> for Scopes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // A list is against the rules, but some issuers have one.
+        // RFC 6749 has a string; some issuers send a list.
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Written {
-            Words(String),
+        enum ScopeFormat {
+            Text(String),
             List(Vec<String>),
         }
-        Ok(match Written::deserialize(deserializer)? {
-            Written::Words(words) => Self::parse(&words),
-            Written::List(list) => list.iter().map(String::as_str).collect(),
+        Ok(match ScopeFormat::deserialize(deserializer)? {
+            ScopeFormat::Text(text) => Self::parse(&text),
+            ScopeFormat::List(list) => list.iter().map(String::as_str).collect(),
         })
     }
 }

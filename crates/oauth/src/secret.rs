@@ -3,19 +3,19 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-/// A text that must not be seen: a token, a password, a key. It is wiped from memory when it is
-/// dropped, and shows nothing of itself.
+/// A secret text: a token, a password, a key. It is erased from memory when it is dropped, and its
+/// `Debug` output does not contain it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// Keeps `text` secret.
+    /// Wraps `text`.
     pub fn new(text: impl Into<String>) -> Self {
         Self(Zeroizing::new(text.into()))
     }
 
-    /// The text itself, for the one place that needs it.
+    /// The text. Call it only where the secret is sent or compared.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -9,11 +9,11 @@ use bytes::Bytes;
 use http::{Request, Response};
 use url::{Url, form_urlencoded};
 
-use crate::address::{AddressError, Guard, Reach};
-use crate::ambient::{Ambient, unguessable};
-use crate::answer::malformed;
+use crate::address::{AddressError, Reach, UrlPolicy};
+use crate::ambient::{Ambient, random_token};
 use crate::challenge::Challenges;
-use crate::error::{OAuthError, presentable};
+use crate::error::{OAuthError, sanitized};
+use crate::http_exchange::malformed;
 use crate::keys::SigningKey;
 use crate::metadata::{ResourceMetadata, ServerMetadata};
 use crate::pkce::{code_challenge, code_verifier};
@@ -22,44 +22,43 @@ use crate::registration::{ClientMetadata, Registration};
 use crate::scopes::Scopes;
 use crate::secret::Secret;
 use crate::session::{Session, TokenKind};
-use crate::token::{Answered, Form, TokenCall};
+use crate::token::{Form, TokenOutcome, TokenRequest};
 use crate::well_known;
 
-const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
-const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
-const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
-const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
-const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
-const JWT: &str = "urn:ietf:params:oauth:token-type:jwt";
-const OFFLINE: &str = "offline_access";
+const JWT_BEARER_GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const TOKEN_EXCHANGE_GRANT: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+const ID_JAG_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:id-jag";
+const ID_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:id_token";
+const ACCESS_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:access_token";
+const JWT_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:jwt";
+const OFFLINE_ACCESS_SCOPE: &str = "offline_access";
 
-/// What is to be done next.
+/// The next action of the caller that runs a flow.
 #[expect(
     clippy::exhaustive_enums,
-    reason = "whoever drives must be able to do all of it"
+    reason = "the caller must be able to do every step"
 )]
 pub enum Step {
-    /// Send this, follow no redirect, and say what came: [`SignIn::answered`].
+    /// Send this request without following redirects, and pass the response to [`SignIn::handle_response`].
     Send {
-        /// What to send.
+        /// The request.
         request: Request<Bytes>,
-        /// How far its host's name may lead; none if the user chose the address.
+        /// The networks that the host name may resolve to; `None` if the user configured the URL.
         reach: Option<Reach>,
     },
-    /// Have the user visit this page, and say with which query they came back:
-    /// [`SignIn::returned`].
+    /// Show this page to the user, and pass the query of the redirect to [`SignIn::handle_redirect`].
     Visit {
-        /// The page.
+        /// The URL of the page.
         url: Url,
     },
-    /// It is over, and this came of it.
+    /// The flow has succeeded with this session.
     Done(Box<Session>),
 }
 
 impl std::fmt::Debug for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            // Its body and its headers hold secrets.
+            // The body and the headers contain secrets.
             Self::Send { request, .. } => write!(f, "Send({} {})", request.method(), request.uri()),
             Self::Visit { .. } => f.write_str("Visit(…)"),
             Self::Done(session) => f.debug_tuple("Done").field(session).finish(),
@@ -67,24 +66,25 @@ impl std::fmt::Debug for Step {
     }
 }
 
-/// From a challenge to a token, in steps. Begin with [`start`](Self::start).
+/// A sign-in as a sans-I/O state machine: discovery, client registration, sign-in page and token request.
+/// Begin with [`start`](Self::start).
 #[derive(Debug)]
 pub struct SignIn {
     plan: Plan,
     challenges: Challenges,
     server: Url,
-    guard: Guard,
-    found: Found,
+    policy: UrlPolicy,
+    discovered: DiscoveredMetadata,
     phase: Phase,
 }
 
-/// What was found out.
+/// The discovered metadata.
 #[derive(Debug, Default)]
-struct Found {
+struct DiscoveredMetadata {
     resource: Option<ResourceMetadata>,
     server: ServerMetadata,
-    /// There is no resource metadata, so that the server is one of 2025-03-26.
-    is_old: bool,
+    /// The server has no resource metadata, so it is treated as one of 2025-03-26.
+    is_2025_03: bool,
 }
 
 #[derive(Debug)]
@@ -92,7 +92,7 @@ enum Phase {
     Resource(VecDeque<Url>),
     Server {
         issuer: String,
-        places: VecDeque<Url>,
+        urls: VecDeque<Url>,
     },
     Register {
         endpoint: Url,
@@ -103,32 +103,32 @@ enum Phase {
         verifier: Secret,
         state: Secret,
     },
-    /// At the identity provider of the enterprise.
+    /// Waits for the identity provider of the enterprise.
     Exchange {
         registration: Box<Registration>,
-        call: Box<TokenCall>,
+        call: Box<TokenRequest>,
     },
     Token {
         session: Box<Session>,
-        call: Box<TokenCall>,
+        call: Box<TokenRequest>,
     },
     Over,
 }
 
 impl SignIn {
-    /// Begins to carry out `plan`, after a server has refused a request with these challenges.
+    /// A sign-in for `plan`, after a server has refused a request with these challenges.
     ///
     /// # Errors
-    /// The server's address is none.
+    /// The server's URL is malformed.
     pub fn new(plan: Plan, challenges: Challenges) -> Result<Self, OAuthError> {
         let server = Url::parse(&plan.server);
-        let server = server.map_err(|error| malformed("address of the server", &error))?;
+        let server = server.map_err(|error| malformed("URL of the server", &error))?;
         Ok(Self {
-            guard: Guard::new(plan.reach),
+            policy: UrlPolicy::new(plan.reach),
             plan,
             challenges,
             server,
-            found: Found::default(),
+            discovered: DiscoveredMetadata::default(),
             phase: Phase::Over,
         })
     }
@@ -138,50 +138,56 @@ impl SignIn {
     /// # Errors
     /// See [`OAuthError`].
     pub fn start(&mut self, ambient: &dyn Ambient) -> Result<Step, OAuthError> {
-        let mut places = VecDeque::new();
+        let mut urls = VecDeque::new();
         if let Some(named) = self.challenges.resource_metadata() {
-            places.push_back(self.checked("metadata of the server", named)?);
+            urls.push_back(self.checked_url("metadata of the server", named)?);
         }
-        for place in well_known::of_resource(&self.server) {
-            if !places.contains(&place) {
-                places.push_back(place);
+        for url in well_known::of_resource(&self.server) {
+            if !urls.contains(&url) {
+                urls.push_back(url);
             }
         }
-        self.ask_resource(places, ambient)
+        self.fetch_resource_metadata(urls, ambient)
     }
 
-    /// What comes after the answer to the last step.
+    /// Handles the response to the request of the last step, and returns the next step.
     ///
     /// # Errors
     /// See [`OAuthError`].
-    pub fn answered(
+    pub fn handle_response(
         &mut self,
         response: &Response<Bytes>,
         ambient: &dyn Ambient,
     ) -> Result<Step, OAuthError> {
         match std::mem::replace(&mut self.phase, Phase::Over) {
-            Phase::Resource(places) => self.resource_answered(response, places, ambient),
-            Phase::Server { issuer, places } => {
-                self.server_answered(response, issuer, places, ambient)
+            Phase::Resource(urls) => self.handle_resource_response(response, urls, ambient),
+            Phase::Server { issuer, urls } => {
+                self.handle_server_response(response, issuer, urls, ambient)
             }
             Phase::Register { endpoint, metadata } => {
-                self.register_answered(response, endpoint, *metadata, ambient)
+                self.handle_registration_response(response, endpoint, *metadata, ambient)
             }
             Phase::Exchange { registration, call } => {
-                self.exchange_answered(response, *registration, *call, ambient)
+                self.handle_exchange_response(response, *registration, *call, ambient)
             }
             Phase::Token { session, call } => {
-                self.token_answered(response, session, *call, ambient)
+                self.handle_token_response(response, session, *call, ambient)
             }
-            Phase::Visit { .. } | Phase::Over => Err(malformed("sign-in", &"nothing was asked")),
+            Phase::Visit { .. } | Phase::Over => {
+                Err(malformed("sign-in", &"a response came without a request"))
+            }
         }
     }
 
-    /// What comes after the user came back from the page, with this query.
+    /// Handles the redirect from the sign-in page, which has this query, and returns the next step.
     ///
     /// # Errors
     /// See [`OAuthError`].
-    pub fn returned(&mut self, query: &str, ambient: &dyn Ambient) -> Result<Step, OAuthError> {
+    pub fn handle_redirect(
+        &mut self,
+        query: &str,
+        ambient: &dyn Ambient,
+    ) -> Result<Step, OAuthError> {
         let Phase::Visit {
             registration,
             verifier,
@@ -200,13 +206,13 @@ impl SignIn {
         self.check_iss(field("iss").as_deref())?;
         if let Some(code) = field("error") {
             return Err(OAuthError::Refused {
-                code: presentable(&code),
-                description: field("error_description").as_deref().map(presentable),
+                code: sanitized(&code),
+                description: field("error_description").as_deref().map(sanitized),
             });
         }
         let code = field("code");
         let code =
-            code.ok_or_else(|| malformed("answer of the sign-in page", &"it has no code"))?;
+            code.ok_or_else(|| malformed("redirect from the sign-in page", &"it has no code"))?;
         let Grant::User(user) = &self.plan.grant else {
             return Err(OAuthError::WrongState);
         };
@@ -214,72 +220,73 @@ impl SignIn {
         form.add("code", &code);
         form.add("redirect_uri", &user.redirect_uri);
         form.add("code_verifier", verifier.expose());
-        self.ask_token(form, *registration, ambient)
+        self.request_token(form, *registration, ambient)
     }
 
-    /// RFC 9207: who answers must be who was asked, compared byte by byte (AUTH26-04, AUTH26-05).
+    /// RFC 9207: the redirect must name the issuer of the sign-in page, compared byte by byte (AUTH26-04,
+    /// AUTH26-05).
     fn check_iss(&self, iss: Option<&str>) -> Result<(), OAuthError> {
-        let server = &self.found.server;
-        let is_promised = server.authorization_response_iss_parameter_supported == Some(true);
+        let server = &self.discovered.server;
+        let is_required = server.authorization_response_iss_parameter_supported == Some(true);
         match iss {
             Some(iss) if iss == server.issuer => Ok(()),
-            None if !is_promised => Ok(()),
+            None if !is_required => Ok(()),
             _ => Err(OAuthError::WrongIssuer),
         }
     }
 
-    /// All metadata is there; what comes next depends on how the token is got.
-    fn discovered(&mut self, ambient: &dyn Ambient) -> Result<Step, OAuthError> {
+    /// Continues after discovery: chooses the client, and makes the first request of the grant.
+    fn begin_grant(&mut self, ambient: &dyn Ambient) -> Result<Step, OAuthError> {
         match self.plan.grant.clone() {
             Grant::User(user) => {
-                if !self.found.server.supports_pkce() && !self.found.is_old {
+                if !self.discovered.server.supports_pkce() && !self.discovered.is_2025_03 {
                     return Err(self.unsupported("PKCE with S256"));
                 }
-                self.as_some_client(&user, ambient)
+                self.choose_client(&user, ambient)
             }
             Grant::ClientCredentials => {
-                let registration = self.by_hand()?;
-                self.ask_token(Form::of_grant("client_credentials"), registration, ambient)
+                let registration = self.configured_client()?;
+                self.request_token(Form::of_grant("client_credentials"), registration, ambient)
             }
             Grant::Workload { assertion } => {
-                let registration = self.by_hand()?;
-                let mut form = Form::of_grant(JWT_BEARER);
+                let registration = self.configured_client()?;
+                let mut form = Form::of_grant(JWT_BEARER_GRANT);
                 form.add("assertion", assertion.expose());
-                self.ask_token(form, registration, ambient)
+                self.request_token(form, registration, ambient)
             }
             Grant::Exchange {
                 subject_token,
                 audience,
             } => {
-                let registration = self.by_hand()?;
+                let registration = self.configured_client()?;
                 if !self.is_configured() {
                     let issuer = registration.issuer;
                     return Err(OAuthError::Untrusted { issuer });
                 }
-                let mut form = Form::of_grant(TOKEN_EXCHANGE);
-                form.add("requested_token_type", ACCESS_TOKEN);
+                let mut form = Form::of_grant(TOKEN_EXCHANGE_GRANT);
+                form.add("requested_token_type", ACCESS_TOKEN_TYPE);
                 form.add("subject_token", subject_token.expose());
-                form.add("subject_token_type", ACCESS_TOKEN);
+                form.add("subject_token_type", ACCESS_TOKEN_TYPE);
                 form.add_some("audience", audience.as_deref());
-                self.ask_token(form, registration, ambient)
+                self.request_token(form, registration, ambient)
             }
             Grant::Enterprise {
                 token_endpoint,
                 client_id,
                 id_token,
             } => {
-                let registration = self.by_hand()?;
-                let mut form = Form::of_grant(TOKEN_EXCHANGE);
-                form.add("requested_token_type", ID_JAG);
-                form.add("audience", &self.found.server.issuer);
+                let registration = self.configured_client()?;
+                let mut form = Form::of_grant(TOKEN_EXCHANGE_GRANT);
+                form.add("requested_token_type", ID_JAG_TOKEN_TYPE);
+                form.add("audience", &self.discovered.server.issuer);
                 form.add_some("resource", self.resource());
                 form.add("subject_token", id_token.expose());
-                form.add("subject_token_type", ID_TOKEN);
+                form.add("subject_token_type", ID_TOKEN_TYPE);
                 form.add("client_id", &client_id);
                 let scopes = self.scopes();
                 form.add_some("scope", scopes.map(|scopes| scopes.to_string()).as_deref());
                 let endpoint = Url::parse(&token_endpoint);
-                let call = TokenCall {
+                let call = TokenRequest {
                     endpoint: endpoint.map_err(|error| malformed("identity provider", &error))?,
                     form,
                     client: None,
@@ -307,11 +314,11 @@ impl SignIn {
         let Grant::User(user) = &self.plan.grant else {
             return Err(OAuthError::WrongState);
         };
-        let endpoint = self.found.server.authorization_endpoint.as_deref();
+        let endpoint = self.discovered.server.authorization_endpoint.as_deref();
         let endpoint = endpoint.ok_or_else(|| self.unsupported("signing in on a page"))?;
-        let mut url = self.checked("sign-in page", endpoint)?;
+        let mut url = self.checked_url("sign-in page", endpoint)?;
         let verifier = code_verifier(ambient);
-        let state = Secret::new(unguessable(ambient));
+        let state = Secret::new(random_token(ambient));
         let scopes = self.scopes();
         {
             let mut query = url.query_pairs_mut();
@@ -327,8 +334,8 @@ impl SignIn {
             }
             if let Some(scopes) = &scopes {
                 query.append_pair("scope", &scopes.to_string());
-                // OpenID Connect Core §11 gives no refresh token without it.
-                if scopes.contains(OFFLINE) {
+                // OpenID Connect Core §11: without it, no refresh token is issued.
+                if scopes.contains(OFFLINE_ACCESS_SCOPE) {
                     query.append_pair("prompt", "consent");
                 }
             }
@@ -341,56 +348,56 @@ impl SignIn {
         Ok(Step::Visit { url })
     }
 
-    fn exchange_answered(
+    fn handle_exchange_response(
         &mut self,
         response: &Response<Bytes>,
         registration: Registration,
-        mut call: TokenCall,
+        mut call: TokenRequest,
         ambient: &dyn Ambient,
     ) -> Result<Step, OAuthError> {
-        let Answered::Token(answer) = call.answered(response, ambient)? else {
-            return Err(malformed("identity provider", &"it wants proofs"));
+        let TokenOutcome::Token(answer) = call.handle_response(response, ambient)? else {
+            return Err(malformed("identity provider", &"it requires DPoP proofs"));
         };
-        if answer.issued_token_type.as_deref() != Some(ID_JAG) {
+        if answer.issued_token_type.as_deref() != Some(ID_JAG_TOKEN_TYPE) {
             return Err(malformed(
                 "identity provider",
-                &"it gave another kind of token",
+                &"it issued another type of token",
             ));
         }
-        let mut form = Form::of_grant(JWT_BEARER);
+        let mut form = Form::of_grant(JWT_BEARER_GRANT);
         form.add("assertion", answer.access_token.expose());
-        self.ask_token(form, registration, ambient)
+        self.request_token(form, registration, ambient)
     }
 
-    /// The last request: for the token itself.
-    fn ask_token(
+    /// Makes the last request, for the token.
+    fn request_token(
         &mut self,
         mut form: Form,
         registration: Registration,
         ambient: &dyn Ambient,
     ) -> Result<Step, OAuthError> {
-        let server = &self.found.server;
+        let server = &self.discovered.server;
         let token_endpoint = server.token_endpoint.clone();
         let token_endpoint = token_endpoint.ok_or_else(|| self.unsupported("token requests"))?;
-        let endpoint = self.checked("token endpoint", &token_endpoint)?;
+        let endpoint = self.checked_url("token endpoint", &token_endpoint)?;
         form.add_some("resource", self.resource());
         let requested = self.scopes().unwrap_or_default();
         if !matches!(self.plan.grant, Grant::User(_)) && !requested.is_empty() {
             form.add("scope", &requested.to_string());
         }
-        let takes_dpop = self
-            .found
+        let accepts_dpop = self
+            .discovered
             .resource
             .as_ref()
-            .is_some_and(ResourceMetadata::takes_dpop);
-        let wants_dpop = (takes_dpop || self.challenges.wants_dpop()) && server.supports_dpop();
+            .is_some_and(ResourceMetadata::accepts_dpop);
+        let wants_dpop = (accepts_dpop || self.challenges.wants_dpop()) && server.supports_dpop();
         let key = match &self.plan.key {
             _ if !wants_dpop => None,
             Some(text) => Some((SigningKey::restore(text)?, text.clone())),
             None => Some(SigningKey::generate()?),
         };
         let (key, key_text) = key.unzip();
-        let call = TokenCall {
+        let call = TokenRequest {
             endpoint,
             form,
             client: Some(registration.clone()),
@@ -419,46 +426,47 @@ impl SignIn {
         Ok(self.send(request))
     }
 
-    fn token_answered(
+    fn handle_token_response(
         &mut self,
         response: &Response<Bytes>,
         mut session: Box<Session>,
-        mut call: TokenCall,
+        mut call: TokenRequest,
         ambient: &dyn Ambient,
     ) -> Result<Step, OAuthError> {
-        match call.answered(response, ambient)? {
-            Answered::Again(request) => {
+        match call.handle_response(response, ambient)? {
+            TokenOutcome::Retry(request) => {
                 let call = Box::new(call);
                 self.phase = Phase::Token { session, call };
                 Ok(self.send(*request))
             }
-            Answered::Token(answer) => {
+            TokenOutcome::Token(answer) => {
                 let kind = answer.issued_token_type.as_deref();
-                if kind.is_some_and(|kind| kind != ACCESS_TOKEN && kind != JWT) {
+                if kind.is_some_and(|kind| kind != ACCESS_TOKEN_TYPE && kind != JWT_TOKEN_TYPE) {
                     return Err(malformed(
                         "token",
-                        &"it is of another kind than was asked for",
+                        &"it has another type than the requested one",
                     ));
                 }
-                session.take(*answer, ambient.now())?;
+                session.apply(*answer, ambient.now())?;
                 Ok(Step::Done(session))
             }
         }
     }
 
-    /// What the token is for, exactly as the resource names itself (AUTH06-06). Servers of
-    /// 2025-03-26 do not know the parameter.
+    /// The resource that the token is for, as its metadata names it (AUTH06-06). `None` for servers of
+    /// 2025-03-26, which do not know the parameter.
     fn resource(&self) -> Option<&str> {
-        self.found
+        self.discovered
             .resource
             .as_ref()
             .map(|one| one.resource.as_str())
     }
 
-    /// What to ask for: what the request needs, else all there is, else what the server thinks
-    /// right (AUTH11-10); and what was asked for before (AUTH26-10).
+    /// The scopes to request: those of the challenge, else all that the resource supports (AUTH11-10),
+    /// and those that were requested before (AUTH26-10). `None` leaves the choice to the authorization
+    /// server.
     fn scopes(&self) -> Option<Scopes> {
-        let listed = self.found.resource.as_ref();
+        let listed = self.discovered.resource.as_ref();
         let listed = listed.and_then(|resource| resource.scopes_supported.as_ref());
         let listed = listed.map(|scopes| scopes.iter().map(String::as_str).collect());
         let wanted = self.challenges.scopes().or(listed).unwrap_or_default();
@@ -466,11 +474,11 @@ impl SignIn {
         if wanted.is_empty() {
             return None;
         }
-        // AUTH26-14: only where it is known.
-        let offers = self.found.server.scopes_supported.as_deref();
+        // AUTH26-14: only if the authorization server lists it.
+        let supported = self.discovered.server.scopes_supported.as_deref();
         let is_for_user = matches!(self.plan.grant, Grant::User(_));
-        if is_for_user && crate::metadata::lists(offers, OFFLINE) {
-            wanted.insert(OFFLINE);
+        if is_for_user && crate::metadata::lists(supported, OFFLINE_ACCESS_SCOPE) {
+            wanted.insert(OFFLINE_ACCESS_SCOPE);
         }
         Some(wanted)
     }
@@ -482,10 +490,10 @@ impl SignIn {
         }
     }
 
-    /// An address that may be visited. In a network of one's own, a server that is spoken to in
-    /// plain text anyway may also have its metadata so.
-    fn checked(&self, what: &'static str, address: &str) -> Result<Url, OAuthError> {
-        let checked = self.guard.check(address);
+    /// Checks a URL. Plain http is allowed in a private network for the origin of the server, which is
+    /// called over plain http anyway.
+    fn checked_url(&self, what: &'static str, address: &str) -> Result<Url, OAuthError> {
+        let checked = self.policy.check(address);
         if checked == Err(AddressError::Plain)
             && self.plan.reach >= Reach::Private
             && let Ok(url) = Url::parse(address)
@@ -496,15 +504,15 @@ impl SignIn {
         checked.map_err(|reason| OAuthError::Address { what, reason })
     }
 
-    /// Whether the authorization server is the one that was configured. That it is no other was
-    /// checked with the client.
+    /// Whether the authorization server is configured. `configured_client` has checked that it is the
+    /// configured one.
     fn is_configured(&self) -> bool {
         let client = self.plan.client.as_ref();
         client.is_some_and(|client| client.issuer.is_some())
     }
 
     fn unsupported(&self, what: &'static str) -> OAuthError {
-        let issuer = self.found.server.issuer.clone();
+        let issuer = self.discovered.server.issuer.clone();
         OAuthError::Unsupported { issuer, what }
     }
 }

@@ -7,10 +7,10 @@ use url::Url;
 use url::form_urlencoded::Serializer;
 
 use crate::ambient::Ambient;
-use crate::answer::{self, refusal};
 use crate::client_auth::authenticate;
-use crate::dpop::{self, Proven};
+use crate::dpop::{self, ProofRequest};
 use crate::error::OAuthError;
+use crate::http_exchange::{self, error_response};
 use crate::keys::SigningKey;
 use crate::registration::Registration;
 use crate::scopes::Scopes;
@@ -18,10 +18,10 @@ use crate::secret::Secret;
 
 pub(crate) const DPOP: HeaderName = HeaderName::from_static("dpop");
 pub(crate) const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
-const WHAT: &str = "token endpoint";
-const FORM: &str = "application/x-www-form-urlencoded";
+const RESPONSE_OF: &str = "token endpoint";
+const FORM_CONTENT_TYPE: &str = "application/x-www-form-urlencoded";
 
-/// The fields of a form.
+/// The fields of a form-encoded request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Form(Vec<(&'static str, Secret)>);
 
@@ -51,27 +51,27 @@ impl Form {
     }
 }
 
-/// One request for a token, and its repetition where the server wants a nonce.
+/// A request to a token endpoint. It is repeated once if the server requires a DPoP nonce.
 #[derive(Debug, Clone)]
-pub(crate) struct TokenCall {
+pub(crate) struct TokenRequest {
     pub(crate) endpoint: Url,
     pub(crate) form: Form,
-    /// Who asks; none where the form says it already.
+    /// The client to authenticate as; `None` if the form names it already.
     pub(crate) client: Option<Registration>,
     pub(crate) key: Option<SigningKey>,
     pub(crate) nonce: Option<String>,
 }
 
-/// What an answer leads to.
-pub(crate) enum Answered {
-    /// The same again, with the nonce that came.
-    Again(Box<Request<Bytes>>),
-    Token(Box<TokenAnswer>),
+/// The outcome of a response of a token endpoint.
+pub(crate) enum TokenOutcome {
+    /// Send the request again, with the nonce of the response.
+    Retry(Box<Request<Bytes>>),
+    Token(Box<TokenResponse>),
 }
 
-/// What a token endpoint gives.
+/// A token response (RFC 6749 §5.1).
 #[derive(Debug, Deserialize)]
-pub(crate) struct TokenAnswer {
+pub(crate) struct TokenResponse {
     pub(crate) access_token: Secret,
     pub(crate) token_type: Option<String>,
     #[serde(default, deserialize_with = "lenient_seconds")]
@@ -81,7 +81,7 @@ pub(crate) struct TokenAnswer {
     pub(crate) issued_token_type: Option<String>,
 }
 
-impl TokenCall {
+impl TokenRequest {
     pub(crate) fn request(&self, ambient: &dyn Ambient) -> Result<Request<Bytes>, OAuthError> {
         let mut form = self.form.clone();
         let mut headers = HeaderMap::new();
@@ -90,49 +90,52 @@ impl TokenCall {
             authenticate(client, endpoint, &mut form, &mut headers, ambient)?;
         }
         if let Some(key) = &self.key {
-            let proven = Proven {
+            let proven = ProofRequest {
                 method: "POST",
                 url: endpoint,
                 token: None,
                 nonce: self.nonce.as_deref(),
             };
-            let proof = dpop::proof(key, proven, ambient)?;
+            let proof = dpop::create_proof(key, proven, ambient)?;
             let proof = HeaderValue::try_from(proof);
             headers.insert(
                 DPOP,
-                proof.map_err(|error| answer::malformed("proof", &error))?,
+                proof.map_err(|error| http_exchange::malformed("proof", &error))?,
             );
         }
-        let mut request = answer::post(&self.endpoint, FORM, form.encode())?;
+        let mut request = http_exchange::post(&self.endpoint, FORM_CONTENT_TYPE, form.encode())?;
         request.headers_mut().extend(headers);
         Ok(request)
     }
 
-    /// A nonce is given once; who wants another one after that is not answered again.
-    pub(crate) fn answered(
+    /// Handles a response. A second demand for a nonce is an error.
+    pub(crate) fn handle_response(
         &mut self,
         response: &Response<Bytes>,
         ambient: &dyn Ambient,
-    ) -> Result<Answered, OAuthError> {
+    ) -> Result<TokenOutcome, OAuthError> {
         if response.status() == StatusCode::OK {
-            return Ok(Answered::Token(Box::new(answer::json(WHAT, response)?)));
+            return Ok(TokenOutcome::Token(Box::new(http_exchange::decode_json(
+                RESPONSE_OF,
+                response,
+            )?)));
         }
-        let error = refusal(WHAT, response);
-        let wants_nonce =
+        let error = error_response(RESPONSE_OF, response);
+        let requires_nonce =
             matches!(&error, OAuthError::Refused { code, .. } if code == "use_dpop_nonce");
         let nonce = response.headers().get(DPOP_NONCE);
         let nonce = nonce.and_then(|nonce| nonce.to_str().ok());
         match nonce {
-            Some(nonce) if wants_nonce && self.key.is_some() && self.nonce.is_none() => {
+            Some(nonce) if requires_nonce && self.key.is_some() && self.nonce.is_none() => {
                 self.nonce = Some(nonce.to_owned());
-                Ok(Answered::Again(Box::new(self.request(ambient)?)))
+                Ok(TokenOutcome::Retry(Box::new(self.request(ambient)?)))
             }
             _ => Err(error),
         }
     }
 }
 
-/// Some servers give a number as a string; what is no number says nothing.
+/// Decodes a number of seconds. Some servers send a string; any other type counts as absent.
 fn lenient_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -144,7 +147,7 @@ fn lenient_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "seconds are whole, and what is out of range becomes the nearest"
+        reason = "seconds are whole, and a value out of range is saturated"
     )]
     Ok(match Seconds::deserialize(deserializer)? {
         Seconds::Number(seconds) => Some(seconds as u64),

@@ -1,33 +1,33 @@
-//! Who is let in over HTTP.
+//! Access control for HTTP.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use plexus_access::{Check, Introspection, Issuer, Options, ResourceServer, TokenFile};
-use plexus_client::auth::rules::Secret;
-use plexus_hub::config::{self, SecretReference, TokenIssuer};
-use plexus_hub::secrets;
-use plexus_server::http::{Access, HttpOptions, HttpServer};
+use plexus_mcp_access::{Check, Introspection, Issuer, Options, ResourceServer, TokenFile};
+use plexus_mcp_client::auth::rules::Secret;
+use plexus_mcp_config::{self as config, SecretReference, TokenIssuer};
+use plexus_mcp_hub::secrets;
+use plexus_mcp_server::http::{Access, HttpOptions, HttpServer};
 
 use crate::cli::DownstreamArgs;
 use crate::data;
-use crate::surroundings::{environment, locations};
+use crate::process_env::{environment, locations};
 
-/// Who is let in, before it is known where.
+/// Access control for HTTP, before the address is bound.
 #[derive(Debug)]
-pub(crate) struct Entrance {
+pub(crate) struct HttpAccess {
     settings: config::Access,
-    /// Whether anybody is asked at all.
+    /// Whether a token is required.
     asks: bool,
 }
 
-impl Entrance {
-    /// What the settings and the command line say.
+impl HttpAccess {
+    /// Combines the settings and the command line.
     ///
     /// # Errors
-    /// Strangers could reach us, and there is nothing to ask them for.
+    /// Other machines could reach the server, and no client can have a token.
     pub(crate) fn of(arguments: &DownstreamArgs) -> anyhow::Result<Self> {
         let Some(address) = arguments.address() else {
             let settings = config::Access::default();
@@ -39,15 +39,15 @@ impl Entrance {
         let mut settings = config::load(&locations()?, &environment).settings.access;
         if settings.is_uncertain {
             bail!(
-                "your plexus.toml cannot be read, so that nobody knows whom to let in over HTTP; \
-                 'plexus doctor' says what is wrong with it"
+                "your plexus.toml cannot be read, so access over HTTP cannot be checked; \
+                 'plexus doctor' shows the problem"
             );
         }
         arguments.access.apply_to(&mut settings);
         let is_near = address.ip().is_loopback();
         let asks = settings.required || !settings.issuers.is_empty() || !is_near;
         if asks && settings.issuers.is_empty() && tokens()?.list()?.is_empty() {
-            bail!(nobody_can_come_in(address, is_near));
+            bail!(no_token_error(address, is_near));
         }
         if asks && !is_near && !settings.issuers.is_empty() && settings.resource.is_none() {
             bail!(
@@ -59,15 +59,15 @@ impl Entrance {
         Ok(Self { settings, asks })
     }
 
-    /// Whether anybody is asked who they are.
+    /// Whether a token is required.
     pub(crate) fn asks(&self) -> bool {
         self.asks
     }
 
-    /// The same server, which lets in only the right people.
+    /// The same server, with access control.
     ///
     /// # Errors
-    /// The settings cannot be meant, or a secret is not to be had.
+    /// The settings are invalid, or a secret cannot be fetched.
     pub(crate) async fn guard(
         self,
         server: HttpServer,
@@ -88,8 +88,8 @@ impl Entrance {
         http: &HttpOptions,
     ) -> anyhow::Result<Arc<dyn Access>> {
         let settings = self.settings;
-        // The path of the older transport must lead to the resource, too. A bare origin has a slash:
-        // clients add one.
+        // The resource must cover the path of the older transport as well. A bare origin has a
+        // slash, because clients add one.
         let path = if http.sse.is_some() { "/" } else { &http.path };
         let own = || format!("http://{address}{path}");
         let mut options = Options::new(settings.resource.unwrap_or_else(own));
@@ -103,13 +103,13 @@ impl Entrance {
     }
 }
 
-/// The tokens that `plexus token` makes.
+/// The tokens that `plexus token` creates.
 pub(crate) fn tokens() -> anyhow::Result<TokenFile> {
     let folder: PathBuf = data::directory()?.join("access");
     Ok(TokenFile::at(folder.join("tokens.json")))
 }
 
-/// What every token must allow, as the settings say.
+/// The scopes that every token must have, as the settings say.
 pub(crate) fn needed_scopes() -> anyhow::Result<Vec<String>> {
     Ok(config::load(&locations()?, &environment)
         .settings
@@ -149,15 +149,15 @@ async fn secret(reference: &SecretReference) -> anyhow::Result<Secret> {
     }
 }
 
-fn nobody_can_come_in(address: SocketAddr, is_near: bool) -> String {
-    let how = "make a token with 'plexus token add NAME', or name an authorization server with \
+fn no_token_error(address: SocketAddr, is_near: bool) -> String {
+    let how = "create a token with 'plexus token add NAME', or name an authorization server with \
                --issuer";
     if is_near {
-        return format!("callers are to be asked for a token, and nobody can have one; {how}");
+        return format!("a token is required, and there is none yet; {how}");
     }
     format!(
-        "{address} can be reached from other machines, so callers are asked for a token, and nobody \
-         can have one yet; {how}; or serve this machine only, with --http 127.0.0.1:{}",
+        "{address} can be reached from other machines, so every request needs a token, \
+         and there is none yet; {how}; or serve this machine only, with --http 127.0.0.1:{}",
         address.port()
     )
 }

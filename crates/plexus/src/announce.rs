@@ -1,24 +1,24 @@
-//! What is said to the person who started the process, on standard error.
+//! Messages to the user on standard error.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use plexus_server::http::HttpOptions;
-use plexus_server::net::BindError;
+use plexus_mcp_server::http::HttpOptions;
+use plexus_mcp_server::net::BindError;
 
 use crate::VERSION;
 
-/// Says where HTTP is served, how to connect, and what to be careful about.
-pub(crate) fn listening(addresses: &[SocketAddr], options: &HttpOptions, asks: bool) {
+/// Prints where HTTP is served, how to connect, and whether a token is required.
+pub(crate) fn listening(addresses: &[SocketAddr], options: &HttpOptions, needs_token: bool) {
     for line in addresses
         .iter()
-        .flat_map(|&address| about(address, options, asks))
+        .flat_map(|&address| listening_lines(address, options, needs_token))
     {
         say(&line);
     }
 }
 
-/// Tells a person at a terminal why nothing seems to happen.
+/// Explains to a user at a terminal that the program waits for messages.
 pub(crate) fn waiting_for_messages() {
     say(&format!(
         "plexus {VERSION} speaks MCP on standard input and output, one JSON message a line; \
@@ -26,7 +26,7 @@ pub(crate) fn waiting_for_messages() {
     ));
 }
 
-/// Says on which page to sign in.
+/// Prints the URL of the sign-in page.
 pub(crate) fn sign_in(url: &str, is_open: bool) {
     if is_open {
         say(&format!(
@@ -40,19 +40,19 @@ pub(crate) fn sign_in(url: &str, is_open: bool) {
     }
 }
 
-/// Says what to do with a token that was just printed.
+/// Prints what to do with a token that was just created.
 pub(crate) fn token_made(name: &str) {
     say(&format!(
         "this is shown once; {name} sends it as the header 'Authorization: Bearer TOKEN'"
     ));
 }
 
-/// Says what is wrong with something that is done without.
+/// Prints a warning.
 pub(crate) fn problem(problem: &dyn std::fmt::Display) {
     say(&format!("warning: {problem}"));
 }
 
-/// Says what failed, and what may help.
+/// Prints an error, and a tip if there is one.
 pub(crate) fn failure(error: &anyhow::Error) {
     say(&format!("error: {error:#}"));
     if let Some(tip) = error.downcast_ref().and_then(bind_tip) {
@@ -60,7 +60,7 @@ pub(crate) fn failure(error: &anyhow::Error) {
     }
 }
 
-/// Says what a tool said that failed.
+/// Prints the error text of a failed tool.
 pub(crate) fn refusal(text: &str) {
     let text = crate::output::harmless(text.trim_end());
     let text = if text.is_empty() {
@@ -71,12 +71,12 @@ pub(crate) fn refusal(text: &str) {
     say(&format!("error: {text}"));
 }
 
-/// Nobody may be listening any more, which is no reason to stop.
+/// Standard error may be closed, which is not an error.
 fn say(text: &str) {
     drop(writeln!(io::stderr(), "{text}"));
 }
 
-fn about(address: SocketAddr, options: &HttpOptions, asks: bool) -> Vec<String> {
+fn listening_lines(address: SocketAddr, options: &HttpOptions, needs_token: bool) -> Vec<String> {
     let url = |address: SocketAddr, path: &str| format!("http://{address}{path}");
     let mut lines = vec![format!(
         "plexus {VERSION} listening on {}",
@@ -85,17 +85,17 @@ fn about(address: SocketAddr, options: &HttpOptions, asks: bool) -> Vec<String> 
     if let Some(sse) = &options.sse {
         lines.push(format!("  HTTP+SSE: {}", url(address, &sse.stream)));
     }
-    let nearby = url(reachable(address), &options.path);
+    let local_url = url(reachable(address), &options.path);
     lines.push(format!(
-        "  connect: claude mcp add --transport http plexus {nearby}"
+        "  connect: claude mcp add --transport http plexus {local_url}"
     ));
-    if asks {
-        lines.push("  callers are asked for a token".to_owned());
+    if needs_token {
+        lines.push("  every request needs a token".to_owned());
     }
     lines
 }
 
-/// Where a client on this machine finds what listens on `address`.
+/// The address at which a client on this machine reaches a listener on `address`.
 fn reachable(mut address: SocketAddr) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => address.set_ip(Ipv4Addr::LOCALHOST.into()),
@@ -129,18 +129,18 @@ fn bind_tip(error: &BindError) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use plexus_server::http::SsePaths;
+    use plexus_mcp_server::http::SsePaths;
 
     use super::*;
 
-    fn said(address: &str, options: &HttpOptions) -> Vec<String> {
+    fn lines_for(address: &str, options: &HttpOptions) -> Vec<String> {
         let address: SocketAddr = address.parse().unwrap();
-        about(address, options, !address.ip().is_loopback())
+        listening_lines(address, options, !address.ip().is_loopback())
     }
 
     #[test]
     fn on_loopback_there_is_nothing_to_warn_of() {
-        let lines = said("127.0.0.1:4445", &HttpOptions::default());
+        let lines = lines_for("127.0.0.1:4445", &HttpOptions::default());
         let url = "http://127.0.0.1:4445/mcp";
         assert_eq!(lines.len(), 2);
         assert_eq!(lines[0], format!("plexus {VERSION} listening on {url}"));
@@ -149,11 +149,11 @@ mod tests {
 
     #[test]
     fn elsewhere_callers_are_asked() {
-        for (address, nearby) in [("0.0.0.0:80", "127.0.0.1:80"), ("[::]:80", "[::1]:80")] {
-            let lines = said(address, &HttpOptions::default());
+        for (address, local_url) in [("0.0.0.0:80", "127.0.0.1:80"), ("[::]:80", "[::1]:80")] {
+            let lines = lines_for(address, &HttpOptions::default());
             assert!(lines[0].ends_with(&format!("listening on http://{address}/mcp")));
-            assert!(lines[1].ends_with(&format!("plexus http://{nearby}/mcp")));
-            assert!(lines[2].contains("asked for a token"));
+            assert!(lines[1].ends_with(&format!("plexus http://{local_url}/mcp")));
+            assert!(lines[2].contains("needs a token"));
         }
     }
 
@@ -162,7 +162,7 @@ mod tests {
         let mut options = HttpOptions::default();
         options.path = "/here".to_owned();
         options.sse = Some(SsePaths::default());
-        let lines = said("[::1]:9", &options);
+        let lines = lines_for("[::1]:9", &options);
         assert!(lines[0].ends_with("http://[::1]:9/here"));
         assert!(lines[1].ends_with("http://[::1]:9/sse"));
     }

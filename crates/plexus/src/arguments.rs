@@ -1,18 +1,18 @@
-//! Arguments of tools, written as `key=value` and typed by the tool's schema.
+//! Tool arguments, written as `key=value` and converted by the tool's schema.
 
-use plexus_service::{Limits, Raw};
-use plexus_wire::Object;
+use plexus_mcp_core::{Limits, Raw};
+use plexus_mcp_wire::Object;
 use serde_json::Value;
 
 use crate::suggest::{alike, did_you_mean};
 
-/// How deep references and alternatives of a schema are followed.
-const DEPTH: usize = 8;
+/// The depth to which references and alternatives of a schema are followed.
+const MAX_DEPTH: usize = 8;
 
-/// The arguments that `words` give, typed by the input schema of a tool.
+/// Converts the arguments `words` by the input schema of a tool.
 ///
 /// # Errors
-/// What is wrong with them, in one line.
+/// The problem, in one line.
 pub(crate) fn typed(words: &[String], schema: &Raw) -> Result<Raw, String> {
     let schema: Value = schema.decode().unwrap_or_default();
     let schema = Schema(&schema);
@@ -40,11 +40,11 @@ pub(crate) fn typed(words: &[String], schema: &Raw) -> Result<Raw, String> {
     }
 }
 
-/// What the arguments of a tool are, one in a line: its name, its type, and what it is for.
+/// The arguments of a tool, one in a line: name, type, and description.
 pub(crate) fn described(schema: &Raw) -> Vec<String> {
     let value: Value = schema.decode().unwrap_or_default();
     let value = Schema(&value);
-    // In the order in which the server has them.
+    // In the server's order.
     let schema = Object::parse(schema).unwrap_or_default();
     let properties = schema.get("properties").map(Object::parse);
     let properties = properties.and_then(Result::ok).unwrap_or_default();
@@ -52,7 +52,7 @@ pub(crate) fn described(schema: &Raw) -> Vec<String> {
     names.map(|name| value.described(name)).collect()
 }
 
-/// What was given for one key: one value, or several.
+/// The values that were given for one key.
 struct Given<'a> {
     key: &'a str,
     texts: Vec<&'a str>,
@@ -69,17 +69,17 @@ impl Given<'_> {
     }
 }
 
-/// The words by their keys, in order.
+/// The words grouped by their keys, in order.
 fn grouped(words: &[String]) -> Result<Vec<(&str, Given<'_>)>, String> {
     let mut groups: Vec<(&str, Given<'_>)> = Vec::new();
     for word in words {
         let (key, text) = word
             .split_once('=')
-            .ok_or_else(|| format!("{word:?} is no argument: write key=value, or key:=JSON"))?;
+            .ok_or_else(|| format!("{word:?} is not an argument: write key=value, or key:=JSON"))?;
         let (key, json) = match key.strip_suffix(':') {
             Some(key) => {
                 let json = Raw::parse(text.to_owned().into(), &Limits::default());
-                let json = json.map_err(|error| format!("{key:?} is no JSON: {error}"))?;
+                let json = json.map_err(|error| format!("{key:?} is not JSON: {error}"))?;
                 (key, Some(json))
             }
             None => (key, None),
@@ -109,9 +109,9 @@ struct Schema<'a>(&'a Value);
 
 enum Property<'a> {
     Known(Types),
-    /// The schema says nothing of it, and allows it.
+    /// The schema does not mention the key, and allows it.
     Free,
-    /// It is not allowed; these are.
+    /// The key is not allowed; these are.
     Unknown(Vec<&'a str>),
 }
 
@@ -125,7 +125,8 @@ impl<'a> Schema<'a> {
             Some(Value::Bool(true)) => Property::Free,
             Some(schema @ Value::Object(_)) => Property::Known(Types::of(schema, self.0)),
             Some(Value::Bool(false)) => Property::unknown(properties),
-            // Few schemas forbid more than they name, and few tools take it: a slip is likelier.
+            // Few schemas forbid additional properties, and few tools accept them, so an unknown
+            // key is probably a typing error.
             _ => match properties {
                 Some(known) if !known.is_empty() => Property::unknown(properties),
                 _ => Property::Free,
@@ -164,16 +165,16 @@ impl<'a> Property<'a> {
 #[derive(Debug, Default)]
 struct Types {
     names: Vec<String>,
-    /// The values that it must be one of, if there are such.
+    /// The allowed values, if they are listed.
     allowed: Vec<Value>,
-    /// What the items of an array may be.
+    /// The types of an array's items.
     items: Option<Box<Types>>,
 }
 
 impl Types {
     fn of(schema: &Value, root: &Value) -> Self {
         let mut types = Self::default();
-        types.collect(schema, root, DEPTH);
+        types.collect(schema, root, MAX_DEPTH);
         types
     }
 
@@ -229,14 +230,16 @@ impl Types {
                 let value = self.value(text).ok_or_else(|| wrong(text))?;
                 encoded(&value)
             }
-            // A key that is given again and again is an array.
+            // A key that is given several times is an array.
             texts if self.is_array() => {
                 let items = texts
                     .iter()
                     .map(|text| self.item(text).ok_or_else(|| wrong(text)));
                 encoded(&Value::Array(items.collect::<Result<_, _>>()?))
             }
-            _ => Err(format!("{key} is given more than once, and is no array")),
+            _ => Err(format!(
+                "{key} is given more than once, and is not an array"
+            )),
         }
     }
 
@@ -276,7 +279,7 @@ impl Types {
         }
     }
 
-    /// The types in words.
+    /// The types, in words.
     fn expected(&self) -> String {
         if !self.allowed.is_empty() {
             let shown = |value: &Value| match value {

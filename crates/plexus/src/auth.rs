@@ -2,7 +2,7 @@
 
 mod broker;
 mod browser;
-mod callback;
+mod callback_listener;
 mod key;
 mod show;
 
@@ -12,44 +12,44 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use http::Uri;
-use plexus_client::auth::rules::{Client, Secret};
-use plexus_client::auth::{Holding, Means, OAuth, OAuthOptions};
-use plexus_hub::config::{self, Grant, Identity, Kind, ServerEntry, SignIn};
-use plexus_service::Principal;
+use plexus_mcp_client::auth::rules::{Client, Secret};
+use plexus_mcp_client::auth::{OAuth, OAuthOptions, SignInMethod, StoredTokens};
+use plexus_mcp_config::{self as config, Grant, Identity, Kind, ServerEntry, SignIn};
+use plexus_mcp_core::Principal;
 
 use broker::{DEFAULT_ACCOUNT, advice, options, vault};
 pub(crate) use broker::{authorize, authorize_entry};
 use browser::Browser;
-pub(crate) use callback::Landing;
+pub(crate) use callback_listener::SignInCallbacks;
 
 use crate::control;
 use crate::data;
 use crate::named::is_address;
 use crate::output::print;
+use crate::process_env::{environment, locations};
 use crate::runtime::on_runtime;
 use crate::signals::Signals;
-use crate::surroundings::{environment, locations};
 use crate::trust::Approvals;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  Sign in to a server that is configured, and to one that is not:
+  Sign in to a configured server, and to any other:
     plexus auth login github
     plexus auth login https://example.com/mcp
 
-  Sign in with a second account, which a server uses whose definition has \"account\": \"work\":
+  Sign in with a second account, for servers whose definition has \"account\": \"work\":
     plexus auth login github --account work
 
-  Where there is no browser: open the page elsewhere, and paste the address it leads back to:
+  Without a browser: open the page elsewhere, and paste the URL of the redirect:
     plexus auth login github --no-browser
 
   Call an API with the token, in a script:
     curl -H \"Authorization: Bearer $(plexus auth token github)\" https://example.com/api
 
-Tokens are kept encrypted in the folder that PLEXUS_DATA_DIR names, or where the system has its place
-for data. Whatever is renewed is renewed once for all that runs on this machine.";
+Tokens are stored encrypted in the folder that PLEXUS_DATA_DIR names, by default the system's data
+directory. All Plexus processes of this user share them, and refresh an expired token only once.";
 
-/// What to do about signing in.
+/// Arguments of `plexus auth`.
 #[derive(Debug, Args)]
 pub(crate) struct AuthArgs {
     #[command(subcommand)]
@@ -60,28 +60,28 @@ pub(crate) struct AuthArgs {
 enum AuthCommand {
     /// Sign in to a server.
     Login(LoginArgs),
-    /// Give back what was got from a server, and forget it.
-    Logout(Whose),
-    /// Show where you are signed in. None of it is secret.
+    /// Revoke the tokens for a server, and delete them.
+    Logout(AccountArgs),
+    /// Show where you are signed in. No secrets are shown.
     Status {
         /// Print one JSON object instead of text.
         #[arg(long)]
         json: bool,
     },
-    /// Print a token that can be used now.
-    Token(Whose),
+    /// Print a valid access token.
+    Token(AccountArgs),
 }
 
-/// Whose token it is.
+/// The account of a command.
 #[derive(Debug, Args)]
-struct Whose {
-    /// The server: its name in the configuration, or its address.
+struct AccountArgs {
+    /// The server: its name in the configuration, or its URL.
     #[arg(value_name = "NAME | URL")]
     server: String,
     /// The account, if there are several.
     #[arg(long, value_name = "ACCOUNT")]
     account: Option<String>,
-    /// The caller whose token it is, of a server that is used in its callers' own names.
+    /// The caller that the token belongs to, for a server that callers use with their own identity.
     #[arg(long, value_name = "PRINCIPAL")]
     principal: Option<String>,
 }
@@ -89,17 +89,18 @@ struct Whose {
 #[derive(Debug, Args)]
 struct LoginArgs {
     #[command(flatten)]
-    account: Whose,
-    /// Open no browser; print the page's address, and take back the one that it leads to.
+    account: AccountArgs,
+    /// Open no browser; print the URL of the page, and read the URL of the redirect from standard
+    /// input.
     #[arg(long)]
     no_browser: bool,
-    /// Come back to this port, where the authorization server insists on one.
+    /// Use this port for the redirect URI, if the authorization server requires a fixed one.
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    /// Sign in as this client, which somebody registered at the authorization server.
+    /// Sign in with this client id, which is registered at the authorization server.
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
-    /// The environment variable that holds the client's secret, if it has one.
+    /// The environment variable with the client's secret, if it has one.
     #[arg(long, value_name = "VARIABLE", requires = "client_id")]
     client_secret_env: Option<String>,
 }
@@ -109,7 +110,7 @@ struct Server {
     url: Uri,
     sign_in: SignIn,
     principal: Option<Principal>,
-    /// What the user called it.
+    /// The name that the user gave.
     called: String,
 }
 
@@ -122,30 +123,30 @@ impl Server {
         let account = self.sign_in.account.as_deref();
         let mut options = options(&self.url, account, &self.called)?;
         if let Some(principal) = &self.principal {
-            options.advice = advice(&self.called, account, Some(principal));
+            options.sign_in_hint = advice(&self.called, account, Some(principal));
             options.principal = principal.clone();
         }
         Ok(options)
     }
 }
 
-/// Does it, and says what was done.
+/// Runs `plexus auth`.
 pub(crate) fn run(arguments: &AuthArgs) -> anyhow::Result<ExitCode> {
     let ended = on_runtime(async {
         let mut signals = Signals::take().context("cannot wait for signals")?;
         let work = async {
-            let said = match &arguments.command {
+            let text = match &arguments.command {
                 AuthCommand::Login(login) => sign_in(login).await?,
                 AuthCommand::Logout(account) => sign_out(account).await?,
                 AuthCommand::Status { json } => {
-                    let mut kept = vault()?.list().await?;
-                    kept.retain(|holding| holding.session.is_some());
-                    kept.sort_by(|a, b| sorted_by(a).cmp(&sorted_by(b)));
-                    show::accounts(&kept, *json)?
+                    let mut entries = vault()?.list().await?;
+                    entries.retain(|holding| holding.session.is_some());
+                    entries.sort_by(|a, b| sorted_by(a).cmp(&sorted_by(b)));
+                    show::accounts(&entries, *json)?
                 }
                 AuthCommand::Token(account) => token(account).await?,
             };
-            print(&said)?;
+            print(&text)?;
             Ok(ExitCode::SUCCESS)
         };
         tokio::select! {
@@ -161,8 +162,8 @@ pub(crate) fn run(arguments: &AuthArgs) -> anyhow::Result<ExitCode> {
     Ok(ended)
 }
 
-fn sorted_by(holding: &Holding) -> (&str, &str, Option<&str>) {
-    let Holding {
+fn sorted_by(holding: &StoredTokens) -> (&str, &str, Option<&str>) {
+    let StoredTokens {
         server,
         name,
         principal,
@@ -172,17 +173,17 @@ fn sorted_by(holding: &Holding) -> (&str, &str, Option<&str>) {
 }
 
 async fn sign_in(arguments: &LoginArgs) -> anyhow::Result<String> {
-    let server = named(&arguments.account)?;
+    let server = find_server(&arguments.account)?;
     if server.sign_in.grant != Grant::User && server.principal.is_none() {
         bail!(
-            "{} needs nobody to sign in: its definition says how tokens are got",
+            "{} needs no sign-in: its definition says how tokens are obtained",
             server.called
         );
     }
     let mut options = server.options()?;
     options.client = client(arguments, &server.sign_in).await?;
     let port = arguments.port.or(server.sign_in.callback_port);
-    options.means = Means::Page {
+    options.method = SignInMethod::Page {
         agent: Some(Arc::new(Browser {
             port,
             opens: !arguments.no_browser,
@@ -194,17 +195,17 @@ async fn sign_in(arguments: &LoginArgs) -> anyhow::Result<String> {
     let challenge = oauth.challenge().await;
     let challenge = challenge.with_context(|| format!("{} cannot be asked", server.called))?;
     let Some(challenge) = challenge else {
-        bail!("{} wants nobody to sign in", server.called);
+        bail!("{} requires no sign-in", server.called);
     };
     let session = oauth.sign_in(challenge).await;
     let session = session.with_context(|| format!("not signed in to {}", server.called))?;
-    let whose = server.principal.as_ref();
-    let whose = whose.map_or_else(|| server.account(), Principal::as_str);
-    Ok(show::signed_in(&server.called, whose, &session))
+    let account_name = server.principal.as_ref();
+    let account_name = account_name.map_or_else(|| server.account(), Principal::as_str);
+    Ok(show::signed_in(&server.called, account_name, &session))
 }
 
-async fn sign_out(account: &Whose) -> anyhow::Result<String> {
-    let server = named(account)?;
+async fn sign_out(account: &AccountArgs) -> anyhow::Result<String> {
+    let server = find_server(account)?;
     let oauth = OAuth::new(server.options()?);
     let called = &server.called;
     Ok(if oauth.sign_out().await? {
@@ -214,10 +215,10 @@ async fn sign_out(account: &Whose) -> anyhow::Result<String> {
     })
 }
 
-async fn token(account: &Whose) -> anyhow::Result<String> {
-    let server = named(account)?;
+async fn token(account: &AccountArgs) -> anyhow::Result<String> {
+    let server = find_server(account)?;
     let options = server.options()?;
-    let advice = options.advice.clone();
+    let advice = options.sign_in_hint.clone();
     let session = OAuth::new(options).session().await?;
     let session = session.with_context(|| format!("you are not signed in; {advice}"))?;
     Ok(format!("{}\n", session.access_token.expose()))
@@ -243,8 +244,8 @@ async fn client(arguments: &LoginArgs, sign_in: &SignIn) -> anyhow::Result<Optio
     }))
 }
 
-/// The server that somebody named.
-fn named(account: &Whose) -> anyhow::Result<Server> {
+/// The server that the user named.
+fn find_server(account: &AccountArgs) -> anyhow::Result<Server> {
     let called = account.server.clone();
     let (address, mut sign_in) = if is_address(&called) {
         (called.clone(), SignIn::default())
@@ -258,7 +259,7 @@ fn named(account: &Whose) -> anyhow::Result<Server> {
         );
     }
     let url = address.parse();
-    let url: Uri = url.with_context(|| format!("{called} is no address"))?;
+    let url: Uri = url.with_context(|| format!("{called} is not a URL"))?;
     sign_in.account = account.account.clone().or(sign_in.account);
     let principal = account.principal.clone();
     Ok(Server {
@@ -269,15 +270,15 @@ fn named(account: &Whose) -> anyhow::Result<Server> {
     })
 }
 
-/// The address of a server that is configured, and how it is signed in to.
+/// The URL of a configured server, and how to sign in to it.
 fn configured(name: &str) -> anyhow::Result<(String, SignIn)> {
     let locations = locations()?;
     let loaded = config::load(&locations, &environment);
     let entry = loaded.servers.iter().find(|entry| entry.name == name);
     let entry = entry.with_context(|| {
-        format!("there is no server {name:?}; for those there are: plexus mcp list")
+        format!("there is no server {name:?}; to list all servers: plexus mcp list")
     })?;
-    // What came with a project starts nothing before its user says so.
+    // A project's server must not start programs before the user trusts it.
     if entry.sign_in.needs_programs() {
         let approvals = Approvals::read(&data::directory()?)?;
         if !approvals.admit(&locations.project_dir, entry) {
@@ -293,7 +294,7 @@ fn address_of(entry: &ServerEntry) -> anyhow::Result<String> {
     match &entry.kind {
         Kind::Http { url, .. } | Kind::Sse { url, .. } => Ok(url.expanded().to_owned()),
         _ => bail!(
-            "{} is no server on the web; a program takes its credentials from its environment",
+            "{} is not a remote server; a program takes its credentials from its environment",
             entry.name
         ),
     }

@@ -1,4 +1,4 @@
-//! `plexus backup`: a copy of what Plexus remembers.
+//! `plexus backup`: a copy of Plexus's databases.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -19,16 +19,16 @@ Examples:
 To go back to a copy, stop Plexus, move plexus.db, plexus.db-wal and plexus.db-shm away from the
 folder that PLEXUS_DATA_DIR names, and put the copy there as plexus.db.";
 
-/// Where the copy goes.
+/// Arguments of `plexus backup`.
 #[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
-    /// The new file; if left out, one in this folder that is named after the time.
+    /// The new file; by default, one in the current folder that is named after the time.
     ///
-    /// A file that is there already is not touched.
+    /// An existing file is not overwritten.
     file: Option<PathBuf>,
 }
 
-/// Copies every database, and prints where to.
+/// Copies every database, and prints the names of the copies.
 pub(crate) fn run(arguments: BackupArgs) -> anyhow::Result<ExitCode> {
     on_runtime(async {
         let data = data::open()?;
@@ -50,7 +50,8 @@ fn named_after_the_time() -> PathBuf {
     format!("plexus-{now}.db").into()
 }
 
-/// A database that has a file of its own keeps its name, behind that of the copy.
+/// The name of the copy of a database with a file of its own: that file's name, after the name of
+/// the main copy.
 fn beside(copy: &Path, own: &Path) -> PathBuf {
     let mut name = OsString::from(copy);
     name.push(".");

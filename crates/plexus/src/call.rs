@@ -1,4 +1,4 @@
-//! `plexus call`: one tool, called from the command line.
+//! `plexus call`: calls one tool.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use plexus_hub::Origin;
-use plexus_mcp::method;
-use plexus_service::{CallToolResult, Entry, Limits, LogLevel, Raw, Section};
-use plexus_wire::{Kind, Object};
+use plexus_mcp_core::{CallToolResult, Entry, Limits, LogLevel, Raw, Section};
+use plexus_mcp_hub::Origin;
+use plexus_mcp_protocol::method;
+use plexus_mcp_wire::{Kind, Object};
 
 use crate::conversation::{Conversation, Ended};
 use crate::output::{Misuse, print, readable};
@@ -21,7 +21,7 @@ use crate::{announce, arguments, content};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  plexus call echo message=hello
+  plexus call echo_once message=hello
   plexus call git__git_log repo_path=. max_count=3
   plexus call files__edit path=a.txt 'edits:=[{\"line\": 1, \"text\": \"new\"}]'
   plexus call shop__order --json-args '{\"item\": \"tea\"}' --json | jq .structuredContent
@@ -29,21 +29,21 @@ Examples:
 
 Values are typed by the tool's schema: count=3 is a number where the tool wants one. A key that is
 given several times makes an array, and key:=JSON is taken as it is. What the tool asks for on its
-way is asked at the terminal; where there is none, nobody answers. Ctrl-C cancels the call.
+way is asked at the terminal; without one, questions are declined. Ctrl-C cancels the call.
 
 The exit code is 0 if the tool succeeded, 1 if it failed or could not be called, 2 for wrong usage,
 wrong arguments of the tool included, and 130 if the call was cancelled.";
 
 /// The longest arguments that are read from standard input.
-const MAX_INPUT: u64 = 16 * 1024 * 1024;
+const MAX_INPUT_BYTES: u64 = 16 * 1024 * 1024;
 
-/// What to call, and with what.
+/// Arguments of `plexus call`.
 #[derive(Debug, Args)]
 pub(crate) struct CallArgs {
     #[command(flatten)]
     config: ConfigArgs,
 
-    /// The tool, by any of its names: as it is listed, or as server.tool.
+    /// The tool, by any of its names: as listed, or as server.tool.
     tool: String,
 
     /// An argument of the tool.
@@ -58,7 +58,7 @@ pub(crate) struct CallArgs {
     #[arg(long)]
     json: bool,
 
-    /// Save images, sounds and other binary content to this folder.
+    /// Save images, audio and other binary content to this folder.
     #[arg(long, value_name = "FOLDER")]
     save: Option<PathBuf>,
 
@@ -67,14 +67,15 @@ pub(crate) struct CallArgs {
     log_level: LogLevel,
 }
 
-/// Calls it, and prints what comes of it.
+/// Runs `plexus call`.
 pub(crate) fn run(arguments: &CallArgs) -> anyhow::Result<ExitCode> {
     let given = arguments.given()?;
     session::run(&arguments.config, async |session| {
         let Some(origin) = session.find(Section::Tools, &arguments.tool).await else {
             bail!(unknown(session, &arguments.tool));
         };
-        let tool = entry(session, &origin).context("the tool is gone again")?;
+        let tool =
+            entry(session, &origin).context("the tool was removed by its server meanwhile")?;
         let typed = match &given {
             Some(given) => given.clone(),
             None => {
@@ -99,14 +100,14 @@ pub(crate) fn run(arguments: &CallArgs) -> anyhow::Result<ExitCode> {
 }
 
 impl CallArgs {
-    /// The arguments, if they are given as a whole.
+    /// The arguments of `--json-args`.
     fn given(&self) -> anyhow::Result<Option<Raw>> {
         let Some(text) = &self.json_args else {
             return Ok(None);
         };
         let text = if text == "-" {
             let mut read = String::new();
-            let mut input = io::stdin().lock().take(MAX_INPUT);
+            let mut input = io::stdin().lock().take(MAX_INPUT_BYTES);
             input
                 .read_to_string(&mut read)
                 .context("cannot read the arguments")?;
@@ -115,7 +116,7 @@ impl CallArgs {
             text.clone()
         };
         let given = Raw::parse(text.into(), &Limits::default())
-            .map_err(|error| Misuse(format!("--json-args is no JSON: {error}")))?;
+            .map_err(|error| Misuse(format!("--json-args is not JSON: {error}")))?;
         if given.kind() != Kind::Object {
             bail!(Misuse(
                 "--json-args must be an object, as in {\"key\": 1}".to_owned()
@@ -125,20 +126,20 @@ impl CallArgs {
     }
 }
 
-/// The entry of the catalogue that is this tool.
+/// The catalogue entry of the tool.
 pub(crate) fn entry(session: &Session, origin: &Origin) -> Option<Entry> {
     let mut tools = entries(session, Section::Tools).into_iter();
     tools.find_map(|(entry, of)| (of == *origin).then_some(entry))
 }
 
-/// What a tool takes.
+/// The input schema of a tool.
 pub(crate) fn input_schema(tool: &Entry) -> Raw {
     let definition = Object::parse(&tool.definition).unwrap_or_default();
     let schema = definition.get("inputSchema").cloned();
     schema.unwrap_or_else(Raw::empty_object)
 }
 
-/// That there is no such tool, and what may have been meant.
+/// The error for an unknown tool, with suggestions.
 pub(crate) fn unknown(session: &Session, wrong: &str) -> String {
     let tools = entries(session, Section::Tools);
     let names = tools.iter().map(|(entry, _)| &*entry.key);
@@ -150,7 +151,7 @@ pub(crate) fn unknown(session: &Session, wrong: &str) -> String {
              is offered; --builtin {service} offers it, and builtin under [hub] in plexus.toml"
         );
     }
-    format!("there is no tool {wrong:?}{hint}\n\n  tip: 'plexus tools' lists those that there are")
+    format!("there is no tool {wrong:?}{hint}\n\n  tip: 'plexus tools' lists all tools")
 }
 
 fn show(ended: Ended, arguments: &CallArgs) -> anyhow::Result<ExitCode> {
@@ -190,7 +191,7 @@ fn show(ended: Ended, arguments: &CallArgs) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// Ends the line that pieces of the answer left open.
+/// Ends the line of a partially printed result.
 fn finish_line(printed: &str) -> io::Result<()> {
     if printed.is_empty() || printed.ends_with('\n') {
         return Ok(());

@@ -1,8 +1,8 @@
-//! The command line. Help, completions and checks all come from these types.
+//! The command line. Help, completions and checks are generated from these types.
 
 mod access;
-mod filled;
 mod reading;
+mod settings;
 mod values;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,22 +13,25 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use http::{HeaderName, HeaderValue};
-use plexus_activations::{Builtin, Extras};
-use plexus_server::Options;
-use plexus_server::http::{HttpOptions, SsePaths};
-use plexus_server::net::{Host, Origin};
+use plexus_mcp_agents::{Builtin, Extras};
+use plexus_mcp_client::Era;
+use plexus_mcp_server::http::{HttpOptions, SsePaths};
+use plexus_mcp_server::net::{Host, Origin};
+use plexus_mcp_server::{Options, ServedEras};
 
 use access::AccessArgs;
-pub(crate) use values::{Compat, Era, LogLevel, Profile, ServerAffinity, ServerEra, parse_header};
+pub(crate) use values::{
+    Compat, LogFormat, LogLevel, Profile, ServerAffinity, parse_header, server_era,
+};
 use values::{parse_address, parse_path, parse_seconds};
 
-use crate::auth::{self, AuthArgs, Landing};
+use crate::auth::{self, AuthArgs, SignInCallbacks};
 use crate::backup::{self, BackupArgs};
 use crate::call::{self, CallArgs};
 use crate::doctor::{self, DoctorArgs};
 use crate::explain::{self, ExplainArgs};
 use crate::extras::{self, BuiltinArgs};
-use crate::gateway::Opening;
+use crate::gateway::GatewayOptions;
 use crate::import::{self, ImportArgs};
 use crate::man::{self, ManArgs};
 use crate::mcp::{self, McpArgs};
@@ -51,7 +54,7 @@ Examples:
   plexus serve                        Serve HTTP at http://127.0.0.1:4445/mcp
   plexus serve --stdio                Serve the client that starts this process
   plexus serve --http 127.0.0.1:0     Serve HTTP on a port that the system chooses
-  plexus probe mcp-server-git         Say what this MCP server is";
+  plexus probe mcp-server-git         Examine an MCP server";
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
@@ -65,7 +68,7 @@ Examples:
   Keep the context of a model small, however many servers there are:
     claude mcp add plexus -- plexus serve --stdio --tool-search
 
-  Serve other machines, and let in who has a token:
+  Serve other machines; every client needs a token:
     plexus token add laptop
     plexus serve --http 0.0.0.0:4445
 
@@ -81,7 +84,7 @@ The exit code is 0 if the client left or a signal ended it in order, 1 if it cou
 
 const BRIDGE_EXAMPLES: &str = "\
 Examples:
-  Put a program on the web:
+  Serve a program over HTTP:
     plexus bridge --http 127.0.0.1:8080 -- npx -y @modelcontextprotocol/server-memory
 
   Let a client that only starts programs use a remote server:
@@ -98,7 +101,7 @@ Examples:
   plexus completions zsh > ~/.zfunc/_plexus
   plexus completions fish > ~/.config/fish/completions/plexus.fish";
 
-/// Plexus joins every MCP client to every MCP server: any revision, any transport, one binary.
+/// Plexus connects every MCP client to every MCP server: any revision, any transport, one binary.
 #[derive(Debug, Parser)]
 #[command(
     name = "plexus",
@@ -112,7 +115,7 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
 
-    // The founding documents' spelling: alone, `serve --stdio --native` (S003-58); with `--mcp`,
+    // The spelling of the S003 document: alone, `serve --stdio --native` (S003-58); with `--mcp`,
     // `serve --stdio` (S003-59).
     #[arg(long, hide = true)]
     stdio: bool,
@@ -120,37 +123,36 @@ pub(crate) struct Cli {
     mcp: bool,
 }
 
-/// What can be done.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Serve MCP to clients of every revision.
     ///
-    /// What is served are the MCP servers that are configured, as one, and the tools that are built
-    /// in: health, echo for trying out a client, task for what is to be done, context for what is
-    /// to be remembered. With --builtin there are arbor for conversations as trees and cone for
-    /// conversations with language models as well; and, to the client that starts this process,
-    /// bash for shell commands, claudecode for sessions of Claude Code and loopback for permissions
-    /// of agents. What they keep is in the folder that `PLEXUS_DATA_DIR` names, or where the system
-    /// has its place for data.
+    /// It serves all configured MCP servers as one, and built-in tools: health, echo for testing a
+    /// client, task for a task list, context for storing and finding texts. With --builtin it also
+    /// offers arbor for conversation trees and cone for conversations with language models. To the
+    /// client that starts this process it can also offer bash for shell commands, claudecode for
+    /// sessions of Claude Code, and loopback for permission requests of agents. Their data is in
+    /// the folder that `PLEXUS_DATA_DIR` names, by default the system's data directory.
     ///
-    /// The servers are those of `plexus mcp list`. Those that came with a project are started once
-    /// `plexus trust` has allowed it. Changes of the files take effect at once.
+    /// The servers are those of `plexus mcp list`. Servers defined by a project are not started
+    /// until you approve them with `plexus trust`. Changes of the files take effect at once.
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(ServeArgs),
-    /// Show one MCP server to clients of every revision, over any transport.
+    /// Serve one MCP server to clients of every revision, over any transport.
     ///
-    /// The server is a program that speaks on its standard input and output, or the address of one
-    /// that speaks HTTP. Names stay as they are, and nothing needs to be configured.
+    /// The server is a program that speaks MCP on its standard input and output, or the URL of an
+    /// HTTP server. Names are unchanged, and no configuration is needed.
     #[command(after_help = BRIDGE_EXAMPLES)]
     Bridge(BridgeArgs),
     /// List the tools of all configured servers.
     ///
-    /// The servers are connected for it, and left again.
+    /// The servers are connected for this command, and closed afterwards.
     #[command(after_help = tools::EXAMPLES)]
     Tools(ToolsArgs),
     /// Call a tool of a configured server.
     ///
-    /// Only the server that has the tool is started, if its name tells which one that is.
+    /// Only the server that has the tool is started, if the tool's name shows which one it is.
     #[command(after_help = call::EXAMPLES)]
     Call(CallArgs),
     /// List the resources of all configured servers.
@@ -158,8 +160,8 @@ pub(crate) enum Command {
     Resources(ResourcesArgs),
     /// Print a resource.
     ///
-    /// Text is printed as it is. What is no text is described at a terminal, and goes into a pipe
-    /// or a file as it is.
+    /// Text is printed unchanged. Binary content is described on a terminal, and written unchanged
+    /// to a pipe or a file.
     #[command(after_help = resources::READ_EXAMPLES)]
     Read(ReadArgs),
     /// Print a line whenever a resource changes, until Ctrl-C.
@@ -171,117 +173,121 @@ pub(crate) enum Command {
     /// Print a prompt of a server, with its arguments filled in.
     #[command(after_help = prompts::PROMPT_EXAMPLES)]
     Prompt(PromptArgs),
-    /// Say where a tool comes from, whether clients see it and why not, and what becomes of a call.
+    /// Show where a tool comes from, whether clients see it, and whether a call is allowed.
     #[command(after_help = explain::EXAMPLES)]
     Explain(ExplainArgs),
-    /// Show how the servers are doing.
+    /// Show the status of the servers.
     #[command(after_help = status::EXAMPLES)]
     Status(StatusArgs),
-    /// Turn servers on and off, connect them anew or replace them, while gateways run.
+    /// Enable, disable, reconnect or replace servers of running gateways.
     #[command(after_help = servers::EXAMPLES)]
     Servers(ServersArgs),
-    /// Find out what is wrong with the configuration, the servers and this machine.
+    /// Find problems of the configuration, the servers and this machine.
     ///
-    /// Each finding says how to put it right. All servers are started for it, and left again.
+    /// Each finding says how to fix it. All servers are started for this command, and closed
+    /// afterwards.
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(DoctorArgs),
-    /// Say what an MCP server is: what it speaks and offers, how fast, and what is wrong with it.
+    /// Examine an MCP server: its revisions, capabilities, latency, and violations of the protocol.
     ///
-    /// The server is a program that speaks on its standard input and output, or the address of one
-    /// that speaks HTTP. It is connected, listed and left again; none of its tools is called.
+    /// The server is a program that speaks MCP on its standard input and output, or the URL of an
+    /// HTTP server. It is connected, listed and closed; none of its tools is called.
     #[command(after_help = probe::EXAMPLES)]
     Probe(ProbeArgs),
-    /// See and change which MCP servers are configured.
+    /// List, add and remove MCP servers in the configuration files.
     ///
-    /// The commands and the files are those of `claude mcp`.
+    /// The commands are those of `claude mcp`. The files are ./.claude/settings.local.json (scope
+    /// local), ./.mcp.json (project) and ~/.mcp.json (user); `list`, `get` and `remove` also use
+    /// ~/.claude/settings.local.json. Other files of Claude Code, such as ~/.claude.json, are not
+    /// read or written: `plexus import claude-code` copies servers from there.
     #[command(after_help = mcp::EXAMPLES)]
     Mcp(McpArgs),
-    /// Sign in to servers on the web, and out again.
+    /// Sign in to remote servers, and out again.
     #[command(after_help = auth::EXAMPLES)]
     Auth(AuthArgs),
-    /// Make tokens for clients that reach this machine over HTTP, and take them back.
+    /// Create and revoke tokens for clients that connect to this machine over HTTP.
     ///
-    /// Where there is an authorization server, its tokens are taken instead: see `plexus serve
-    /// --help`, --issuer.
+    /// With an authorization server, its tokens are accepted instead: see --issuer in `plexus serve
+    /// --help`.
     #[command(after_help = token::EXAMPLES)]
     Token(TokenArgs),
-    /// Take over the MCP servers that other clients know.
+    /// Copy MCP servers from the configuration of other clients.
     ///
-    /// What is found is shown, and added to ~/.mcp.json if that is wanted.
+    /// The servers found are shown, and added to ~/.mcp.json if you agree.
     #[command(after_help = import::EXAMPLES)]
     Import(ImportArgs),
-    /// Allow the MCP servers that came with a project to be started.
+    /// Approve the MCP servers of a project.
     ///
-    /// What stands in a project's .mcp.json and .claude/settings.local.json was written by somebody
-    /// else, perhaps; it is started only after you have seen it and agreed. What you add by
-    /// `plexus mcp add` is allowed.
+    /// Servers defined by a project, in its .mcp.json or .claude/settings.local.json, are not
+    /// started until you approve them with this command. Servers that you add with `plexus mcp add`
+    /// are approved.
     #[command(after_help = trust::EXAMPLES)]
     Trust(TrustArgs),
-    /// See and change the list of tasks that agents and people share.
+    /// Show and change the task list that agents and users share.
     ///
-    /// It is the list that the built-in tools work on.
+    /// It is the list of the built-in task tools.
     #[command(after_help = task::EXAMPLES)]
     Task(TaskArgs),
-    /// Remember texts by name, and find them again.
+    /// Store texts by key, and find them again.
     ///
-    /// They are what the built-in tools of the context graph remember.
+    /// They are the texts of the built-in context tools.
     #[command(after_help = memory::EXAMPLES)]
     Memory(MemoryArgs),
-    /// Copy what Plexus remembers, while it runs.
+    /// Back up Plexus's databases, while it runs.
     ///
-    /// The copy is complete and of one moment, whoever writes meanwhile.
+    /// The copy is a consistent snapshot, even if other processes write.
     #[command(after_help = backup::EXAMPLES)]
     Backup(BackupArgs),
     /// Write manual pages.
     #[command(after_help = man::EXAMPLES)]
     Man(ManArgs),
-    /// Print a script that completes this command line in a shell.
+    /// Print a completion script for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
-        /// The shell to write it for.
+        /// The shell.
         #[arg(value_enum)]
         shell: Shell,
     },
 }
 
-/// Who is served, and how.
+/// How clients connect.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DownstreamArgs {
-    /// Serve the client at the other end of standard input and output.
+    /// Serve the client on standard input and output.
     ///
-    /// The process ends when its input does.
+    /// The process ends when its input is closed.
     #[arg(long)]
     pub(crate) stdio: bool,
 
-    /// Serve HTTP on this address; if no transport is named, on 127.0.0.1:4445.
+    /// Serve HTTP on this address; by default on 127.0.0.1:4445, if no transport is given.
     ///
-    /// Port 0 lets the system choose one. This may be combined with --stdio. On an address that
-    /// other machines can reach, every caller is asked for a token.
+    /// Port 0 lets the system choose one. This option may be combined with --stdio. On an address
+    /// that other machines can reach, every caller needs a token.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_address)]
     http: Option<SocketAddr>,
 
     /// Serve HTTP+SSE at /sse as well.
     ///
-    /// This is the HTTP of 2024-11-05, which some clients still use.
+    /// This is the HTTP transport of 2024-11-05, which some clients still use.
     #[arg(long)]
     sse: bool,
 
-    /// Put the HTTP endpoint at this path instead of /mcp.
+    /// Serve the HTTP endpoint at this path instead of /mcp.
     ///
     /// It must begin with a slash.
     #[arg(long, value_name = "PATH", value_parser = parse_path)]
     path: Option<String>,
 
-    /// Answer HTTP requests for this host.
+    /// Answer HTTP requests for this host name.
     ///
-    /// On a loopback address, requests for this machine are answered anyway, and others only if
-    /// their host is named here. This may be repeated.
+    /// On a loopback address, requests for this machine are always answered, and others only if
+    /// their host is named here. This option may be repeated.
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<Host>,
 
-    /// Let web pages of this origin call the server.
+    /// Allow requests of web pages with this origin.
     ///
-    /// On a loopback address, pages that this machine serves may call anyway. This may be
+    /// On a loopback address, pages that this machine serves are always allowed. This option may be
     /// repeated.
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<Origin>,
@@ -292,16 +298,17 @@ pub(crate) struct DownstreamArgs {
     /// Speak the revisions of this era.
     ///
     /// Every message shows which era it belongs to, so both can be served side by side.
-    #[arg(long, value_enum, value_name = "ERA", default_value_t)]
-    pub(crate) era: Era,
+    #[arg(long, value_parser = values::served(), value_name = "ERA", default_value = ServedEras::Both.as_str())]
+    pub(crate) era: ServedEras,
 
-    /// Give a client so many seconds to answer a question; 300 if it is not said.
+    /// Give a client so many seconds to answer a question; 300 by default.
     ///
-    /// A call that asked and got no answer in this time is cancelled.
+    /// A call whose question is not answered in this time is cancelled. `answer_timeout_seconds`
+    /// under `[limits]` in plexus.toml sets another default.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     answer_time: Option<Duration>,
 
-    /// Log this much.
+    /// The log level.
     ///
     /// Logs go to standard error, never to standard output.
     #[arg(
@@ -313,9 +320,20 @@ pub(crate) struct DownstreamArgs {
         default_value_t
     )]
     pub(crate) log_level: LogLevel,
+
+    /// Write logs as text, or as one JSON object for each line.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        env = "PLEXUS_LOG_FORMAT",
+        hide_env_values = true,
+        default_value_t
+    )]
+    pub(crate) log_format: LogFormat,
 }
 
-/// What is served.
+/// Arguments of `plexus serve`.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct ServeArgs {
@@ -324,57 +342,57 @@ pub(crate) struct ServeArgs {
 
     /// Serve the MCP servers of this file as well.
     ///
-    /// The file is written as .mcp.json is. The tools of a server called git are shown as git__…;
-    /// of two servers with one name, the one in the later file counts, and before all others the
-    /// ones of files that are named here. This may be repeated.
+    /// The file has the format of .mcp.json. The tools of a server called git are shown as git__….
+    /// Servers of a file named here take precedence over servers of the same name in other files,
+    /// and a later file over an earlier one. This option may be repeated.
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
 
     #[command(flatten)]
     builtin: BuiltinArgs,
 
-    /// Show three tools with which clients find, describe and call all others, instead of a list of
-    /// them all.
+    /// Show three tools to find, describe and call all others, instead of a list of all tools.
     ///
-    /// This keeps the context of a model small, however many servers there are. For some clients
-    /// only: `search = true` under `[clients.NAME]` in plexus.toml.
+    /// This keeps a model's context small, however many servers there are. For some clients only:
+    /// `search = true` under `[clients.NAME]` in plexus.toml.
     #[arg(long)]
     tool_search: bool,
 
-    /// Show what this system shows, as it shows it.
+    /// Show the tools and names of this system.
     ///
-    /// This matters only to clients that were made for one of the systems that Plexus came from.
-    /// Each has all that it always had, whatever --builtin says.
+    /// This is only for clients that were made for one of the systems that preceded Plexus. Each
+    /// has all of its tools, whatever --builtin says.
     #[arg(long, value_enum, value_name = "PROFILE", default_value_t)]
     pub(crate) profile: Profile,
 
     /// Let the client on standard input call tools as methods of their own, without a handshake.
     ///
-    /// This is the native protocol: a call of health.check is answered with the number of a
-    /// stream, whose events follow as they happen. MCP is spoken as well.
+    /// This is the native protocol: a call of health.check is answered with the number of a stream,
+    /// whose events follow as they happen. MCP is spoken as well.
     #[arg(long, requires = "stdio")]
     pub(crate) native: bool,
 
-    /// Meet demands that no revision of MCP makes, for a validator that does.
+    /// Add behaviour that no revision of MCP requires, for a validator that does.
     #[arg(long, value_enum, value_name = "WHOSE")]
     pub(crate) compat: Option<Compat>,
 
-    /// Offer bash, for shell commands, over HTTP, too.
+    /// Offer bash, for shell commands, over HTTP as well.
     ///
-    /// Whoever can reach the server can then run any command on this machine, as you. Over --stdio
-    /// alone it is enough to choose it: the client in front runs on this machine, as you.
+    /// Every client that can reach the server can then run any command on this machine, as you.
+    /// Over --stdio alone, --builtin is enough: the client that starts Plexus already runs on this
+    /// machine, as you.
     #[arg(long)]
     pub(crate) allow_bash: bool,
 
-    /// Offer claudecode, for agents that work on this machine, and loopback, for permissions that
-    /// agents ask for, over HTTP, too.
+    /// Offer claudecode, for agents that work on this machine, and loopback, for permission
+    /// requests of agents, over HTTP as well.
     ///
-    /// Whoever can reach the server can then have an agent work on this machine, as you, and give
-    /// it permissions. Over --stdio alone it is enough to choose them.
+    /// Every client that can reach the server can then run an agent on this machine, as you, and
+    /// give it permissions. Over --stdio alone, --builtin is enough.
     #[arg(long)]
     pub(crate) allow_claudecode: bool,
 
-    /// The agent that claudecode has work: Claude Code, or a program that speaks as it does.
+    /// The agent that claudecode runs: Claude Code, or a compatible program.
     #[arg(
         long,
         value_name = "PROGRAM",
@@ -386,20 +404,20 @@ pub(crate) struct ServeArgs {
 }
 
 impl ServeArgs {
-    /// What is served.
-    pub(crate) fn opening(&self, landing: Option<Landing>) -> Opening {
-        Opening {
+    /// The options of the gateway.
+    pub(crate) fn gateway_options(&self, callbacks: Option<SignInCallbacks>) -> GatewayOptions {
+        GatewayOptions {
             profile: self.profile,
             files: self.mcp_config.clone(),
             extras: self.extras(),
             choice: self.builtin.choice(),
             also: self.also(),
             tool_search: self.tool_search,
-            landing,
+            callbacks,
         }
     }
 
-    /// Which built-in services are asked for by flags of their own.
+    /// The built-in services that have flags of their own.
     fn also(&self) -> Vec<Builtin> {
         let bash = self.allow_bash.then_some([Builtin::Bash].as_slice());
         let agents = [Builtin::Loopback, Builtin::Claudecode];
@@ -412,7 +430,7 @@ impl ServeArgs {
             .collect()
     }
 
-    /// Which built-in tools are offered that are not offered to everybody.
+    /// The built-in services that are not offered to all callers.
     fn extras(&self) -> Extras {
         let only_stdio = self.downstream.address().is_none();
         let mut extras = extras::all(Some(&self.claude));
@@ -424,7 +442,7 @@ impl ServeArgs {
     }
 }
 
-/// Which server is shown.
+/// Arguments of `plexus bridge`.
 #[derive(Debug, Args)]
 pub(crate) struct BridgeArgs {
     #[command(flatten)]
@@ -432,32 +450,32 @@ pub(crate) struct BridgeArgs {
 
     /// Send this header with every request to the server.
     ///
-    /// ${NAME} stands for what the environment variable NAME holds, so that a secret need not be
-    /// written here. This may be repeated.
+    /// ${NAME} is replaced by the environment variable NAME, so that a secret need not be written
+    /// here. This option may be repeated.
     #[arg(long, value_name = "NAME: VALUE", value_parser = parse_header)]
     pub(crate) header: Vec<(HeaderName, HeaderValue)>,
 
-    /// The era that the server speaks; found out if it is not said.
-    #[arg(long, value_enum, value_name = "ERA")]
-    pub(crate) server_era: Option<ServerEra>,
+    /// The era that the server speaks; detected by default.
+    #[arg(long, value_parser = server_era(), value_name = "ERA")]
+    pub(crate) server_era: Option<Era>,
 
-    /// Who shares a session with the server: all clients, or those of one principal that can do the
-    /// same.
+    /// Which clients share a session with the server: all, or those of one principal with the same
+    /// capabilities.
     ///
-    /// This matters to servers of the handshake era, which are told once what their client can do. A
-    /// program is shared unless this says otherwise; over HTTP, clients that differ have sessions of
-    /// their own.
+    /// This matters for servers of the handshake era, which learn their client's capabilities once.
+    /// By default a program is shared, and over HTTP clients that differ have sessions of their
+    /// own.
     #[arg(long, value_enum, value_name = "AFFINITY")]
     pub(crate) affinity: Option<ServerAffinity>,
 
     /// Ask each client for its roots before its first call.
     ///
-    /// Some servers of the handshake era want to know them outside of any call, when nobody can be
-    /// asked.
+    /// Some servers of the handshake era request the roots outside of any call, when no client can
+    /// be asked.
     #[arg(long)]
     pub(crate) prime_roots: bool,
 
-    /// The server: its address, or the program to start with its arguments.
+    /// The server: its URL, or the program to start with its arguments.
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -468,30 +486,31 @@ pub(crate) struct BridgeArgs {
 }
 
 impl DownstreamArgs {
-    /// Where HTTP is served, if it is.
+    /// The address for HTTP, if it is served.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.http.or((!self.stdio).then_some(DEFAULT_ADDRESS))
     }
 
-    /// Where users come back to whose clients show them the page to sign in on. Only those who use
-    /// this machine are shown one: the tokens are its user's, and the page leads back to it.
-    pub(crate) fn landing(&self) -> Option<Landing> {
+    /// The listeners for sign-in redirects of users whose own MCP clients show the sign-in page.
+    /// Only clients on this machine are offered one: the tokens are its user's, and the redirect
+    /// leads to this machine.
+    pub(crate) fn callbacks(&self) -> Option<SignInCallbacks> {
         let is_near = self
             .address()
             .is_none_or(|address| address.ip().is_loopback());
-        is_near.then(Landing::default)
+        is_near.then(SignInCallbacks::default)
     }
 
-    /// How every client is served; `options` says what is not up to these arguments.
+    /// The options of the server edge; `options` has those that these arguments do not set.
     pub(crate) fn options(&self, mut options: Options) -> Options {
-        options.served = self.era.into();
+        options.served = self.era;
         if let Some(answer_time) = self.answer_time {
             options.answer_time = answer_time;
         }
         options
     }
 
-    /// How HTTP is served.
+    /// The options of HTTP.
     pub(crate) fn http_options(&self) -> HttpOptions {
         let mut options = HttpOptions::default();
         if let Some(path) = &self.path {
@@ -503,14 +522,14 @@ impl DownstreamArgs {
         options
     }
 
-    /// Refuses what each argument allows but all together do not.
+    /// Rejects combinations of arguments that are valid only alone.
     fn check(&self) -> Result<(), clap::Error> {
         let usage = |message| Cli::command().error(ErrorKind::ArgumentConflict, message);
         if self.address().is_none()
             && let Some(flag) = self.first_for_http()
         {
             return Err(usage(format!(
-                "{flag} is about HTTP, which --stdio alone does not serve; add --http \
+                "{flag} is for HTTP, which --stdio alone does not serve; add --http \
                  {DEFAULT_ADDRESS} to serve both"
             )));
         }

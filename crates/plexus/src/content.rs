@@ -1,4 +1,4 @@
-//! What servers answer with, for people: text as it is, everything else described or saved.
+//! Result content for users: text as it is, other content described or saved.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use base64::prelude::{BASE64_STANDARD, Engine};
-use plexus_mcp::messages::{EmbeddedResource, MediaContent};
-use plexus_service::{ContentBlock, ResourceContents};
+use plexus_mcp_core::{ContentBlock, ResourceContents};
+use plexus_mcp_protocol::messages::{EmbeddedResource, MediaContent};
 
 use crate::output::printable;
 
-/// The blocks, one after the other. What is no text is saved to `folder`, if there is one.
+/// The blocks, one after the other. Binary content is saved to `folder`, if there is one.
 ///
 /// # Errors
 /// It cannot be saved.
@@ -49,7 +49,7 @@ pub(crate) fn resource_text(
     }
 }
 
-/// The bytes that a resource holds; `None` if it is text or no base64.
+/// The bytes of a resource; `None` if it is text or invalid Base64.
 pub(crate) fn bytes_of(contents: &ResourceContents) -> Option<Vec<u8>> {
     match contents {
         ResourceContents::Text { .. } => None,
@@ -80,7 +80,9 @@ fn media_text(what: &str, media: &MediaContent, folder: Option<&Path>) -> anyhow
 
 fn binary(what: &str, kind: &str, data: &str, folder: Option<&Path>) -> anyhow::Result<String> {
     let Ok(bytes) = BASE64_STANDARD.decode(data) else {
-        return Ok(printable(&format!("[{what}, {kind}, which is no base64]")));
+        return Ok(printable(&format!(
+            "[{what}, {kind}, which is not valid Base64]"
+        )));
     };
     let size = size(bytes.len());
     let saved = match folder {
@@ -94,7 +96,7 @@ fn binary(what: &str, kind: &str, data: &str, folder: Option<&Path>) -> anyhow::
     Ok(printable(&format!("[{what}, {kind}, {size}{saved}]")))
 }
 
-/// Writes a file that was not there before.
+/// Writes a new file.
 fn save(bytes: &[u8], kind: &str, folder: &Path) -> io::Result<PathBuf> {
     fs::create_dir_all(folder)?;
     let ending = ending(kind);
@@ -112,7 +114,7 @@ fn save(bytes: &[u8], kind: &str, folder: &Path) -> io::Result<PathBuf> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// How the names of files of this kind end. What a server says goes into no file name.
+/// The file name extension for a media type. Text from a server is never used in a file name.
 fn ending(kind: &str) -> &'static str {
     match kind.split(';').next().unwrap_or_default().trim() {
         "image/png" => "png",
@@ -130,7 +132,7 @@ fn ending(kind: &str) -> &'static str {
     }
 }
 
-/// A number of bytes, in words.
+/// A number of bytes, for users.
 pub(crate) fn size(bytes: usize) -> String {
     #[expect(clippy::cast_precision_loss, reason = "rounded anyway")]
     let thousands = bytes as f64 / 1000.0;

@@ -1,7 +1,7 @@
-//! The socket by which a running gateway is seen and steered from other processes.
+//! The control socket, by which other processes query and control a running gateway.
 //!
 //! Every gateway listens on `run/<pid>.sock` in the data directory, for its own user only. Requests
-//! and answers are JSON-RPC, one message a line.
+//! and responses are JSON-RPC, one message a line.
 
 #[cfg(unix)]
 mod client;
@@ -19,31 +19,31 @@ pub(crate) use listener::listen;
 
 use crate::gateway::ServerReport;
 
-/// What a gateway says of itself.
+/// The status of a gateway.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// Its process.
+    /// Its process id.
     pub(crate) pid: u32,
     /// Its version.
     pub(crate) version: String,
-    /// The project that it was started in.
+    /// The project directory that it was started in.
     pub(crate) project: PathBuf,
-    /// How its servers are doing.
+    /// The status of its servers.
     pub(crate) servers: Vec<ServerReport>,
-    /// What is wrong with its configuration, a line each.
+    /// The problems of its configuration, one line each.
     pub(crate) problems: Vec<String>,
 }
 
-/// What a gateway changed when it read its configuration again.
+/// The changes of a reload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reloaded {
-    /// Servers that are new.
+    /// Added servers.
     pub(crate) added: Vec<String>,
-    /// Servers that are gone.
+    /// Removed servers.
     pub(crate) removed: Vec<String>,
     /// Servers whose definition changed.
     pub(crate) updated: Vec<String>,
-    /// What cannot be used, and why.
+    /// Servers that cannot be used, and why.
     pub(crate) errors: std::collections::BTreeMap<String, String>,
 }
 
@@ -66,7 +66,7 @@ mod method {
     pub(super) const RELOAD: &str = "reload";
 }
 
-/// Has every running gateway read its configuration again. Who does not answer is left alone.
+/// Makes every running gateway reload its configuration. Gateways that do not answer are skipped.
 pub(crate) fn reload_all() {
     #[cfg(unix)]
     for gateway in running() {
@@ -79,8 +79,8 @@ pub(crate) fn reload_all() {
     }
 }
 
-/// Has every running gateway connect this server that waits for a user to sign in to it. Who does
-/// not answer is left alone.
+/// Makes every running gateway connect this server, which was waiting for a sign-in. Gateways that
+/// do not answer are skipped.
 pub(crate) fn connect_signed_in(name: &str) {
     #[cfg(unix)]
     for gateway in running() {

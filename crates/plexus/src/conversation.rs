@@ -1,49 +1,49 @@
-//! One call, with all that its server says and asks meanwhile.
+//! One call from the command line, with progress, log messages and questions of the server.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
-use plexus_hub::Hub;
-use plexus_service::{
+use plexus_mcp_core::{
     Ask, Call, Event, EventReceiver, EventSender, Log, LogLevel, Object, Outcome, Service,
 };
+use plexus_mcp_hub::Hub;
 use tokio_util::sync::CancellationToken;
 
-use crate::asking::Asking;
-use crate::live::{FRAME, Live};
+use crate::live::{FRAME_INTERVAL, Live};
 use crate::output::{harmless, print, printable};
 use crate::session::Session;
+use crate::terminal_prompts::TerminalPrompts;
 
-/// A call that a person waits for.
+/// A call in the foreground.
 pub(crate) struct Conversation {
     live: Live,
-    asking: Asking,
-    /// Pieces of the answer are printed when they come.
+    prompts: TerminalPrompts,
+    /// Parts of the result are printed as they arrive.
     shows_pieces: bool,
-    /// What was printed of the answer.
+    /// The part of the result that was printed.
     printed: String,
 }
 
-/// How a call ended.
+/// The end of a call.
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
-    /// What was printed of the answer already.
+    /// The part of the result that was already printed.
     pub(crate) printed: String,
 }
 
 impl Conversation {
-    /// A conversation about `what`. Pieces of the answer are only shown to people, since the whole
-    /// comes at the end.
+    /// A conversation about `what`. Parts of the result are only printed on a terminal, since the
+    /// whole result is printed at the end.
     pub(crate) fn about(what: &str, json: bool) -> Self {
         Self {
             live: Live::new(what),
-            asking: Asking::new(),
+            prompts: TerminalPrompts::new(),
             shows_pieces: !json && io::stdout().is_terminal(),
             printed: String::new(),
         }
     }
 
-    /// Calls, and waits for the end. Dropping the future cancels the call.
+    /// Makes the call, and waits for its end. Dropping the future cancels the call.
     pub(crate) async fn call(
         mut self,
         session: &Session,
@@ -72,17 +72,17 @@ impl Conversation {
                     }
                 },
                 outcome = &mut answer => break outcome,
-                () = tokio::time::sleep(FRAME) => self.live.draw(),
+                () = tokio::time::sleep(FRAME_INTERVAL) => self.live.draw(),
             }
         };
-        // What was said before the end is shown before it.
+        // Events that arrived before the end are shown before it.
         while let Some(event) = said.try_recv() {
             self.heed(event);
         }
         outcome
     }
 
-    /// Shows what was said, unless it is a question.
+    /// Shows an event, or returns it if it is a question.
     fn heed(&mut self, event: Event) -> Option<Ask> {
         match event {
             Event::Progress(progress) => self.live.progress(progress),
@@ -103,7 +103,7 @@ impl Conversation {
         self.live.clear();
         let question = ask.question.clone();
         let answered = tokio::select! {
-            answer = self.asking.answer(&question) => Some(answer),
+            answer = self.prompts.answer(&question) => Some(answer),
             () = ask.withdrawn() => None,
         };
         match answered {
@@ -115,7 +115,7 @@ impl Conversation {
     fn piece(&mut self, piece: &str) {
         if self.shows_pieces && !piece.is_empty() {
             self.live.yield_to_output(piece.ends_with('\n'));
-            // If nobody reads it, the end will find out.
+            // A closed output is noticed at the end.
             drop(print(&harmless(piece)));
             self.printed.push_str(piece);
         }

@@ -1,26 +1,27 @@
-//! What the program remembers from one run to the next.
+//! The program's databases.
 
 use std::path::PathBuf;
 
 use anyhow::Context;
-use plexus_activations::model::Models;
-use plexus_activations::{Data, Places, StoreError};
+use plexus_mcp_agents::AgentData;
+use plexus_mcp_agents::model::Models;
+use plexus_mcp_builtins::{DataPaths, StoreError};
 
 use crate::announce;
 
-/// Opens the databases that the environment asks for, with the models that it has keys for.
-pub(crate) fn open() -> anyhow::Result<Data> {
-    Ok(Data::open(&places()?)?.with_models(models()))
+/// Opens the databases that the environment selects, with the models that it has keys for.
+pub(crate) fn open() -> anyhow::Result<AgentData> {
+    Ok(AgentData::open(&places()?)?.with_models(models()))
 }
 
-/// The same, but they are opened when they are needed: what cannot be used costs only the tools that
-/// need it.
-pub(crate) fn when_needed() -> anyhow::Result<Data> {
-    Ok(Data::at(&places()?).with_models(models()))
+/// The same, but each database is opened when it is first needed: one that cannot be opened affects
+/// only the tools that need it.
+pub(crate) fn when_needed() -> anyhow::Result<AgentData> {
+    Ok(AgentData::at(&places()?).with_models(models()))
 }
 
-/// Says on standard error which databases cannot be used.
-pub(crate) async fn announce_problems(data: &Data) {
+/// Prints a warning for each database that cannot be used.
+pub(crate) async fn announce_problems(data: &AgentData) {
     for store in data.stores() {
         match store.try_out().await {
             Ok(()) => {}
@@ -32,7 +33,7 @@ pub(crate) async fn announce_problems(data: &Data) {
     }
 }
 
-/// The folder that everything is kept in.
+/// The data directory.
 pub(crate) fn directory() -> anyhow::Result<PathBuf> {
     Ok(places()?.directory)
 }
@@ -41,7 +42,7 @@ fn models() -> Models {
     Models::from_environment(|name| std::env::var_os(name))
 }
 
-fn places() -> anyhow::Result<Places> {
-    Places::from_environment(|name| std::env::var_os(name))
-        .context("there is no place for data; name a folder with PLEXUS_DATA_DIR")
+fn places() -> anyhow::Result<DataPaths> {
+    DataPaths::from_environment(|name| std::env::var_os(name))
+        .context("there is no data directory; set PLEXUS_DATA_DIR")
 }

@@ -1,4 +1,4 @@
-//! `plexus doctor`: what is wrong here, and how it is put right.
+//! `plexus doctor`: finds problems, and says how to fix them.
 
 mod files;
 mod network;
@@ -8,12 +8,12 @@ mod running;
 use std::process::ExitCode;
 
 use clap::Args;
-use plexus_hub::config::{self, Loaded, Locations};
+use plexus_mcp_config::{self as config, Loaded, Locations};
 use serde::Serialize;
 
 use crate::output::{as_json, harmless, print, printable};
+use crate::process_env::{environment, locations};
 use crate::session::{self, ConfigArgs};
-use crate::surroundings::{environment, locations};
 use crate::terminal::{Canvas, Tone};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -30,10 +30,10 @@ itself (does it start, how fast, what does it print that is no message, what of 
 The exit code is 0 if no error was found, 1 if one was, and 2 for wrong usage. Warnings and notes are
 no errors.";
 
-/// Where the findings stand, behind how bad they are.
-const MARGIN: usize = 9;
+/// Width of the severity column.
+const LABEL_WIDTH: usize = 9;
 
-/// How thoroughly to look.
+/// Arguments of `plexus doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
@@ -48,7 +48,7 @@ pub(crate) struct DoctorArgs {
     json: bool,
 }
 
-/// How bad something is, the worst first.
+/// The severity, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Severity {
@@ -60,18 +60,18 @@ enum Severity {
     Note,
 }
 
-/// Something that was found.
+/// One finding.
 #[derive(Debug, Serialize)]
 struct Finding {
     severity: Severity,
-    /// What kind of thing it is, for programs.
+    /// The kind of check, for scripts.
     check: &'static str,
-    /// The server that it is about, if it is about one.
+    /// The server that it is about, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<String>,
-    /// What it is.
+    /// The problem.
     what: String,
-    /// How to put it right.
+    /// How to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
 }
@@ -83,7 +83,7 @@ struct Diagnosis {
     findings: Vec<Finding>,
 }
 
-/// Looks, and says what was found.
+/// Runs `plexus doctor`.
 pub(crate) fn run(arguments: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let mut locations = locations()?;
     locations.explicit.clone_from(&arguments.config.mcp_config);
@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let mut findings = at_rest(&loaded, &locations);
     let servers = loaded.servers.len();
     if !arguments.offline {
-        // Servers that are known not to start need not be started.
+        // Servers that are known not to start are not started.
         let broken: Vec<_> = findings
             .iter()
             .filter(|finding| finding.severity == Severity::Error)
@@ -103,7 +103,7 @@ pub(crate) fn run(arguments: &DoctorArgs) -> anyhow::Result<ExitCode> {
         });
         match looked {
             Ok(ExitCode::SUCCESS) => {}
-            // Somebody pressed Ctrl-C.
+            // A signal arrived.
             Ok(interrupted) => return Ok(interrupted),
             Err(error) => findings.push(Finding::error("start", format!("{error:#}"))),
         }
@@ -123,7 +123,7 @@ pub(crate) fn run(arguments: &DoctorArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// What can be seen without starting anything.
+/// Checks that start nothing.
 fn at_rest(loaded: &Loaded, locations: &Locations) -> Vec<Finding> {
     let mut findings = files::check(loaded, locations);
     for server in loaded.servers.iter().filter(|server| !server.disabled) {
@@ -175,12 +175,12 @@ impl Finding {
         };
         let server = self.server.as_deref().map(printable);
         let server = server.map_or_else(String::new, |server| format!("{server}: "));
-        let label = canvas.paint(tone, &format!("{label:<MARGIN$}"));
-        let what = canvas.wrap(&format!("{server}{}", harmless(&self.what)), MARGIN);
+        let label = canvas.paint(tone, &format!("{label:<LABEL_WIDTH$}"));
+        let what = canvas.wrap(&format!("{server}{}", harmless(&self.what)), LABEL_WIDTH);
         let mut text = format!("{label}{what}\n");
         if let Some(fix) = &self.fix {
-            let fix = canvas.wrap(&format!("fix: {}", printable(fix)), MARGIN);
-            text.extend([&" ".repeat(MARGIN), fix.as_str(), "\n"]);
+            let fix = canvas.wrap(&format!("fix: {}", printable(fix)), LABEL_WIDTH);
+            text.extend([&" ".repeat(LABEL_WIDTH), fix.as_str(), "\n"]);
         }
         text
     }

@@ -1,4 +1,5 @@
-//! `plexus explain`: where a tool comes from, whether it is seen, and what becomes of a call.
+//! `plexus explain`: where a tool comes from, whether clients see it, and whether a call is
+//! allowed.
 
 mod place;
 mod verdict;
@@ -8,8 +9,9 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use plexus_hub::Origin;
-use plexus_service::{Entry, Raw, Section, ToolAnnotations};
+use plexus_mcp_core::{Entry, Raw, Section, ToolAnnotations};
+use plexus_mcp_hub::Origin;
+use plexus_mcp_hub::names::may_own;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{entry, input_schema, unknown};
@@ -28,10 +30,10 @@ Examples:
 
 The exit code is 0 if the tool can be seen by clients, 1 if not, and 2 for wrong usage.";
 
-/// Width of the column of labels.
-const LABEL: usize = 13;
+/// Width of the label column.
+const LABEL_WIDTH: usize = 13;
 
-/// What to explain.
+/// Arguments of `plexus explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
@@ -40,7 +42,7 @@ pub(crate) struct ExplainArgs {
     /// The tool, by any of its names, also if it is not listed.
     tool: String,
 
-    /// An argument of the call, since rules may depend on it.
+    /// An argument of the call, for rules that depend on arguments.
     #[arg(value_name = "KEY=VALUE | KEY:=JSON")]
     arguments: Vec<String>,
 
@@ -49,18 +51,18 @@ pub(crate) struct ExplainArgs {
     json: bool,
 }
 
-/// All that is known of a tool.
+/// Everything that is known about a tool.
 #[derive(Serialize)]
 struct Explanation {
-    /// The name that clients see, if they do.
+    /// The name that clients see, if they see it.
     name: Option<String>,
     /// Whether clients see it.
     visible: bool,
-    /// Why they do not.
+    /// Why clients do not see it.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     server: String,
-    /// What its server calls it.
+    /// The server's own name for the tool.
     tool: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<Source>,
@@ -71,20 +73,20 @@ struct Explanation {
     definition: Option<Raw>,
 }
 
-/// Where its server is configured.
+/// The place in the configuration of the tool's server.
 #[derive(Serialize)]
 struct Source {
     file: PathBuf,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<usize>,
     scope: &'static str,
-    /// What is started or connected to, without secrets.
+    /// The program or URL, without secrets.
     target: String,
 }
 
-/// What a definition says.
+/// The descriptive parts of a definition.
 #[derive(Default, Deserialize)]
-struct Words {
+struct ToolDescription {
     #[serde(default)]
     title: Option<String>,
     #[serde(default)]
@@ -93,7 +95,7 @@ struct Words {
     annotations: Option<ToolAnnotations>,
 }
 
-/// Explains it.
+/// Runs `plexus explain`.
 pub(crate) fn run(arguments: &ExplainArgs) -> anyhow::Result<ExitCode> {
     session::run(&arguments.config, async |session| {
         let origin = session.find(Section::Tools, &arguments.tool).await;
@@ -102,8 +104,8 @@ pub(crate) fn run(arguments: &ExplainArgs) -> anyhow::Result<ExitCode> {
             found => found,
         };
         let explanation = match origin {
-            Some(origin) => seen(session, &origin, &arguments.arguments)?,
-            None => match unseen(session, &arguments.tool) {
+            Some(origin) => explain_visible(session, &origin, &arguments.arguments)?,
+            None => match explain_invisible(session, &arguments.tool) {
                 Some(explanation) => explanation,
                 None => bail!(unknown(session, &arguments.tool)),
             },
@@ -121,10 +123,14 @@ pub(crate) fn run(arguments: &ExplainArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// A tool that clients see.
-fn seen(session: &Session, origin: &Origin, words: &[String]) -> anyhow::Result<Explanation> {
+/// Explains a tool that clients see.
+fn explain_visible(
+    session: &Session,
+    origin: &Origin,
+    words: &[String],
+) -> anyhow::Result<Explanation> {
     let Some(tool) = entry(session, origin) else {
-        bail!("the tool is gone again");
+        bail!("the tool was removed by its server meanwhile");
     };
     let given = if words.is_empty() {
         Raw::empty_object()
@@ -140,7 +146,7 @@ fn seen(session: &Session, origin: &Origin, words: &[String]) -> anyhow::Result<
     Ok(explanation)
 }
 
-/// The tool that clients see and whose server calls it so.
+/// The visible tool whose server calls it `name`.
 ///
 /// # Errors
 /// There are several.
@@ -150,44 +156,45 @@ fn by_own_name(session: &Session, name: &str) -> anyhow::Result<Option<Origin>> 
     if tools.len() > 1 {
         let names: Vec<_> = tools.iter().map(|(entry, _)| &*entry.key).collect();
         bail!(Misuse(format!(
-            "several servers call a tool {name:?}; say which: {}",
+            "several servers have a tool {name:?}; name one of: {}",
             names.join(", ")
         )));
     }
     Ok(tools.pop().map(|(_, origin)| origin))
 }
 
-/// A tool that clients do not see, if somebody has it.
-fn unseen(session: &Session, name: &str) -> Option<Explanation> {
+/// Explains a tool that clients do not see, if a server has it.
+fn explain_invisible(session: &Session, name: &str) -> Option<Explanation> {
     for member in session.hub.status() {
         let offer = session.hub.offer_of(&member.name)?;
         let mut entries = offer.list(Section::Tools).entries().iter();
         if let Some(entry) = entries.find(|entry| is_called(&member.name, &entry.key, name)) {
-            return Some(hidden(session, &member.name, entry));
+            return Some(explain_hidden(session, &member.name, entry));
         }
         let quarantined = member.report.iter().flat_map(|report| &report.quarantined);
         let mut quarantined = quarantined.filter(|entry| entry.section == Section::Tools);
         if let Some(entry) = quarantined.find(|entry| is_called(&member.name, &entry.name, name)) {
             let reason = format!(
-                "its definition cannot be shown to clients: {}; this is for the makers of the \
-                 server to mend",
+                "its definition cannot be shown to clients: {}; report it to the authors of the server",
                 entry.reason
             );
-            return Some(Explanation::new(session, &member.name, &entry.name).hidden(reason));
+            return Some(
+                Explanation::new(session, &member.name, &entry.name).with_hidden_reason(reason),
+            );
         }
     }
-    // Nobody who was asked has it; somebody who was not may.
+    // No connected server has it; a server that is not connected may.
     let absent = session.configured.iter().find_map(|server| {
-        session::may_own(&server.name, name).then_some(())?;
+        may_own(&server.name, name).then_some(())?;
         Some((server.name.as_str(), session.absence(server)?))
     });
     let (server, reason) = absent?;
     let explanation = Explanation::new(session, server, "");
-    Some(explanation.hidden(format!("the tools of its server are not known: {reason}")))
+    Some(explanation.with_hidden_reason(format!("the tools of its server are not known: {reason}")))
 }
 
-/// A tool that its server offers, and that is not shown.
-fn hidden(session: &Session, server: &str, entry: &Entry) -> Explanation {
+/// Explains a tool that its server offers, and that is hidden.
+fn explain_hidden(session: &Session, server: &str, entry: &Entry) -> Explanation {
     let configured = session.configured(server);
     let reason = match configured {
         Some(server) if server.disabled => {
@@ -206,19 +213,19 @@ fn hidden(session: &Session, server: &str, entry: &Entry) -> Explanation {
         }
         _ => "its server is turned off".to_owned(),
     };
-    let mut explanation = Explanation::new(session, server, &entry.key).hidden(reason);
+    let mut explanation = Explanation::new(session, server, &entry.key).with_hidden_reason(reason);
     explanation.definition = Some(entry.definition.clone());
     explanation
 }
 
-/// Whether a server's tool could be meant by this name.
+/// Whether `name` may mean this tool of this server.
 fn is_called(server: &str, tool: &str, name: &str) -> bool {
     name == tool || other_names(server, tool).iter().any(|other| other == name)
 }
 
-/// Everything that a tool of a server may be called.
+/// Every name of a server's tool.
 fn other_names(server: &str, tool: &str) -> Vec<String> {
-    let shown = plexus_hub::names::Names::default().add(server, tool, ());
+    let shown = plexus_mcp_hub::names::Names::default().add(server, tool, ());
     vec![
         shown.to_string(),
         format!("{server}.{tool}"),
@@ -252,7 +259,7 @@ impl Explanation {
         }
     }
 
-    fn hidden(mut self, reason: String) -> Self {
+    fn with_hidden_reason(mut self, reason: String) -> Self {
         self.reason = Some(reason);
         self
     }
@@ -261,7 +268,7 @@ impl Explanation {
         let name = self.name.as_deref().unwrap_or(&self.tool);
         let name = if name.is_empty() { &self.server } else { name };
         let mut lines = vec![canvas.paint(Tone::Bold, &printable(name))];
-        let words: Words = self
+        let words: ToolDescription = self
             .definition
             .as_ref()
             .and_then(|definition| definition.decode().ok())
@@ -270,9 +277,9 @@ impl Explanation {
             lines.push(format!("  {}", tools::first_line(text)));
         }
         let mut row = |label: &str, tone: Tone, text: &str| {
-            let text = canvas.wrap(&printable(text), LABEL + 2);
+            let text = canvas.wrap(&printable(text), LABEL_WIDTH + 2);
             let text = canvas.paint(tone, &text);
-            lines.push(format!("  {label:<LABEL$}{text}"));
+            lines.push(format!("  {label:<LABEL_WIDTH$}{text}"));
         };
         match &self.reason {
             Some(reason) => row("visible", Tone::Bad, &format!("no: {reason}")),
@@ -342,7 +349,7 @@ fn schema_of(definition: &Raw) -> Raw {
     tool.map_or_else(|_| Raw::empty_object(), |tool| tool.input_schema)
 }
 
-/// What a server says of its tool, in words.
+/// The annotations of a tool, in words.
 fn hints(annotations: &ToolAnnotations) -> Vec<&'static str> {
     let hints = [
         (

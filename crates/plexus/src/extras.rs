@@ -1,24 +1,24 @@
-//! What is built in that not everybody is offered.
+//! Built-in services that are not offered to all callers.
 
 use clap::Args;
-use plexus_activations::claudecode::Settings;
-use plexus_activations::{Choice, Extras};
+use plexus_mcp_agents::claudecode::Settings;
+use plexus_mcp_agents::{Choice, Extras};
 
-use crate::surroundings::environment;
+use crate::process_env::environment;
 
-/// Names the agent.
+/// The variable that names the agent.
 pub(crate) const AGENT_VARIABLE: &str = "PLEXUS_CLAUDE";
-/// The agent, unless another is named.
+/// The default agent.
 pub(crate) const AGENT: &str = "claude";
 
-/// What of all that is built in is offered.
+/// The selection of built-in services.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct BuiltinArgs {
-    /// Offer these built-in services: their names with commas between, all, or none.
+    /// Offer these built-in services: names separated by commas, all, or none.
     ///
-    /// There are health, echo, task, context, arbor, cone, bash, loopback and claudecode. The first
-    /// four are offered if nothing else is said, here or by `builtin = ["task", …]` under `[hub]` in
-    /// plexus.toml.
+    /// There are health, echo, task, context, arbor, cone, bash, loopback and claudecode. By
+    /// default the first four are offered, unless `builtin = ["task", …]` under `[hub]` in
+    /// plexus.toml selects others.
     #[arg(
         long,
         value_name = "LIST",
@@ -29,14 +29,14 @@ pub(crate) struct BuiltinArgs {
 }
 
 impl BuiltinArgs {
-    /// What is chosen, if anything is.
+    /// The selection, if there is one.
     pub(crate) fn choice(&self) -> Option<Choice> {
         self.builtin.clone()
     }
 }
 
-/// All of it, for somebody who may do on this machine what we may; with this agent, or with the one
-/// that the environment names.
+/// All services, for a caller with the same rights on this machine; with this agent, or with the
+/// one that the environment names.
 pub(crate) fn all(agent: Option<&str>) -> Extras {
     let agent = agent.map(str::to_owned);
     let agent = agent.or_else(|| environment(AGENT_VARIABLE));

@@ -1,137 +1,132 @@
-//! The gateway: the built-in tools and the servers that are configured, as one service.
+//! The gateway: the built-in tools and the configured servers, as one service.
 
 mod builtin;
-mod founding;
+mod fixed_catalogue;
 mod members;
 mod report;
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use plexus_activations::{Builtin, Choice, Extras};
-use plexus_client::{State, Status};
-use plexus_hub::config::{
-    self, Loaded, Locations, Scope, ServerEntry, Settings, Start, WatchError, Watcher,
+use plexus_mcp_agents::{Builtin, Choice, Extras};
+use plexus_mcp_client::{ServerState, Status};
+use plexus_mcp_config::{
+    self as config, Limits, Loaded, Locations, Scope, ServerEntry, Settings, Start, WatchError,
+    Watcher,
 };
-use plexus_hub::policy::Policy;
-use plexus_hub::remembered::Remembered;
-use plexus_hub::{Hub, HubEvent, SetMembers, manage};
-use plexus_service::Service;
+use plexus_mcp_core::Service;
+use plexus_mcp_hub::catalogue_cache::CatalogueCache;
+use plexus_mcp_hub::policy::Policy;
+use plexus_mcp_hub::{Hub, HubEvent, SetMembers, manage};
 use tokio::sync::broadcast::error::RecvError;
 
 pub(crate) use report::ServerReport;
 
 use builtin::Builtins;
 
-use crate::auth::Landing;
+use crate::auth::SignInCallbacks;
 use crate::cli::Profile;
-use crate::surroundings::{environment, locations};
+use crate::process_env::{environment, locations};
 use crate::trust::Approvals;
 use crate::{announce, data, health};
 
-/// How long servers of whom nothing is known yet are waited for before the first client is
-/// answered without them.
-const HEAD_START: Duration = Duration::from_millis(700);
+/// Delay before files are watched and servers with a known offer are connected, so that the first
+/// requests are answered faster.
+const WATCH_AND_CONNECT_DELAY: Duration = Duration::from_millis(300);
 
-/// How long servers that are being connected for the first time are waited for after the client has
-/// gone, so that the next one sees their tools at once.
-const LINGER: Duration = Duration::from_secs(5);
+/// The key of the settings for clients without settings of their own.
+const ANY_CLIENT: &str = "*";
 
-/// How long the first clients have for themselves before the files are watched, and servers are
-/// connected that nobody waits for.
-const HEADROOM: Duration = Duration::from_millis(300);
-
-/// The name under which clients are configured that have no settings of their own.
-const EVERYBODY: &str = "*";
-
-/// The hub of everything that is configured, and what it was made from.
+/// The hub of all configured servers, and the configuration that it was made from.
 pub(crate) struct Gateway {
-    /// What is served.
+    /// The service.
     pub(crate) hub: Hub,
     builtins: Builtins,
-    /// Which of them are offered, whatever the settings say.
+    /// The selected built-in services, which override the settings.
     choice: Option<Choice>,
-    /// What is offered besides.
+    /// Built-in services to add to the selection.
     also: Vec<Builtin>,
     /// Every client searches for tools, whatever the settings say.
     tool_search: bool,
     profile: Profile,
     locations: Locations,
     data: PathBuf,
-    /// Where callers come back to from sign-in pages, if they are offered any.
-    landing: Option<Landing>,
-    /// What the files said when they were last read.
-    current: Mutex<Current>,
-    /// One reads the files at a time.
+    /// Listeners for sign-in redirects, if callers are offered sign-in pages.
+    callbacks: Option<SignInCallbacks>,
+    /// The limits that the settings had when the gateway was opened.
+    limits: Arc<Limits>,
+    /// The configuration that was loaded last.
+    current: Mutex<LoadedConfig>,
+    /// Serializes applying the configuration.
     applying: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-struct Current {
+struct LoadedConfig {
     servers: Vec<ServerEntry>,
     problems: Vec<String>,
     settings: Settings,
 }
 
-/// What a gateway is made of, besides what is configured.
+/// Options of a gateway that are not in the configuration files.
 #[derive(Default)]
-pub(crate) struct Opening {
-    /// The system to be.
+pub(crate) struct GatewayOptions {
+    /// The profile.
     pub(crate) profile: Profile,
-    /// Further files with servers.
+    /// Additional files with servers.
     pub(crate) files: Vec<PathBuf>,
-    /// What is built in that not everybody is offered.
+    /// Built-in services that are not offered to all callers.
     pub(crate) extras: Extras,
-    /// What of all that is built in is offered, if it is not for the settings to say.
+    /// The selected built-in services; `None` for the selection in the settings.
     pub(crate) choice: Option<Choice>,
-    /// What is offered besides.
+    /// Built-in services to add to the selection.
     pub(crate) also: Vec<Builtin>,
-    /// Clients find tools by searching, even if the settings do not say so.
+    /// Every client searches for tools, even if the settings do not say so.
     pub(crate) tool_search: bool,
-    /// Where callers come back to from the pages where servers want them to sign in, if they are
-    /// offered any.
-    pub(crate) landing: Option<Landing>,
+    /// Listeners for sign-in redirects, if callers are offered sign-in pages.
+    pub(crate) callbacks: Option<SignInCallbacks>,
 }
 
-/// Opens the hub of all servers that are configured for the current directory and user, of those
-/// in further files, and of the built-in tools. Nobody is connected yet: see [`Gateway::start`] and
-/// the methods of [`Hub`]. What is wrong with a file or a server is said on standard error, and costs
-/// the others nothing.
+/// Opens the hub of all servers that are configured for the current directory and user, of those in
+/// additional files, and of the built-in tools. No server is connected yet: see [`Gateway::start`]
+/// and the methods of [`Hub`]. Problems of a file or a server are printed on standard error, and do
+/// not affect the others.
 ///
 /// # Errors
-/// There is no place for data.
-pub(crate) async fn configured(opening: Opening) -> anyhow::Result<Gateway> {
-    let (gateway, loaded) = Gateway::open(opening)?;
+/// There is no data directory.
+pub(crate) async fn configured(options: GatewayOptions) -> anyhow::Result<Gateway> {
+    let (gateway, loaded) = Gateway::open(options)?;
     gateway.apply(loaded).await;
     Ok(gateway)
 }
 
-/// The same, for somebody who says in their own way what is wrong with the files.
+/// The same, for commands that report problems of the files themselves.
 ///
 /// # Errors
 /// As above.
-pub(crate) async fn configured_quietly(opening: Opening) -> anyhow::Result<Gateway> {
-    let (gateway, loaded) = Gateway::open(opening)?;
+pub(crate) async fn configured_quietly(options: GatewayOptions) -> anyhow::Result<Gateway> {
+    let (gateway, loaded) = Gateway::open(options)?;
     gateway.current().problems = loaded.problems.iter().map(ToString::to_string).collect();
     gateway.apply(loaded).await;
     Ok(gateway)
 }
 
 impl Gateway {
-    /// The gateway, and what the files say.
-    fn open(opening: Opening) -> anyhow::Result<(Self, Loaded)> {
-        let Opening {
+    /// The gateway, and the loaded configuration.
+    fn open(options: GatewayOptions) -> anyhow::Result<(Self, Loaded)> {
+        let GatewayOptions {
             profile,
             files,
             mut extras,
             choice,
             also,
             tool_search,
-            landing,
-        } = opening;
+            callbacks,
+        } = options;
         let mut locations = locations()?;
         let absolute = |file| std::path::absolute(&file).unwrap_or(file);
         locations.explicit = files.into_iter().map(absolute).collect();
@@ -143,9 +138,9 @@ impl Gateway {
         let servers = extras.servers.clone();
         let builtins = Builtins::new(profile, memory, extras)?;
         let data = data::directory()?;
-        let remembered = Remembered::in_directory(data.join("catalogues"));
+        let cache = CatalogueCache::in_directory(data.join("catalogues"));
         let identity = builtins.service().catalogue().borrow().identity.clone();
-        let hub = Hub::remembering(identity, remembered);
+        let hub = Hub::with_cache(identity, cache);
         hub.keep_consents_in(data.join("consents"));
         let reported = hub.clone();
         servers.report_by(move || health::report(&reported));
@@ -158,100 +153,112 @@ impl Gateway {
             profile,
             locations,
             data,
-            landing,
+            callbacks,
+            limits: Arc::new(loaded.settings.limits.clone()),
             current: Mutex::default(),
             applying: tokio::sync::Mutex::default(),
         };
         Ok((gateway, loaded))
     }
 
-    /// What clients are served: the hub, but the built-in tools alone where a founding system is
-    /// to be shown and no servers were named.
+    /// The service for clients: the hub, or the fixed catalogue of a closed profile if no servers
+    /// were named.
     pub(crate) fn service(&self) -> Arc<dyn Service> {
         let hub = self.hub.clone();
         if self.profile.is_closed() && self.locations.explicit.is_empty() {
-            Arc::new(founding::Founding::new(hub, self.builtins.service()))
+            Arc::new(fixed_catalogue::FixedCatalogue::new(
+                hub,
+                self.builtins.service(),
+            ))
         } else {
             Arc::new(hub)
         }
     }
 
-    /// Tells subscribers what other processes change, for as long as it is polled.
+    /// Notifies subscribers of changes by other processes, for as long as it is polled.
     pub(crate) fn follow_data(&self) -> impl Future<Output = Infallible> + Send + use<> {
         self.builtins.follow()
     }
 
-    /// Says on standard error what of the data cannot be used.
+    /// Prints a warning for each database that cannot be used.
     pub(crate) async fn announce_problems_of_data(&self) {
         data::announce_problems(self.builtins.data()).await;
     }
 
-    /// The project whose servers these are.
+    /// The project directory.
     pub(crate) fn project(&self) -> &Path {
         &self.locations.project_dir
     }
 
-    /// The servers that are configured, in the order of precedence.
+    /// The configured servers, in the order of precedence.
     pub(crate) fn servers(&self) -> Vec<ServerEntry> {
         self.current().servers.clone()
     }
 
-    /// What is wrong with the files, a line each.
+    /// The problems of the files, one line each.
     pub(crate) fn problems(&self) -> Vec<String> {
         self.current().problems.clone()
     }
 
-    /// What tools may do, as the settings say.
+    /// The permission policy of the settings.
     pub(crate) fn policy(&self) -> config::Policy {
         self.current().settings.policy.clone()
     }
 
-    /// The built-in service that a tool of this name would be of, if it is not offered.
+    /// The number of entries in one page of a list, if the settings have it.
+    pub(crate) fn page_size(&self) -> Option<NonZeroUsize> {
+        self.current().settings.hub.page_size
+    }
+
+    /// The limits of the settings, as they were at the start.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The built-in service that has a tool of this name, if it is not offered.
     pub(crate) fn left_out(&self, tool: &str) -> Option<Builtin> {
         self.builtins.left_out(tool)
     }
 
-    /// Begins to connect the servers of whom nothing is known yet, and gives them a moment to say
-    /// what they offer. Whoever is not there by then is announced when it is.
-    pub(crate) async fn start(&self) {
+    /// Starts to connect the servers whose offer is unknown. Lists wait for them for a while; tools
+    /// of a server that is connected later are announced.
+    pub(crate) fn start(&self) {
         self.hub.connect_unknown_in_background();
-        self.hub.settle(HEAD_START).await;
     }
 
-    /// Connects the others, too, if the settings say so: what they offer is known, so that nobody
-    /// waits for them.
+    /// Connects the other servers if the settings say so. Their offer is known from the cache, so
+    /// no request waits for them.
     pub(crate) async fn connect_the_others(&self) {
-        // The first clients come first.
-        tokio::time::sleep(HEADROOM).await;
+        // Answer the first requests first.
+        tokio::time::sleep(WATCH_AND_CONNECT_DELAY).await;
         self.connect();
     }
 
-    /// Reads the files again, and changes what they changed. Servers that stayed the same are not
-    /// touched.
+    /// Loads the files again, and applies the changes. Unchanged servers are not touched.
     pub(crate) async fn reload(&self) -> SetMembers {
         let locations = self.locations.clone();
         let reading = tokio::task::spawn_blocking(move || config::load(&locations, &environment));
         match reading.await {
             Ok(loaded) => self.refresh(loaded).await,
-            // The program is ending.
+            // The runtime is shutting down.
             Err(_) => SetMembers::default(),
         }
     }
 
-    /// Follows the files for as long as it is polled.
+    /// Watches the files and applies changes, for as long as it is polled.
     ///
     /// # Errors
     /// The system cannot watch files.
     pub(crate) async fn follow_files(&self) -> Result<Infallible, WatchError> {
-        // The first clients come first.
-        tokio::time::sleep(HEADROOM).await;
+        // Answer the first requests first.
+        tokio::time::sleep(WATCH_AND_CONNECT_DELAY).await;
         let environment = Arc::new(environment);
         let (loaded, mut watcher) = Watcher::start(self.locations.clone(), environment).await?;
-        // Something may have changed since they were first read.
+        // The files may have changed since they were first read.
         self.refresh(loaded).await;
         #[expect(
             clippy::infinite_loop,
-            reason = "whoever polls it decides when it ends"
+            reason = "the caller drops the future to end it"
         )]
         loop {
             let loaded = watcher.changed().await;
@@ -259,12 +266,12 @@ impl Gateway {
         }
     }
 
-    /// Says on standard error when a server cannot be connected or is lost, for as long as it is
-    /// polled (S001-41, S001-61).
+    /// Prints a warning when a server cannot be connected or is lost, for as long as it is polled
+    /// (S001-41, S001-61).
     pub(crate) async fn announce_failures(&self) {
         let mut events = self.hub.events();
         let mut told: HashMap<Arc<str>, String> = HashMap::new();
-        // Some may have failed before anybody listened.
+        // Some servers may have failed before the subscription.
         for member in self.hub.status() {
             if let Some(status) = &member.status {
                 tell_failure(&mut told, &member.name, status);
@@ -283,12 +290,7 @@ impl Gateway {
         }
     }
 
-    /// Finishes what the next gateway profits from; dropping the future gives that up.
-    pub(crate) async fn linger(&self) {
-        self.hub.finish_first_connections(LINGER).await;
-    }
-
-    /// Ends all connections.
+    /// Closes all connections.
     pub(crate) async fn close(&self) {
         self.hub.close().await;
     }
@@ -309,7 +311,7 @@ impl Gateway {
                 ?removed,
                 ?updated,
                 ?errors,
-                "the servers were changed"
+                "the configured servers changed"
             );
         }
         changes
@@ -323,7 +325,7 @@ impl Gateway {
         }
     }
 
-    /// Makes the hub what the files say.
+    /// Applies the configuration to the hub.
     async fn apply(&self, mut loaded: Loaded) -> SetMembers {
         let _one_at_a_time = self.applying.lock().await;
         if self.profile.is_closed() {
@@ -344,14 +346,23 @@ impl Gateway {
         let mut trusted = Vec::new();
         for entry in &loaded.servers {
             let admitted = approvals.admit(self.project(), entry);
-            members.extend(members::configured(entry, admitted, self.landing.as_ref()));
+            let startup_wait = loaded.settings.hub.startup_wait;
+            let callbacks = self.callbacks.as_ref();
+            let limits = &self.limits;
+            members.extend(members::configured(
+                entry,
+                admitted,
+                callbacks,
+                startup_wait,
+                limits,
+            ));
             trusted.extend(entry.trusted.then(|| entry.name.clone()));
         }
         let policy = Policy::behind_client(&loaded.settings.policy).trusting(trusted);
         self.hub.set_policy(policy);
         let mut clients = loaded.settings.clients.clone();
         if self.tool_search {
-            clients.entry(EVERYBODY.to_owned()).or_default();
+            clients.entry(ANY_CLIENT.to_owned()).or_default();
             for client in clients.values_mut() {
                 client.search = true;
             }
@@ -375,8 +386,8 @@ impl Gateway {
         changes
     }
 
-    /// A file that cannot be read any more, as after a slip of the keyboard, does not take its
-    /// servers away: they stay as they were until it can be read again.
+    /// Keeps the servers of a file that can no longer be parsed, for example after a typing error,
+    /// until it can be parsed again.
     fn keep_servers_of_broken_files(&self, loaded: &mut Loaded) {
         let broken = |file: &Path| {
             let mut problems = loaded.problems.iter();
@@ -400,10 +411,10 @@ impl Gateway {
         loaded.servers.sort_by_key(rank);
     }
 
-    /// Keeps what was read, and says what is newly wrong with it.
+    /// Stores the loaded configuration, and prints its new problems.
     fn note(&self, loaded: Loaded) {
         let problems = loaded.problems.iter().map(ToString::to_string).collect();
-        let now = Current {
+        let now = LoadedConfig {
             servers: loaded.servers,
             problems,
             settings: loaded.settings,
@@ -417,13 +428,13 @@ impl Gateway {
         }
     }
 
-    fn current(&self) -> std::sync::MutexGuard<'_, Current> {
+    fn current(&self) -> std::sync::MutexGuard<'_, LoadedConfig> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Which built-in services are offered: those that were asked for, else those of the settings, else
-/// the usual ones. What is wrong with the settings is one more problem.
+/// The selected built-in services: those of the command line, else of the settings, else the
+/// default ones. An invalid selection in the settings is added to the problems.
 fn settled(asked: Option<&Choice>, loaded: &mut Loaded) -> Choice {
     if let Some(choice) = asked {
         return choice.clone();
@@ -441,9 +452,9 @@ fn settled(asked: Option<&Choice>, loaded: &mut Loaded) -> Choice {
     }
 }
 
-/// Says why a server is not connected, unless that was the last thing said of it.
+/// Prints why a server is not connected, unless the same was printed last.
 fn tell_failure(told: &mut HashMap<Arc<str>, String>, name: &Arc<str>, status: &Status) {
-    let failed = matches!(status.state, State::Failed | State::NeedsAuth);
+    let failed = matches!(status.state, ServerState::Failed | ServerState::NeedsAuth);
     let reason = status.reason.as_deref().unwrap_or("it gave no reason");
     if failed && told.get(name).is_none_or(|last| last != reason) {
         announce::problem(&format!("server {name:?}: {}: {reason}", status.state));

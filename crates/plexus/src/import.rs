@@ -1,4 +1,4 @@
-//! `plexus import`: the servers that other clients know.
+//! `plexus import`: copies servers from the configuration of other clients.
 
 mod plan;
 mod show;
@@ -10,43 +10,43 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use plexus_hub::config::Locations;
-use plexus_hub::config::edit::{self, Change, EditError};
-use plexus_hub::config::import::Client;
-use plexus_service::Raw;
+use plexus_mcp_config::Locations;
+use plexus_mcp_config::edit::{self, Change, EditError};
+use plexus_mcp_config::import::Client;
+use plexus_mcp_core::Raw;
 use serde::{Deserialize, Serialize};
 
 use plan::Plan;
 
 use crate::announce;
 use crate::output::{as_json, print, printable};
-use crate::surroundings::{environment, locations};
+use crate::process_env::{environment, locations};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  See what there is, and add it after a question:
+  Show the servers found, and add them after a question:
     plexus import
 
-  What would be taken over from Cursor?
+  What would be copied from Cursor?
     plexus import cursor --dry-run
 
   Without a question, for a script:
     plexus import claude-desktop --yes --json
 
-  As if the last import had not been:
+  Undo the last import:
     plexus import --undo
 
 The files of the other clients are only read. Servers that they have for one project alone are
-shown, but not added for all. The exit code is 0 if it was done, 1 if not, and 2 for wrong usage.";
+shown, but not added for all. The exit code is 0 for success, 1 for failure, and 2 for wrong usage.";
 
-/// What to take over.
+/// Arguments of `plexus import`.
 #[derive(Debug, Args)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a flag, and clap refuses those that do not go together"
 )]
 pub(crate) struct ImportArgs {
-    /// The client whose servers to add; all of them if none is named.
+    /// The client whose servers to add; all clients by default.
     #[arg(value_parser = client_names())]
     client: Option<Client>,
 
@@ -56,29 +56,29 @@ pub(crate) struct ImportArgs {
 
     /// Do not ask.
     ///
-    /// Where nobody can be asked, as in a script, nothing is written without this.
+    /// Without a terminal, as in a script, nothing is written without this option.
     #[arg(long, short)]
     yes: bool,
 
-    /// Make the file what it was before the last import.
+    /// Restore the file as it was before the last import.
     ///
     /// This is refused if the file has changed since.
     #[arg(long, conflicts_with_all = ["client", "dry_run", "yes"])]
     undo: bool,
 
-    /// Print one JSON object instead of text. Secrets are masked in it as well.
+    /// Print one JSON object instead of text. Secrets are masked.
     #[arg(long)]
     json: bool,
 }
 
-/// What is kept of an import, so that it can be undone.
+/// The record of an import, with which it can be undone.
 #[derive(Serialize, Deserialize)]
 struct Backup {
     added: Vec<String>,
     change: Change,
 }
 
-/// Shows what there is, and adds it if that is wanted.
+/// Runs `plexus import`.
 pub(crate) fn run(arguments: &ImportArgs) -> anyhow::Result<ExitCode> {
     let locations = locations()?;
     if arguments.undo {
@@ -123,7 +123,7 @@ fn is_wanted(arguments: &ImportArgs, plan: &Plan) -> io::Result<bool> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-/// Adds the servers. What the file was is kept first, so that there is no change without a way back.
+/// Adds the servers. The record for undoing it is written first.
 fn write(plan: &Plan, locations: &Locations) -> anyhow::Result<()> {
     let backup_file = backup_file(locations)?;
     edit::change(&plan.file, |document| {
@@ -180,11 +180,11 @@ fn undo(locations: &Locations, json: bool) -> anyhow::Result<()> {
 
 fn backup_file(locations: &Locations) -> anyhow::Result<PathBuf> {
     let directory = locations.config_dir.as_ref();
-    let directory = directory.context("there is no home directory; say with HOME where it is")?;
+    let directory = directory.context("there is no home directory; set HOME")?;
     Ok(directory.join("last-import.json"))
 }
 
-/// Reads the word for a client, and tells which words there are.
+/// Parses the name of a client, and lists the names.
 fn client_names() -> impl TypedValueParser<Value = Client> {
     let names = Client::ALL.map(Client::as_str);
     PossibleValuesParser::new(names).try_map(|name| {

@@ -1,28 +1,28 @@
-//! What is going on, in one line at the end of a terminal that is drawn again and again. Where
-//! standard error is no terminal, nothing of it is seen.
+//! A status line with spinner and progress bar, at the end of a terminal. If standard error is not
+//! a terminal, nothing is drawn.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use plexus_service::Progress;
+use plexus_mcp_core::Progress;
 use tokio::time::Instant;
 
 use crate::output::printable;
 use crate::terminal::{Canvas, Tone};
 
-/// How often the line is drawn again.
-pub(crate) const FRAME: Duration = Duration::from_millis(120);
-/// What is over sooner needs no line.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// How often the line is redrawn.
+pub(crate) const FRAME_INTERVAL: Duration = Duration::from_millis(120);
+/// Nothing is drawn for work that takes less time than this.
+const SPINNER_DELAY: Duration = Duration::from_millis(300);
 const SPINNER: [&str; 4] = ["|", "/", "-", "\\"];
-const BAR: usize = 20;
+const BAR_WIDTH: usize = 20;
 
-/// The line.
+/// The status line.
 #[derive(Debug)]
 pub(crate) struct Live {
     is_terminal: bool,
     is_drawn: bool,
-    /// Standard output, which is the same terminal, is in the middle of a line.
+    /// Standard output is the same terminal, and in the middle of a line.
     is_held: bool,
     frame: usize,
     since: Instant,
@@ -31,7 +31,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// A line that says `text`.
+    /// A line with `text`.
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self {
             is_terminal: io::stderr().is_terminal(),
@@ -44,7 +44,7 @@ impl Live {
         }
     }
 
-    /// Waits for `work`, with the line in view.
+    /// Waits for `work`, and shows the line meanwhile.
     pub(crate) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         loop {
@@ -53,31 +53,31 @@ impl Live {
                     self.clear();
                     return done;
                 }
-                () = tokio::time::sleep(FRAME) => self.draw(),
+                () = tokio::time::sleep(FRAME_INTERVAL) => self.draw(),
             }
         }
     }
 
-    /// Says how far it is.
+    /// Updates the progress.
     pub(crate) fn progress(&mut self, progress: Progress) {
         self.progress = Some(progress);
         self.draw();
     }
 
-    /// Prints a line that stays.
+    /// Prints a permanent line.
     pub(crate) fn note(&mut self, line: &str) {
         self.clear();
-        // Nobody may be listening any more, which is no reason to stop.
+        // Standard error may be closed, which is not an error.
         drop(writeln!(io::stderr(), "{line}"));
     }
 
-    /// Makes room for standard output, which `ends_line` or is gone on with.
+    /// Clears the line for standard output, which either `ends_line` or continues later.
     pub(crate) fn yield_to_output(&mut self, ends_line: bool) {
         self.clear();
         self.is_held = !ends_line;
     }
 
-    /// Takes the line away.
+    /// Clears the line.
     pub(crate) fn clear(&mut self) {
         if self.is_drawn {
             drop(write!(io::stderr(), "\r\u{1b}[K"));
@@ -87,13 +87,13 @@ impl Live {
 
     /// Draws the line, unless it is too early or there is no terminal.
     pub(crate) fn draw(&mut self) {
-        let is_early = self.since.elapsed() < PATIENCE;
+        let is_early = self.since.elapsed() < SPINNER_DELAY;
         if !self.is_terminal || self.is_held || is_early {
             return;
         }
         self.frame = self.frame.wrapping_add(1);
         let canvas = Canvas::errors();
-        // A full line would break by itself.
+        // A line of full width would wrap.
         let line = canvas.fit(&self.line(), 1);
         let line = canvas.paint(Tone::Dim, &line);
         drop(write!(io::stderr(), "\r\u{1b}[K{line}"));
@@ -118,8 +118,8 @@ impl Live {
                     clippy::cast_precision_loss,
                     reason = "a part of a short bar"
                 )]
-                let filled = (part * BAR as f64) as usize;
-                let (filled, open) = ("#".repeat(filled), "-".repeat(BAR - filled));
+                let filled = (part * BAR_WIDTH as f64) as usize;
+                let (filled, open) = ("#".repeat(filled), "-".repeat(BAR_WIDTH - filled));
                 format!("[{filled}{open}] {}/{total} {message}", progress.progress)
             }
             _ => format!("{} {message}", progress.progress),
@@ -154,7 +154,7 @@ mod tests {
             "[#####---------------] 1/4 re\u{fffd}ading"
         );
         assert_eq!(shown(3.5, None, None), "3.5 calling");
-        // Servers count past their end, and divide by nothing.
+        // Servers may report progress above the total, or a total of zero.
         assert!(shown(9.0, Some(4.0), None).starts_with("[####################] 9/4"));
         assert_eq!(shown(9.0, Some(0.0), None), "9 calling");
         assert_eq!(shown(f64::NAN, Some(2.0), None), "NaN calling");

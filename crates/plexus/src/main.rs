@@ -1,9 +1,9 @@
-//! The `plexus` command: reads what is asked for, starts it, and says how it ended.
+//! The `plexus` command: parses the command line, runs the command, and prints errors.
 
 mod access;
 mod announce;
 mod arguments;
-mod asking;
+
 mod auth;
 mod backup;
 mod bridge;
@@ -19,6 +19,7 @@ mod extras;
 mod gateway;
 mod health;
 mod import;
+mod limits;
 mod live;
 mod logs;
 mod man;
@@ -27,6 +28,7 @@ mod memory;
 mod named;
 mod output;
 mod probe;
+mod process_env;
 mod prompts;
 mod resources;
 mod runtime;
@@ -36,9 +38,10 @@ mod session;
 mod signals;
 mod status;
 mod suggest;
-mod surroundings;
+
 mod task;
 mod terminal;
+mod terminal_prompts;
 mod token;
 mod tools;
 mod trust;
@@ -59,7 +62,7 @@ fn main() -> ExitCode {
         Ok(Command::Bridge(arguments)) => bridge::run(&arguments),
         Ok(command) => run(command),
         Err(usage) => {
-            // Help and version come this way too. Whoever closed the pipe has read enough.
+            // Help and version come this way as well. A closed pipe is not an error.
             drop(usage.print());
             return u8::try_from(usage.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
         }
@@ -74,8 +77,8 @@ fn main() -> ExitCode {
     })
 }
 
-/// Runs any command. To have room for all of them on the stack takes time and memory, of which those
-/// that serve are to have little.
+/// Runs any command. Kept out of `main`, because the stack frame for all commands costs time and
+/// memory that the commands that serve do not need.
 #[inline(never)]
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {

@@ -1,4 +1,4 @@
-//! `plexus man`: manual pages, made from the help of all commands.
+//! `plexus man`: manual pages, generated from the help of all commands.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,22 +17,22 @@ Examples:
 
 The exit code is 0 if they were written, 1 if not, and 2 for wrong usage.";
 
-/// Where manual pages go.
+/// Arguments of `plexus man`.
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// Write a page for each command to this folder. Without it, the page of plexus itself is
+    /// Write a page for each command to this folder. By default, the page of plexus itself is
     /// printed.
     #[arg(value_name = "FOLDER")]
     folder: Option<PathBuf>,
 
-    /// Print the names of the files as one JSON object.
+    /// Print the names of the written files as one JSON object.
     #[arg(long, requires = "folder")]
     json: bool,
 }
 
-/// Writes them.
+/// Runs `plexus man`.
 pub(crate) fn run(arguments: &ManArgs, mut command: Command) -> anyhow::Result<ExitCode> {
-    // Only now do the commands know their full names.
+    // Commands have their full names only after this.
     command.build();
     let Some(folder) = &arguments.folder else {
         print(&page(&command)?)?;
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &ManArgs, mut command: Command) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the pages of a command and of all below it.
+/// Writes the pages of a command and of all its subcommands.
 fn write(command: &Command, folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     let name = command.get_display_name().unwrap_or(command.get_name());
     let file = folder.join(format!("{name}.1"));

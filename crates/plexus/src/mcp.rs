@@ -1,4 +1,4 @@
-//! `plexus mcp`: the servers that are configured, in the words of `claude mcp` (C25).
+//! `plexus mcp`: shows and edits the configured servers, with the commands of `claude mcp` (C25).
 
 mod add;
 mod remove;
@@ -8,14 +8,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
-use plexus_hub::config::edit::{self, EditError};
-use plexus_hub::config::{self, Loaded, Locations, Scope, Source};
-use plexus_service::{Limits, Raw};
+use plexus_mcp_config::edit::{self, EditError};
+use plexus_mcp_config::{self as config, Loaded, Locations, Scope, Source};
+use plexus_mcp_core::{Limits, Raw};
 
 use add::AddArgs;
 
 use crate::output::{as_json, print};
-use crate::surroundings::{environment, file_of, locations};
+use crate::process_env::{environment, file_of, locations};
 use crate::{announce, trust};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -23,28 +23,28 @@ Examples:
   A program that runs on this machine, for this project:
     plexus mcp add git -- mcp-server-git --repository .
 
-  An address, for all projects; the token stays in the environment:
+  A remote server, for all projects; the token stays in the environment:
     plexus mcp add --scope user --transport http github https://example.com/mcp \\
       -H 'Authorization: Bearer ${TOKEN}'
 
   A definition as .mcp.json has it:
     plexus mcp add-json time '{\"command\": \"mcp-server-time\", \"timeout_ms\": 5000}'
 
-  What there is, for a script:
+  List the names of the servers in a script:
     plexus mcp list --json | jq -r '.servers[].name'
 
 The files are, from the highest precedence to the lowest: ./.claude/settings.local.json (local),
 ./.mcp.json (project), ~/.claude/settings.local.json and ~/.mcp.json (user).
 
-The exit code is 0 if it was done, 1 if not, and 2 for wrong usage.";
+The exit code is 0 for success, 1 for failure, and 2 for wrong usage.";
 
-/// What to do with the configured servers.
+/// Arguments of `plexus mcp`.
 #[derive(Debug, Args)]
 pub(crate) struct McpArgs {
     #[command(subcommand)]
     command: McpCommand,
 
-    /// Print one JSON object instead of text. Secrets are masked in it as well.
+    /// Print one JSON object instead of text. Secrets are masked.
     #[arg(long, global = true)]
     json: bool,
 }
@@ -59,22 +59,22 @@ enum McpCommand {
 Example:
   plexus mcp add-json time '{\"command\": \"mcp-server-time\", \"timeout_ms\": 5000}' --scope user")]
     AddJson {
-        /// What to call it.
+        /// The name of the server.
         name: String,
-        /// The definition, as it would stand in .mcp.json.
+        /// The definition, as in .mcp.json.
         #[arg(value_name = "JSON")]
         definition: String,
-        /// Whose file to add it to.
+        /// The scope, which selects the file to add it to.
         #[arg(short, long, value_enum, default_value_t)]
         scope: ScopeName,
     },
-    /// List the servers, and what is wrong with the files. None of them is connected.
+    /// List the servers, and problems of the files. No server is connected.
     #[command(after_help = "\
 Examples:
   plexus mcp list
   plexus mcp list --json | jq -r '.servers[] | [.name, .file] | @tsv'
 
-How the servers are doing: plexus status")]
+To show the status of the servers: plexus status")]
     List,
     /// Show one server, with its secrets masked.
     #[command(after_help = "Example:\n  plexus mcp get git --json | jq .definition")]
@@ -89,21 +89,21 @@ How the servers are doing: plexus status")]
     Remove {
         /// Its name.
         name: String,
-        /// Whose file to remove it from; needed only if several have it.
+        /// The scope to remove it from; required only if several files define it.
         #[arg(short, long, value_enum)]
         scope: Option<ScopeName>,
     },
 }
 
-/// Whose file it is.
+/// The scope of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum ScopeName {
-    /// Yours, for this project: ./.claude/settings.local.json.
+    /// You, in this project: ./.claude/settings.local.json.
     #[default]
     Local,
-    /// The project's, shared with others: ./.mcp.json.
+    /// The project, shared with others: ./.mcp.json.
     Project,
-    /// Yours, for all projects: ~/.mcp.json.
+    /// You, in all projects: ~/.mcp.json.
     User,
 }
 
@@ -118,10 +118,10 @@ impl From<ScopeName> for Scope {
 }
 
 impl McpArgs {
-    /// Refuses what each argument allows but all together do not.
+    /// Rejects combinations of arguments that are valid only alone.
     ///
     /// # Errors
-    /// What to tell about the wrong usage.
+    /// The usage error.
     pub(crate) fn check(&self) -> Result<(), clap::Error> {
         match &self.command {
             McpCommand::Add(arguments) => arguments.check(),
@@ -130,11 +130,11 @@ impl McpArgs {
     }
 }
 
-/// Does it, and says what was done.
+/// Runs `plexus mcp`.
 pub(crate) fn run(arguments: &McpArgs) -> anyhow::Result<ExitCode> {
     let locations = locations()?;
     let json = arguments.json;
-    let said = match &arguments.command {
+    let text = match &arguments.command {
         McpCommand::Add(new) => {
             let source = source(&locations, new.scope)?;
             add(&locations, &new.name, &new.definition()?, &source)?;
@@ -154,11 +154,11 @@ pub(crate) fn run(arguments: &McpArgs) -> anyhow::Result<ExitCode> {
         McpCommand::List => list(&config::load(&locations, &environment), json)?,
         McpCommand::Get { name } => get(&config::load(&locations, &environment), name, json)?,
         McpCommand::Remove { name, scope } => {
-            let sources = remove::everywhere(&locations, name, scope.map(Into::into))?;
+            let sources = remove::remove_server(&locations, name, scope.map(Into::into))?;
             show::changed("removed", name, &sources, json)?
         }
     };
-    print(&said)?;
+    print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -167,7 +167,7 @@ fn source(locations: &Locations, scope: ScopeName) -> anyhow::Result<Source> {
     Ok(Source::new(scope, file_of(locations, scope)?))
 }
 
-/// Adds a server, if it would be understood. That a variable is not set yet is only said.
+/// Adds a server, if its definition is valid. A variable that is not set yet is only a warning.
 fn add(locations: &Locations, name: &str, definition: &Raw, source: &Source) -> anyhow::Result<()> {
     match config::check(name, definition, source, locations, &environment) {
         Err(problem) if !problem.is_about_environment() => return Err(problem.into()),
@@ -199,7 +199,7 @@ fn add(locations: &Locations, name: &str, definition: &Raw, source: &Source) -> 
 
 fn list(loaded: &Loaded, json: bool) -> anyhow::Result<String> {
     if json {
-        return as_json(&show::Everything::of(loaded));
+        return as_json(&show::ConfigOutput::of(loaded));
     }
     for problem in &loaded.problems {
         announce::problem(problem);
@@ -229,6 +229,6 @@ fn get(loaded: &Loaded, name: &str, json: bool) -> anyhow::Result<String> {
         announce::problem(problem);
     }
     Err(anyhow!(
-        "there is no server {name:?}; for those there are: plexus mcp list"
+        "there is no server {name:?}; to list all servers: plexus mcp list"
     ))
 }

@@ -1,11 +1,11 @@
-//! `plexus memory`: the context graph, for people and scripts.
+//! `plexus memory`: the context graph on the command line.
 
 use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use plexus_activations::context::{Forget, Graph, NewNode, Node, Search};
+use plexus_mcp_builtins::context::{Forget, Graph, NewNode, Node, Search};
 
 use crate::data;
 use crate::output::{as_json, if_nothing, print, printable, readable};
@@ -19,35 +19,35 @@ Examples:
   plexus memory search when can I deploy
   plexus memory forget deploy-window";
 
-/// Who changes the graph here, for its audit trail.
+/// The actor in the graph's audit trail.
 const CALLER: &str = "plexus memory";
 
-/// More than the graph takes, so that it can say so.
-const MAX_INPUT: u64 = 11 * 1024 * 1024;
+/// More than the graph accepts, so that the graph reports the error.
+const MAX_INPUT_BYTES: u64 = 11 * 1024 * 1024;
 
 /// How much of each hit is shown.
-const EXCERPT: usize = 100;
+const MAX_EXCERPT_CHARS: usize = 100;
 
-/// What to do with the memory.
+/// Arguments of `plexus memory`.
 #[derive(Debug, Args)]
 pub(crate) struct MemoryArgs {
     #[command(subcommand)]
     command: MemoryCommand,
 
-    /// Print JSON, as the tools give it.
+    /// Print JSON, as the tools return it.
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum MemoryCommand {
-    /// Remember a text under a key, and print its id.
+    /// Store a text under a key, and print its id.
     ///
-    /// What was remembered under the key before is replaced.
+    /// A text that is already stored under the key is replaced.
     Store {
-        /// The name to remember it by.
+        /// The key.
         key: String,
-        /// What to remember; if there is nothing, standard input is.
+        /// The text; standard input by default.
         content: Vec<String>,
         /// The namespace of the key.
         #[arg(long, value_name = "NAME", default_value = "default")]
@@ -55,21 +55,21 @@ enum MemoryCommand {
         /// A label to find it by. This may be repeated.
         #[arg(long = "tag", value_name = "TAG")]
         tags: Vec<String>,
-        /// How much it matters, from 0 to 1.
+        /// How important it is, from 0 to 1.
         #[arg(long, value_name = "NUMBER", default_value_t = 0.5)]
         importance: f64,
     },
-    /// Print what was remembered under a key.
+    /// Print the text that is stored under a key.
     Retrieve {
-        /// The name it was remembered by.
+        /// The key.
         key: String,
         /// The namespace of the key.
         #[arg(long, value_name = "NAME", default_value = "default")]
         namespace: String,
     },
-    /// List what fits a query, the best first.
+    /// List the texts that match a query, the best first.
     Search {
-        /// What to look for.
+        /// The query.
         #[arg(required = true)]
         query: Vec<String>,
         /// Only in this namespace.
@@ -78,14 +78,14 @@ enum MemoryCommand {
         /// Only with this label. This may be repeated.
         #[arg(long = "tag", value_name = "TAG")]
         tags: Vec<String>,
-        /// Only what was stored in the last so many days.
+        /// Only texts stored in the last so many days.
         #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=36_500))]
         days: Option<u32>,
         /// At most so many.
         #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
         limit: u32,
     },
-    /// List what was remembered last, the newest first.
+    /// List the stored texts, the newest first.
     List {
         /// Only in this namespace.
         #[arg(long, value_name = "NAME")]
@@ -94,28 +94,28 @@ enum MemoryCommand {
         #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
         limit: u32,
     },
-    /// Forget what was remembered under a key, and print its id.
+    /// Delete the text that is stored under a key, and print its id.
     ///
-    /// For 30 days it can be restored.
+    /// It can be restored for 30 days.
     Forget {
-        /// The name it was remembered by.
+        /// The key.
         key: String,
         /// The namespace of the key.
         #[arg(long, value_name = "NAME", default_value = "default")]
         namespace: String,
     },
-    /// Get back what was forgotten.
+    /// Restore a deleted text.
     Restore {
         /// The id that `forget` printed.
         id: String,
     },
 }
 
-/// Does it, and prints what came of it.
+/// Runs `plexus memory`.
 pub(crate) fn run(arguments: MemoryArgs) -> anyhow::Result<ExitCode> {
     on_runtime(async {
         let data = data::when_needed()?;
-        let answer = answer(&data.context, arguments).await?;
+        let answer = answer(&data.builtins.context, arguments).await?;
         print(if_nothing(&answer, "nothing found\n"))?;
         Ok(ExitCode::SUCCESS)
     })
@@ -205,19 +205,22 @@ async fn answer(graph: &Graph, arguments: MemoryArgs) -> anyhow::Result<String> 
 fn from_input() -> anyhow::Result<String> {
     let mut input = io::stdin().lock();
     if input.is_terminal() {
-        bail!("there is nothing to remember; say it after the key, or pipe it in");
+        bail!("there is no text to store; give it after the key, or pipe it in");
     }
     let mut content = String::new();
-    let read = input.by_ref().take(MAX_INPUT).read_to_string(&mut content);
-    read.context("cannot read what to remember")?;
+    let read = input
+        .by_ref()
+        .take(MAX_INPUT_BYTES)
+        .read_to_string(&mut content);
+    read.context("cannot read the text to store")?;
     Ok(content)
 }
 
-/// One node in one line, whatever its content would do to a terminal.
+/// One node in one line, without terminal control characters.
 fn line(node: &Node) -> String {
     let name = node.key.as_ref().unwrap_or(&node.id);
     let words: Vec<&str> = node.content.split_whitespace().collect();
-    let content: String = words.join(" ").chars().take(EXCERPT).collect();
+    let content: String = words.join(" ").chars().take(MAX_EXCERPT_CHARS).collect();
     let shown = format!("{}/{name}  {content}", node.namespace);
     printable(&shown) + "\n"
 }

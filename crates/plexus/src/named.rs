@@ -2,29 +2,29 @@
 
 use anyhow::{Context, bail};
 use http::{HeaderName, HeaderValue};
-use plexus_client::{Definition, Era, HttpTarget, Program, Target};
+use plexus_mcp_client::{Definition, Era, HttpTarget, Program, Target};
 
-use crate::auth::{self, Landing};
+use crate::auth::{self, SignInCallbacks};
 
-/// Whether `word` is an address, and no program.
+/// Whether `word` is a URL, and not a program.
 pub(crate) fn is_address(word: &str) -> bool {
     word.starts_with("http://") || word.starts_with("https://")
 }
 
-/// The server that `words` name: its address, or its program and the program's arguments. If there
-/// is a `landing`, users are offered the page to sign in on by their own clients.
+/// The definition of the server that `words` name: its URL, or its program and the program's
+/// arguments. With `callbacks`, users are offered the sign-in page through their own MCP clients.
 pub(crate) fn definition(
     words: &[String],
     headers: &[(HeaderName, HeaderValue)],
     era: Option<Era>,
-    landing: Option<&Landing>,
+    callbacks: Option<&SignInCallbacks>,
 ) -> anyhow::Result<Definition> {
     let (first, rest) = words.split_first().context("no server is named")?;
     let target = if is_address(first) {
         if let Some(extra) = rest.first() {
-            bail!("an address takes no arguments, and options come before it; what is {extra}?");
+            bail!("a URL takes no arguments, and options come before it; {extra} is unexpected");
         }
-        let mut target = HttpTarget::new(first.parse().context("this is no address")?);
+        let mut target = HttpTarget::new(first.parse().context("this is not a URL")?);
         target.headers.extend(headers.iter().cloned());
         Target::Http(target)
     } else {
@@ -32,6 +32,6 @@ pub(crate) fn definition(
     };
     let mut definition = Definition::new(target);
     definition.era = era;
-    auth::authorize(&mut definition, landing);
+    auth::authorize(&mut definition, callbacks);
     Ok(definition.for_clients())
 }

@@ -1,18 +1,18 @@
-//! What commands print: texts for people, JSON for scripts.
+//! Output of commands: text for users, JSON for scripts.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use plexus_service::Raw;
+use plexus_mcp_core::Raw;
 use serde::Serialize;
 
-/// Prints to standard output. Whoever closed the pipe has read enough.
+/// Prints to standard output. A closed pipe is not an error.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     print_while_read(text).map(drop)
 }
 
-/// Prints to standard output, and says whether anybody still reads it.
+/// Prints to standard output, and returns whether it is still open.
 pub(crate) fn print_while_read(text: &str) -> io::Result<bool> {
     let mut output = io::stdout().lock();
     let printed = output
@@ -25,8 +25,8 @@ pub(crate) fn print_while_read(text: &str) -> io::Result<bool> {
     }
 }
 
-/// Whether anybody still reads standard output. A pipe whose reader has gone is only noticed by who
-/// writes, or asks.
+/// Whether the reader of standard output is still there. A closed pipe is only noticed by writing,
+/// or by polling it.
 #[cfg(unix)]
 pub(crate) fn is_read() -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -44,17 +44,17 @@ pub(crate) fn is_read() -> bool {
     !output.revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
-/// Whether anybody still reads standard output, as far as is known.
+/// Whether the reader of standard output is still there, as far as is known.
 #[cfg(not(unix))]
 pub(crate) fn is_read() -> bool {
     true
 }
 
-/// Waits until nobody reads standard output any more.
+/// Waits until the reader of standard output has gone.
 pub(crate) async fn unread() {
-    const PAUSE: Duration = Duration::from_millis(500);
+    const POLL_INTERVAL: Duration = Duration::from_millis(500);
     while is_read() {
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn as_json<T: Serialize + ?Sized>(value: &T) -> anyhow::Result<String
     Ok(Raw::encode(value)?.as_str().to_owned() + "\n")
 }
 
-/// What a person sees instead of nothing; scripts see nothing.
+/// `instead` on a terminal if the text is empty; scripts get empty output.
 pub(crate) fn if_nothing<'a>(text: &'a str, instead: &'a str) -> &'a str {
     if text.is_empty() && io::stdout().is_terminal() {
         instead
@@ -72,7 +72,7 @@ pub(crate) fn if_nothing<'a>(text: &'a str, instead: &'a str) -> &'a str {
     }
 }
 
-/// The text on one line, without anything that a terminal would obey.
+/// The text on one line, without terminal control characters.
 pub(crate) fn printable(text: &str) -> String {
     let shown = |character: char| match character {
         '\n' | '\r' | '\t' => ' ',
@@ -82,8 +82,8 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// The text with its lines, without anything else that a terminal would obey. Where standard
-/// output is no terminal, it stays as it is.
+/// The text with its line breaks, without other terminal control characters. If standard output is
+/// not a terminal, the text is unchanged.
 pub(crate) fn readable(text: &str) -> Cow<'_, str> {
     if io::stdout().is_terminal() {
         Cow::Owned(harmless(text))
@@ -92,7 +92,7 @@ pub(crate) fn readable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text with its lines, without anything else that a terminal would obey.
+/// The text with its line breaks, without other terminal control characters.
 pub(crate) fn harmless(text: &str) -> String {
     let shown = |character: char| match character {
         '\n' | '\t' => character,
@@ -102,8 +102,7 @@ pub(crate) fn harmless(text: &str) -> String {
     text.replace("\r\n", "\n").chars().map(shown).collect()
 }
 
-/// What was asked for is not what can be asked for: wrong usage, though it took a server's answer
-/// to find out.
+/// A usage error that is detected only after a server has answered, such as an unknown tool.
 #[derive(Debug)]
 pub(crate) struct Misuse(pub(crate) String);
 

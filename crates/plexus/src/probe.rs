@@ -1,4 +1,4 @@
-//! `plexus probe`: what is this server?
+//! `plexus probe`: examines one server.
 
 mod args;
 mod findings;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use plexus_client::{Era, Report, ServerFacts, Target, Upstream};
-use plexus_service::{Call, EventSender, Object, Peer, Principal, Section, Service};
+use plexus_mcp_client::{Era, Report, ServerFacts, Supervision, Target, Upstream};
+use plexus_mcp_core::{Call, EventSender, Object, Peer, Principal, Section, Service};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -21,11 +21,11 @@ use crate::output::print;
 use crate::runtime;
 use crate::signals::Signals;
 
-/// How often the server is asked something small.
+/// How many round trips are measured.
 const ROUND_TRIPS: usize = 5;
 
-/// Connects to the server, says what it is, and leaves it. The exit code says whether it could be
-/// connected.
+/// Connects to the server, prints the findings, and closes it. The exit code says whether it could
+/// be connected.
 pub(crate) fn run(arguments: &ProbeArgs) -> anyhow::Result<ExitCode> {
     runtime::on_runtime(async {
         let mut signals = Signals::take().context("cannot wait for signals")?;
@@ -41,7 +41,7 @@ async fn probe(arguments: &ProbeArgs) -> anyhow::Result<ExitCode> {
     let server = address(&definition.target);
     let patience = definition.timeouts.connect;
     let capabilities = definition.capabilities.clone();
-    let upstream = Upstream::new(definition);
+    let upstream = Upstream::supervised(definition, Supervision::once());
     let started = Instant::now();
     if let Err(error) = upstream.connect().await {
         if arguments.json {
@@ -61,7 +61,7 @@ async fn probe(arguments: &ProbeArgs) -> anyhow::Result<ExitCode> {
         None => None,
     };
     upstream.disconnect().await;
-    let findings = findings.context("the server was lost while it was looked at")?;
+    let findings = findings.context("the connection was lost during the probe")?;
     let said = if arguments.json {
         findings.to_json()?
     } else {
@@ -71,7 +71,7 @@ async fn probe(arguments: &ProbeArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The server as it is shown: without what may be a secret in its address.
+/// The server for display, without secrets in its URL.
 fn address(target: &Target) -> String {
     match target {
         Target::Stdio(program) => program.to_string(),
@@ -86,7 +86,7 @@ fn address(target: &Target) -> String {
     }
 }
 
-/// How long the server takes to answer.
+/// Measures how long the server takes to answer.
 async fn measure(
     upstream: &Upstream,
     peer: &Arc<Peer>,
@@ -105,7 +105,7 @@ async fn measure(
         Some(_) => time("tools/list").await,
         None => None,
     };
-    // The smallest question of each era.
+    // The smallest request of each era.
     let smallest = match facts.revision.era() {
         Era::Stateless => "server/discover",
         Era::Handshake => "ping",
@@ -122,7 +122,7 @@ async fn measure(
     Latency::new(connect, list, smallest, median)
 }
 
-/// The list's name, in the plural unless there is one.
+/// The name of the list, singular or plural.
 fn noun(section: Section, count: usize) -> &'static str {
     match (section, count) {
         (Section::Tools, 1) => "tool",

@@ -1,15 +1,15 @@
-//! `plexus prompts` and `plexus prompt`: texts that servers have ready for models.
+//! `plexus prompts` and `plexus prompt`: prompts of servers.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use plexus_hub::Origin;
-use plexus_mcp::messages::GetPromptResult;
-use plexus_mcp::method;
-use plexus_service::{Entry, Prompt, Raw, Role, Section};
-use plexus_wire::Object;
+use plexus_mcp_core::{Entry, Prompt, Raw, Role, Section};
+use plexus_mcp_hub::Origin;
+use plexus_mcp_protocol::messages::GetPromptResult;
+use plexus_mcp_protocol::method;
+use plexus_mcp_wire::Object;
 use serde::Serialize;
 
 use crate::content;
@@ -25,7 +25,7 @@ Examples:
   plexus prompts
   plexus prompts --json | jq -r '.prompts[].name'
 
-The exit code is 0 if they were listed, even if some server cannot be connected, which is said; 1 if
+The exit code is 0 if they were listed, even if some server cannot be connected (a warning); 1 if
 not; and 2 for wrong usage.";
 
 pub(crate) const PROMPT_EXAMPLES: &str = "\
@@ -33,10 +33,10 @@ Examples:
   plexus prompt review__code language=rust
   plexus prompt review__code language=rust | llm
 
-The exit code is 0 if it was got, 1 if not, and 2 for wrong usage, wrong arguments of the prompt
+The exit code is 0 if it was fetched, 1 if not, and 2 for wrong usage, wrong arguments of the prompt
 included.";
 
-/// Which prompts to list.
+/// Arguments of `plexus prompts`.
 #[derive(Debug, Args)]
 pub(crate) struct PromptsArgs {
     #[command(flatten)]
@@ -51,7 +51,7 @@ pub(crate) struct PromptsArgs {
     json: bool,
 }
 
-/// Which prompt to get.
+/// Arguments of `plexus prompt`.
 #[derive(Debug, Args)]
 pub(crate) struct PromptArgs {
     #[command(flatten)]
@@ -68,49 +68,49 @@ pub(crate) struct PromptArgs {
     #[arg(long)]
     json: bool,
 
-    /// Save images, sounds and other binary content to this folder.
+    /// Save images, audio and other binary content to this folder.
     #[arg(long, value_name = "FOLDER")]
     save: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
-struct Listed {
-    prompts: Vec<Listing>,
+struct PromptsOutput {
+    prompts: Vec<PromptListing>,
     /// Servers whose prompts are not known.
     failed: Vec<Failed>,
 }
 
 #[derive(Serialize)]
-struct Listing {
+struct PromptListing {
     name: String,
     server: String,
-    /// What the server calls it.
+    /// The server's name for it.
     prompt: String,
     definition: Raw,
 }
 
-/// Lists them.
+/// Runs `plexus prompts`.
 pub(crate) fn list(arguments: &PromptsArgs) -> anyhow::Result<ExitCode> {
     session::run(&arguments.config, async |session| {
         connect(session, arguments.server.as_deref()).await?;
         let entries = entries(session, Section::Prompts).into_iter();
-        let prompts = entries.map(|(entry, origin)| Listing::new(&entry, &origin));
+        let prompts = entries.map(|(entry, origin)| PromptListing::new(&entry, &origin));
         let server = arguments.server.as_deref();
         let prompts = prompts.filter(|prompt| server.is_none_or(|name| prompt.server == name));
-        let listed = Listed {
+        let output = PromptsOutput {
             prompts: prompts.collect(),
             failed: failed(session),
         };
         print(&if arguments.json {
-            as_json(&listed)?
+            as_json(&output)?
         } else {
-            listed.text()
+            output.text()
         })?;
         Ok(ExitCode::SUCCESS)
     })
 }
 
-/// Gets one.
+/// Runs `plexus prompt`.
 pub(crate) fn get(arguments: &PromptArgs) -> anyhow::Result<ExitCode> {
     session::run(&arguments.config, async |session| {
         let (entry, name) = find(session, &arguments.name).await?;
@@ -122,7 +122,7 @@ pub(crate) fn get(arguments: &PromptArgs) -> anyhow::Result<ExitCode> {
         let ended = conversation
             .call(session, method::PROMPTS_GET, params, None)
             .await;
-        let result = ended.outcome.context("the prompt cannot be got")?;
+        let result = ended.outcome.context("the prompt could not be fetched")?;
         if arguments.json {
             print(&(result.as_str().to_owned() + "\n"))?;
             return Ok(ExitCode::SUCCESS);
@@ -136,7 +136,7 @@ pub(crate) fn get(arguments: &PromptArgs) -> anyhow::Result<ExitCode> {
                 std::slice::from_ref(&message.content),
                 arguments.save.as_deref(),
             )?;
-            // Whose words they are matters only if there are several.
+            // Roles are shown only if there are several.
             let role = match message.role {
                 _ if is_alone => "",
                 Role::User => "user: ",
@@ -156,10 +156,10 @@ async fn find(session: &Session, name: &str) -> anyhow::Result<(Entry, String)> 
         return Ok((entry.clone(), entry.key.to_string()));
     }
     let hint = did_you_mean(&alike(name, prompts.iter().map(|(entry, _)| &*entry.key)));
-    bail!("there is no prompt {name:?}{hint}\n\n  tip: 'plexus prompts' lists those that there are")
+    bail!("there is no prompt {name:?}{hint}\n\n  tip: 'plexus prompts' lists all prompts")
 }
 
-/// The arguments: all of them are texts.
+/// The arguments, which are all strings.
 fn given(words: &[String], prompt: &Entry) -> Result<Raw, String> {
     let prompt: Prompt = prompt
         .definition
@@ -169,7 +169,7 @@ fn given(words: &[String], prompt: &Entry) -> Result<Raw, String> {
     for word in words {
         let (key, text) = word
             .split_once('=')
-            .ok_or_else(|| format!("{word:?} is no argument: write key=value"))?;
+            .ok_or_else(|| format!("{word:?} is not an argument: write key=value"))?;
         if !prompt.arguments.iter().any(|argument| argument.name == key) {
             let known: Vec<_> = prompt
                 .arguments
@@ -200,7 +200,7 @@ fn given(words: &[String], prompt: &Entry) -> Result<Raw, String> {
     }
 }
 
-impl Listing {
+impl PromptListing {
     fn new(entry: &Entry, origin: &Origin) -> Self {
         Self {
             name: entry.key.to_string(),
@@ -231,11 +231,17 @@ impl Listing {
     }
 }
 
-impl Listed {
+impl PromptsOutput {
     fn text(&self) -> String {
         if self.prompts.is_empty() {
             return "there are no prompts\n".to_owned();
         }
-        Canvas::output().table(&self.prompts.iter().map(Listing::row).collect::<Vec<_>>())
+        Canvas::output().table(
+            &self
+                .prompts
+                .iter()
+                .map(PromptListing::row)
+                .collect::<Vec<_>>(),
+        )
     }
 }

@@ -1,4 +1,4 @@
-//! `plexus resources`, `plexus read` and `plexus subscribe`: what servers let be read.
+//! `plexus resources`, `plexus read` and `plexus subscribe`: resources of servers.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use plexus_hub::Origin;
-use plexus_mcp::messages::ReadResourceResult;
-use plexus_mcp::method;
-use plexus_service::{Entry, Object, Raw, Section, Service};
+use plexus_mcp_core::{Entry, Object, Raw, Section, Service};
+use plexus_mcp_hub::Origin;
+use plexus_mcp_protocol::messages::ReadResourceResult;
+use plexus_mcp_protocol::method;
 use serde::{Deserialize, Serialize};
 
 use crate::content;
@@ -28,7 +28,7 @@ Examples:
   plexus resources --server docs
   plexus resources --json | jq -r '.resources[].uri'
 
-The exit code is 0 if they were listed, even if some server cannot be connected, which is said; 1 if
+The exit code is 0 if they were listed, even if some server cannot be connected (a warning); 1 if
 not; and 2 for wrong usage.";
 
 pub(crate) const READ_EXAMPLES: &str = "\
@@ -48,7 +48,7 @@ Examples:
 The exit code is 0 after --once, 1 if the resource cannot be watched or its server is lost, 2 for
 wrong usage, and 130 after Ctrl-C.";
 
-/// Which resources to list.
+/// Arguments of `plexus resources`.
 #[derive(Debug, Args)]
 pub(crate) struct ResourcesArgs {
     #[command(flatten)]
@@ -63,25 +63,25 @@ pub(crate) struct ResourcesArgs {
     json: bool,
 }
 
-/// What to read.
+/// Arguments of `plexus read`.
 #[derive(Debug, Args)]
 pub(crate) struct ReadArgs {
     #[command(flatten)]
     config: ConfigArgs,
 
-    /// The resource: as it is listed, or made from a template.
+    /// The resource: a listed URI, or one made from a template.
     uri: String,
 
     /// Print the result as JSON, as the server gave it.
     #[arg(long)]
     json: bool,
 
-    /// Save what is no text to this folder.
+    /// Save binary content to this folder.
     #[arg(long, value_name = "FOLDER")]
     save: Option<PathBuf>,
 }
 
-/// What to watch.
+/// Arguments of `plexus subscribe`.
 #[derive(Debug, Args)]
 pub(crate) struct SubscribeArgs {
     #[command(flatten)]
@@ -100,24 +100,24 @@ pub(crate) struct SubscribeArgs {
 }
 
 #[derive(Serialize)]
-struct Listed {
-    resources: Vec<Listing>,
-    templates: Vec<Listing>,
+struct ResourcesOutput {
+    resources: Vec<ResourceListing>,
+    templates: Vec<ResourceListing>,
     /// Servers whose resources are not known.
     failed: Vec<Failed>,
 }
 
 #[derive(Serialize)]
-struct Listing {
+struct ResourceListing {
     uri: String,
     server: String,
     definition: Raw,
     #[serde(skip)]
-    words: Words,
+    words: ResourceText,
 }
 
 #[derive(Default, Deserialize)]
-struct Words {
+struct ResourceText {
     #[serde(default)]
     name: String,
     #[serde(default)]
@@ -128,38 +128,38 @@ struct Words {
 
 /// A change of a resource.
 #[derive(Serialize)]
-struct Changed<'a> {
+struct ResourceChange<'a> {
     uri: &'a str,
     server: &'a str,
 }
 
-/// Lists them.
+/// Runs `plexus resources`.
 pub(crate) fn list(arguments: &ResourcesArgs) -> anyhow::Result<ExitCode> {
     session::run(&arguments.config, async |session| {
         connect(session, arguments.server.as_deref()).await?;
         let listings = |section| {
             let entries = entries(session, section).into_iter();
-            let listings = entries.map(|(entry, origin)| Listing::new(&entry, &origin));
+            let listings = entries.map(|(entry, origin)| ResourceListing::new(&entry, &origin));
             let server = arguments.server.as_deref();
             let listings =
                 listings.filter(|listing| server.is_none_or(|name| listing.server == name));
             listings.collect::<Vec<_>>()
         };
-        let listed = Listed {
+        let output = ResourcesOutput {
             resources: listings(Section::Resources),
             templates: listings(Section::Templates),
             failed: failed(session),
         };
         print(&if arguments.json {
-            as_json(&listed)?
+            as_json(&output)?
         } else {
-            listed.text()
+            output.text()
         })?;
         Ok(ExitCode::SUCCESS)
     })
 }
 
-/// Reads one.
+/// Runs `plexus read`.
 pub(crate) fn read(arguments: &ReadArgs) -> anyhow::Result<ExitCode> {
     session::run(&arguments.config, async |session| {
         find(session, &arguments.uri).await?;
@@ -185,7 +185,7 @@ pub(crate) fn read(arguments: &ReadArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Prints each change of one, until it is told to end.
+/// Runs `plexus subscribe`: prints each change until a signal arrives.
 pub(crate) fn subscribe(arguments: &SubscribeArgs) -> anyhow::Result<ExitCode> {
     session::run(&arguments.config, async |session| {
         let uri = arguments.uri.as_str();
@@ -208,7 +208,7 @@ pub(crate) fn subscribe(arguments: &SubscribeArgs) -> anyhow::Result<ExitCode> {
             }
             let server = &*origin.member;
             let is_read = print_while_read(&if arguments.json {
-                as_json(&Changed { uri, server })?
+                as_json(&ResourceChange { uri, server })?
             } else {
                 format!("changed: {}\n", printable(uri))
             })?;
@@ -226,9 +226,7 @@ async fn find(session: &Session, uri: &str) -> anyhow::Result<Origin> {
     }
     let resources = entries(session, Section::Resources);
     let hint = did_you_mean(&alike(uri, resources.iter().map(|(entry, _)| &*entry.key)));
-    bail!(
-        "there is no resource {uri:?}{hint}\n\n  tip: 'plexus resources' lists those that there are"
-    )
+    bail!("there is no resource {uri:?}{hint}\n\n  tip: 'plexus resources' lists all resources")
 }
 
 /// Waits until the server's connection has ended.
@@ -238,14 +236,14 @@ async fn lost(session: &Session, origin: &Origin) {
         .status(&origin.member)
         .is_some_and(|member| crate::session::failure(&member).is_none())
     {
-        // A server that is lost offers nothing any more, or is asked for in a while.
+        // A lost server has an empty catalogue or a failed status; both are polled.
         let pause = std::time::Duration::from_secs(1);
         drop(tokio::time::timeout(pause, catalogue.changed()).await);
     }
 }
 
 fn show(read: &ReadResourceResult, arguments: &ReadArgs) -> anyhow::Result<()> {
-    // A picture goes to a file or a program as it is.
+    // Binary content goes to a file or a pipe unchanged.
     if let ([only], None, false) = (
         read.contents.as_slice(),
         &arguments.save,
@@ -266,7 +264,7 @@ fn show(read: &ReadResourceResult, arguments: &ReadArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-impl Listing {
+impl ResourceListing {
     fn new(entry: &Entry, origin: &Origin) -> Self {
         Self {
             uri: entry.key.to_string(),
@@ -277,7 +275,7 @@ impl Listing {
     }
 
     fn row(&self) -> Vec<Cell> {
-        let Words {
+        let ResourceText {
             name,
             title,
             description,
@@ -290,11 +288,16 @@ impl Listing {
     }
 }
 
-impl Listed {
+impl ResourcesOutput {
     fn text(&self) -> String {
         let canvas = Canvas::output();
-        let table = |listings: &[Listing]| {
-            canvas.table(&listings.iter().map(Listing::row).collect::<Vec<_>>())
+        let table = |listings: &[ResourceListing]| {
+            canvas.table(
+                &listings
+                    .iter()
+                    .map(ResourceListing::row)
+                    .collect::<Vec<_>>(),
+            )
         };
         let mut text = table(&self.resources);
         if !self.templates.is_empty() {

@@ -8,62 +8,70 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use plexus_server::http::HttpServer;
-use plexus_server::{Edge, Options, stdio};
-use plexus_service::Service;
+use plexus_mcp_config::Limits;
+use plexus_mcp_core::Service;
+use plexus_mcp_server::http::HttpServer;
+use plexus_mcp_server::{Edge, Options, stdio};
 
-use crate::access::Entrance;
+use crate::access::HttpAccess;
 use crate::cli::{Compat, DownstreamArgs, ServeArgs};
 use crate::gateway::{self, Gateway};
 use crate::signals::{Ending, Signals};
-use crate::{announce, control, logs, runtime};
+use crate::{announce, control, limits, logs, runtime};
 
-/// How long the program does nothing but answer after it was started.
-const FIRST_ANSWERS: Duration = Duration::from_millis(5);
+/// How long closing may take: the servers' processes exit, and the catalogue cache is written.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Delay before background work starts, so that the first requests are answered faster.
+const BACKGROUND_TASKS_DELAY: Duration = Duration::from_millis(5);
 
 /// Serves the built-in tools and the configured servers until the client on standard input has
-/// gone, or a signal comes.
+/// gone, or a signal arrives.
 pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
-    logs::start(arguments.downstream.log_level);
-    let downstream = arguments.downstream.filled()?;
+    logs::start(&arguments.downstream);
+    let downstream = arguments.downstream.with_settings()?;
     runtime::for_clients(&downstream, async {
         let mut signals = Signals::take().context("cannot wait for signals")?;
-        let entrance = Entrance::of(&downstream)?;
+        let access = HttpAccess::of(&downstream)?;
         let mut options = Options::default();
         options.profile = arguments.profile.into();
         options.native = arguments.native;
         options.mcp_validator = arguments.compat == Some(Compat::McpValidator);
-        let opening = arguments.opening(downstream.landing());
-        let gateway = gateway::configured(opening).await?;
+        let gateway_options = arguments.gateway_options(downstream.callbacks());
+        let gateway = gateway::configured(gateway_options).await?;
+        options.page_size = gateway.page_size().unwrap_or(options.page_size);
         let gateway = Arc::new(gateway);
-        gateway.start().await;
-        let served = async {
-            let service = gateway.service();
-            let ended = serve(service, options, &downstream, entrance, &mut signals).await?;
-            if let Ended::ClientLeft = ended {
-                tokio::select! {
-                    () = gateway.linger() => {}
-                    _ = signals.next() => {}
-                }
-            }
-            Ok(ended.exit_code())
-        };
+        gateway.start();
+        let hub = gateway.hub.clone();
+        let ending = move || hub.start_nothing_new();
+        let service = gateway.service();
+        let limits = gateway.limits().clone();
+        let served = serve(
+            service,
+            options,
+            &limits,
+            &downstream,
+            access,
+            &mut signals,
+            ending,
+        );
         let ended = tokio::select! {
-            // Whoever waits for an answer comes first.
+            // Responses to clients take precedence over background work.
             biased;
             ended = served => ended,
             never = beside(&gateway) => match never {},
         };
-        gateway.close().await;
-        ended
+        // Processes that do not exit in time are killed when they are dropped.
+        drop(tokio::time::timeout(CLOSE_TIMEOUT, gateway.close()).await);
+        ended.map(|ended| ended.exit_code())
     })
 }
 
-/// What a gateway does beside serving: it follows its files and its data, listens to other
-/// processes of its user, and says what fails.
+/// Background work of a gateway: watches its files and its data, serves the control socket, and
+/// prints failures.
 async fn beside(gateway: &Arc<Gateway>) -> Infallible {
-    // Whoever started the program waits for its first answers.
-    tokio::time::sleep(FIRST_ANSWERS).await;
+    // Answer the first requests first.
+    tokio::time::sleep(BACKGROUND_TASKS_DELAY).await;
     let files = async {
         let Err(error) = gateway.follow_files().await;
         announce::problem(&format!("{:#}", anyhow::Error::from(error)));
@@ -92,49 +100,62 @@ async fn beside(gateway: &Arc<Gateway>) -> Infallible {
 pub(crate) enum Ended {
     /// The client on standard input has gone.
     ClientLeft,
-    /// A signal came, and work in flight was finished.
-    Asked,
-    /// A second signal came.
+    /// A signal arrived, and requests in flight were finished.
+    Signalled,
+    /// A second signal arrived.
     Forced(Ending),
 }
 
 impl Ended {
-    /// What the process ends with.
+    /// The exit code of the process.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::ClientLeft | Self::Asked => ExitCode::SUCCESS,
+            Self::ClientLeft | Self::Signalled => ExitCode::SUCCESS,
             Self::Forced(signal) => signal.exit_code(),
         }
     }
 }
 
-/// Serves until the client on standard input has gone, or a signal comes.
+/// Serves until the client on standard input has gone, or a signal arrives; then calls `ending`,
+/// and finishes requests in flight.
 ///
-/// The first signal lets work in flight finish, the second does not.
+/// Requests in flight have [`Limits::shutdown_drain_seconds`] to finish; a second signal ends them
+/// at once.
 pub(crate) async fn serve(
     service: Arc<dyn Service>,
-    options: Options,
+    mut options: Options,
+    limits: &Limits,
     arguments: &DownstreamArgs,
-    entrance: Entrance,
+    access: HttpAccess,
     signals: &mut Signals,
+    ending: impl Fn() + Send + 'static,
 ) -> anyhow::Result<Ended> {
+    limits::apply(limits, &mut options);
     let edge = Edge::new(service, arguments.options(options))
-        .context("the system gives no random numbers")?;
-    let http = bind(&edge, arguments, entrance).await?;
+        .context("the system has no random numbers")?;
+    let http = bind(&edge, arguments, limits, access).await?;
     if arguments.stdio && io::stdin().is_terminal() {
         announce::waiting_for_messages();
     }
 
-    let mut serving = pin!(transports(&edge, arguments.stdio, http));
+    let edge_ending = edge.ending();
+    let mut serving = pin!(async {
+        let transports = transports(&edge, arguments.stdio, http);
+        tokio::join!(transports, async {
+            edge_ending.await;
+            ending();
+        })
+        .0
+    });
     tokio::select! {
         ended = &mut serving => return ended.map(|()| Ended::ClientLeft),
         signal = signals.next() => {
-            tracing::info!(?signal, "ending when work in flight is done; a second signal ends it at once");
+            tracing::info!(?signal, "shutting down; a second signal does not wait for requests in flight");
             edge.shut_down();
         }
     }
     tokio::select! {
-        ended = serving => ended.map(|()| Ended::Asked),
+        ended = serving => ended.map(|()| Ended::Signalled),
         signal = signals.next() => Ok(Ended::Forced(signal)),
     }
 }
@@ -142,20 +163,22 @@ pub(crate) async fn serve(
 async fn bind(
     edge: &Arc<Edge>,
     arguments: &DownstreamArgs,
-    entrance: Entrance,
+    limits: &Limits,
+    access: HttpAccess,
 ) -> anyhow::Result<Option<HttpServer>> {
     let Some(address) = arguments.address() else {
         return Ok(None);
     };
-    let options = arguments.http_options();
+    let mut options = arguments.http_options();
+    limits::apply_to_http(limits, &mut options);
     let server = HttpServer::bind(Arc::clone(edge), &[address], options.clone()).await?;
-    let asks = entrance.asks();
-    let server = entrance.guard(server, &options).await?;
+    let asks = access.asks();
+    let server = access.guard(server, &options).await?;
     announce::listening(server.addresses(), &options, asks);
     Ok(Some(server))
 }
 
-/// Serves on all transports at once. If standard input is one of them, they end with it.
+/// Serves all transports concurrently. If standard input is one of them, the others end with it.
 async fn transports(edge: &Arc<Edge>, stdio: bool, http: Option<HttpServer>) -> anyhow::Result<()> {
     let stdio = async {
         if !stdio {
@@ -164,7 +187,7 @@ async fn transports(edge: &Arc<Edge>, stdio: bool, http: Option<HttpServer>) -> 
         let ended = stdio::serve(edge).await;
         edge.shut_down();
         match ended {
-            // A client that stops reading has gone, too.
+            // A client that stops reading has gone as well.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 Err(error).context("standard input or output failed")
             }

@@ -1,4 +1,4 @@
-//! `plexus servers`: changing servers while gateways run.
+//! `plexus servers`: changes servers of running gateways.
 
 mod file;
 
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use plexus_service::{Limits, Raw};
+use plexus_mcp_core::{Limits, Raw};
 use serde::Serialize;
 
 use crate::announce;
@@ -26,20 +26,20 @@ Examples:
   Turn it off for good:
     plexus servers toggle git --off --save
 
-  Start it anew, after its program was changed:
+  Restart it, after its program was changed:
     plexus servers reconnect git
 
-  Replace its definition, which gateways take over at once:
+  Replace its definition; gateways apply it at once:
     plexus servers set git '{\"command\": \"mcp-server-git\", \"args\": [\"--repository\", \".\"]}'
 
 To add and remove servers: plexus mcp add, plexus mcp remove. To see them: plexus status.
 
-The exit code is 0 if it was done, 1 if not, and 2 for wrong usage.";
+The exit code is 0 for success, 1 for failure, and 2 for wrong usage.";
 
 /// The longest definition that is read from standard input.
-const MAX_INPUT: u64 = 1024 * 1024;
+const MAX_INPUT_BYTES: u64 = 1024 * 1024;
 
-/// What to change.
+/// Arguments of `plexus servers`.
 #[derive(Debug, Args)]
 pub(crate) struct ServersArgs {
     #[command(subcommand)]
@@ -52,35 +52,35 @@ pub(crate) struct ServersArgs {
 
 #[derive(Debug, Subcommand)]
 enum ServersCommand {
-    /// Turn a server on or off.
+    /// Enable or disable a server.
     ///
-    /// What it offers is shown or not; its connection stays. It is forgotten when the gateway ends,
-    /// unless it is saved.
+    /// Its tools, resources and prompts are shown or hidden; its connection stays open. The change
+    /// lasts until the gateway ends, unless --save writes it to the file.
     #[command(
         after_help = "Examples:\n  plexus servers toggle git\n  plexus servers toggle git --off --save"
     )]
     Toggle {
         /// Its name.
         name: String,
-        /// Turn it on. Without this and --off it becomes what it is not.
+        /// Enable it. Without --on and --off, the state is inverted.
         #[arg(long, conflicts_with = "off")]
         on: bool,
-        /// Turn it off.
+        /// Disable it.
         #[arg(long)]
         off: bool,
-        /// Write it to the file that defines the server as well.
+        /// Write the change to the file that defines the server as well.
         #[arg(long)]
         save: bool,
     },
-    /// End a server's connection and make a new one.
+    /// Close a server's connection and open a new one.
     #[command(after_help = "Example:\n  plexus servers reconnect git --json")]
     Reconnect {
         /// Its name.
         name: String,
     },
-    /// Replace the definition of a server, in the file that has it.
+    /// Replace the definition of a server, in the file that defines it.
     ///
-    /// What would not be understood is not written. Gateways that run connect it anew.
+    /// An invalid definition is not written. Running gateways reconnect the server.
     #[command(after_help = "\
 Examples:
   plexus servers set git '{\"command\": \"mcp-server-git\"}'
@@ -88,35 +88,35 @@ Examples:
     Set {
         /// Its name.
         name: String,
-        /// The definition, as it would stand in .mcp.json; - reads it from standard input.
+        /// The definition, as in .mcp.json; - reads it from standard input.
         #[arg(value_name = "JSON")]
         definition: String,
     },
 }
 
-/// What was done.
+/// The result.
 #[derive(Serialize)]
 struct Done<'a> {
     server: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     enabled: Option<bool>,
-    /// The gateways in which it was done.
+    /// The process ids of the changed gateways.
     gateways: Vec<u32>,
-    /// The file that was changed.
+    /// The changed file.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
-    /// Gateways in which it could not be done, and why.
+    /// Gateways that could not be changed, by process id, and why.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     errors: BTreeMap<u32, String>,
 }
 
-/// A gateway that has the server.
+/// A running gateway that has the server.
 struct Holder {
     gateway: Gateway,
     enabled: bool,
 }
 
-/// Does it, and says what was done.
+/// Runs `plexus servers`.
 pub(crate) fn run(arguments: &ServersArgs) -> anyhow::Result<ExitCode> {
     let (done, what) = match &arguments.command {
         ServersCommand::Toggle {
@@ -152,7 +152,7 @@ fn toggle(
 ) -> anyhow::Result<(Done<'_>, &'static str)> {
     let holders = match holders(name) {
         Ok(holders) => holders,
-        // The file is changed where nobody runs, too.
+        // With --save, the file is changed even if no gateway is running.
         Err(_) if save => Vec::new(),
         Err(error) => return Err(error),
     };
@@ -175,7 +175,7 @@ fn toggle(
 fn set<'a>(name: &'a str, definition: &str) -> anyhow::Result<Done<'a>> {
     let text = if definition == "-" {
         let mut read = String::new();
-        let mut input = io::stdin().lock().take(MAX_INPUT);
+        let mut input = io::stdin().lock().take(MAX_INPUT_BYTES);
         input
             .read_to_string(&mut read)
             .context("cannot read the definition")?;
@@ -184,14 +184,14 @@ fn set<'a>(name: &'a str, definition: &str) -> anyhow::Result<Done<'a>> {
         definition.to_owned()
     };
     let definition = Raw::parse(text.into(), &Limits::default())
-        .map_err(|error| Misuse(format!("the definition is no JSON: {error}")))?;
+        .map_err(|error| Misuse(format!("the definition is not JSON: {error}")))?;
     let mut done = Done::new(name);
     done.file = Some(file::replace(name, &definition)?);
     for gateway in control::running() {
         match gateway.reload() {
             Ok(reloaded) => match reloaded.errors.get(name) {
                 Some(error) => drop(done.errors.insert(gateway.pid(), error.clone())),
-                // It may have noticed the file before we told it.
+                // The gateway may have noticed the changed file before this request.
                 None => done.gateways.push(gateway.pid()),
             },
             Err(error) => drop(done.errors.insert(gateway.pid(), format!("{error:#}"))),
@@ -229,9 +229,7 @@ fn holders(name: &str) -> anyhow::Result<Vec<Holder>> {
     }
     if holders.is_empty() {
         let hint = did_you_mean(&alike(name, names.iter().map(String::as_str)));
-        bail!(
-            "no gateway has a server {name:?}{hint}\n\n  tip: 'plexus status' shows those that there are"
-        );
+        bail!("no gateway has a server {name:?}{hint}\n\n  tip: 'plexus status' shows all servers");
     }
     Ok(holders)
 }

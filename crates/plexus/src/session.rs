@@ -1,4 +1,4 @@
-//! The configured servers, for one command: opened, asked and left again.
+//! The configured servers, opened for the duration of one command.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -8,30 +8,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, bail};
 use clap::Args;
 use futures_util::future::join_all;
-use plexus_client::{ClientCapabilities, State};
-use plexus_hub::config::ServerEntry;
-use plexus_hub::names::Names;
-use plexus_hub::{Hub, MemberStatus, Origin};
-use plexus_mcp::Revision;
-use plexus_service::{Limits, Peer, Principal, Raw, Section};
+use plexus_mcp_client::{ClientCapabilities, ServerState};
+use plexus_mcp_config::ServerEntry;
+use plexus_mcp_core::{Limits, Peer, Principal, Raw, Section};
+use plexus_mcp_hub::names::may_own;
+use plexus_mcp_hub::{Hub, MemberStatus, Origin};
+use plexus_mcp_protocol::Revision;
 
 use crate::extras::BuiltinArgs;
-use crate::gateway::{self, Gateway, Opening};
+use crate::gateway::{self, Gateway, GatewayOptions};
 use crate::live::Live;
 use crate::output::harmless;
 use crate::signals::Signals;
 use crate::suggest::{alike, did_you_mean};
 use crate::{announce, extras, runtime};
 
-/// The name of the member that is built in.
+/// The name of the built-in member.
 pub(crate) const BUILTIN: &str = "plexus";
 
-/// Which servers there are.
+/// Arguments that select configuration files.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
-    /// Use the MCP servers of this file as well, which is written as .mcp.json is.
+    /// Use the MCP servers of this file as well, which has the format of .mcp.json.
     ///
-    /// It has precedence over all other files. This may be repeated.
+    /// It takes precedence over all other files. This option may be repeated.
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
 
@@ -40,12 +40,12 @@ pub(crate) struct ConfigArgs {
 }
 
 impl ConfigArgs {
-    fn opening(&self) -> Opening {
-        Opening {
+    fn options(&self) -> GatewayOptions {
+        GatewayOptions {
             files: self.mcp_config.clone(),
             extras: extras::all(None),
             choice: self.builtin.choice(),
-            ..Opening::default()
+            ..GatewayOptions::default()
         }
     }
 }
@@ -54,42 +54,42 @@ impl ConfigArgs {
 pub(crate) struct Session {
     pub(crate) gateway: Gateway,
     pub(crate) hub: Hub,
-    /// Every server that is configured, used or not.
+    /// Every configured server, used or not.
     pub(crate) configured: Vec<ServerEntry>,
     pub(crate) peer: Arc<Peer>,
-    /// The servers of which was said why they are not connected.
+    /// The servers whose failure was already printed.
     announced: Mutex<HashSet<Arc<str>>>,
 }
 
-/// Opens the servers, does `work` with them, and leaves them, also if a signal ends it before.
+/// Opens the servers, runs `work` with them, and closes them, also if a signal interrupts it.
 pub(crate) fn run(
     arguments: &ConfigArgs,
     work: impl AsyncFnOnce(&Session) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
-    let opening = async {
-        let gateway = gateway::configured(arguments.opening()).await?;
+    let options = async {
+        let gateway = gateway::configured(arguments.options()).await?;
         gateway.announce_problems_of_data().await;
         Ok(gateway)
     };
-    run_on(opening, work)
+    run_on(options, work)
 }
 
-/// The same, without saying what is wrong with the files.
+/// The same, without printing problems of the files.
 pub(crate) fn run_quietly(
     arguments: &ConfigArgs,
     work: impl AsyncFnOnce(&Session) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
-    run_on(gateway::configured_quietly(arguments.opening()), work)
+    run_on(gateway::configured_quietly(arguments.options()), work)
 }
 
 fn run_on(
-    opening: impl Future<Output = anyhow::Result<Gateway>>,
+    options: impl Future<Output = anyhow::Result<Gateway>>,
     work: impl AsyncFnOnce(&Session) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
     runtime::on_runtime(async {
         let mut signals = Signals::take().context("cannot wait for signals")?;
         let opened = tokio::select! {
-            opened = opening => opened.and_then(Session::new),
+            opened = options => opened.and_then(Session::new),
             signal = signals.next() => return Ok(signal.exit_code()),
         };
         let session = opened?;
@@ -116,7 +116,7 @@ impl Session {
         })
     }
 
-    /// Connects these servers, and says which cannot be.
+    /// Connects these servers, and prints which cannot be connected.
     pub(crate) async fn connect(&self, is_wanted: impl Fn(&str) -> bool) {
         for name in self.connect_silently(is_wanted).await {
             let mut announced = self
@@ -131,10 +131,10 @@ impl Session {
         }
     }
 
-    /// Connects these servers, and gives those that were not connected before.
+    /// Connects these servers, and returns those that were not connected before.
     pub(crate) async fn connect_silently(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<Arc<str>> {
         let members = self.hub.status().into_iter();
-        let waiting = members.filter(|member| member.state() == State::Pending);
+        let waiting = members.filter(|member| member.state() == ServerState::Pending);
         let waiting: Vec<_> = waiting
             .map(|member| member.name)
             .filter(|name| is_wanted(name))
@@ -143,7 +143,7 @@ impl Session {
             return waiting;
         }
         let mut live = Live::new(format!("connecting {}", waiting.join(", ")));
-        // Each failure is its server's status.
+        // Each failure is recorded in its server's status.
         let connecting = join_all(waiting.iter().map(|name| self.hub.connect(name)));
         drop(live.during(connecting).await);
         waiting
@@ -154,7 +154,7 @@ impl Session {
         self.connect(|_| true).await;
     }
 
-    /// Connects the server that has this entry, and no other if that can be told.
+    /// Connects the server that has this entry, and no other if possible.
     pub(crate) async fn find(&self, section: Section, name: &str) -> Option<Origin> {
         if let Some(origin) = self.hub.origin(section, name) {
             self.connect(|member| *member == *origin.member).await;
@@ -165,8 +165,15 @@ impl Session {
             if let Some(origin) = self.hub.origin(section, name) {
                 return Some(origin);
             }
+            // The named server cannot be connected, which was printed; no other server has this
+            // entry.
+            let members = self.hub.status();
+            let mut named = members.iter().filter(|member| may_own(&member.name, name));
+            if named.any(|member| failure(member).is_some()) {
+                return None;
+            }
         }
-        // It is known whose it is, and that it is not offered: nobody else need be started.
+        // The tool belongs to a built-in service that is not offered, so no server need be started.
         if section == Section::Tools && self.gateway.left_out(name).is_some() {
             return None;
         }
@@ -174,17 +181,17 @@ impl Session {
         self.hub.origin(section, name)
     }
 
-    /// How a server is doing.
+    /// The status of a server.
     pub(crate) fn status(&self, name: &str) -> Option<MemberStatus> {
-        self.hub.status_of(name).ok()
+        self.hub.server_status(name).ok()
     }
 
-    /// Where a server is configured.
+    /// The configuration of a server.
     pub(crate) fn configured(&self, name: &str) -> Option<&ServerEntry> {
         self.configured.iter().find(|server| server.name == name)
     }
 
-    /// Why a configured server offers nothing, if it does not.
+    /// Why a configured server offers nothing, if so.
     pub(crate) fn absence(&self, server: &ServerEntry) -> Option<String> {
         if server.disabled {
             return Some(format!(
@@ -198,7 +205,7 @@ impl Session {
     /// Checks that there is a server of this name.
     ///
     /// # Errors
-    /// There is none, or it is turned off.
+    /// There is none, or it is disabled.
     pub(crate) fn check_server(&self, name: &str) -> anyhow::Result<()> {
         if name == BUILTIN {
             return Ok(());
@@ -207,7 +214,7 @@ impl Session {
             let names = self.configured.iter().map(|server| server.name.as_str());
             let hint = did_you_mean(&alike(name, names));
             bail!(
-                "there is no server {name:?}{hint}\n\n  tip: 'plexus mcp list' lists those that there are"
+                "there is no server {name:?}{hint}\n\n  tip: 'plexus mcp list' lists all servers"
             );
         };
         if server.disabled {
@@ -218,32 +225,21 @@ impl Session {
     }
 }
 
-/// Why a server that should be connected is not.
+/// Why an enabled server is not connected.
 pub(crate) fn failure(member: &MemberStatus) -> Option<String> {
     let status = member.status.as_ref()?;
     match status.state {
-        State::Failed | State::NeedsAuth => {
+        ServerState::Failed | ServerState::NeedsAuth => {
             let reason = status.reason.as_deref().unwrap_or(status.state.as_str());
             Some(harmless(reason))
         }
-        // It waits for something that we cannot do, as for its user's approval.
-        State::Pending => status.reason.as_deref().map(harmless),
+        // It waits for an action of the user, such as an approval.
+        ServerState::Pending => status.reason.as_deref().map(harmless),
         _ => None,
     }
 }
 
-/// Whether a server of this name could own an entry that is shown under that one. Names are not
-/// taken apart to find the owner; this only says whom to ask first.
-pub(crate) fn may_own(server: &str, name: &str) -> bool {
-    let prefix = Names::default().add(server, "", ());
-    let unaliased = name.strip_prefix("mcp__").unwrap_or(name);
-    [name, unaliased]
-        .iter()
-        .any(|name| name.starts_with(&*prefix) || name.starts_with(&format!("{server}__")))
-        || name.starts_with(&format!("{server}."))
-}
-
-/// Who we are to the servers: a person who can be asked, without a model.
+/// Our peer for the servers: a user who can answer questions, without a model.
 fn peer() -> anyhow::Result<Peer> {
     let capabilities = r#"{"roots":{},"elicitation":{"form":{},"url":{}}}"#;
     let capabilities = Raw::parse(capabilities.into(), &Limits::default())?;
@@ -253,21 +249,4 @@ fn peer() -> anyhow::Result<Peer> {
         None,
         Principal::anonymous(),
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::may_own;
-
-    #[test]
-    fn only_likely_owners_are_asked_first() {
-        for name in ["git__log", "mcp__git__log", "git.log"] {
-            assert!(may_own("git", name), "{name}");
-            assert!(!may_own("gi", name), "{name}");
-        }
-        // Whoever of the two it is, both are asked.
-        assert!(may_own("a", "a__b__c") && may_own("a__b", "a__b__c"));
-        assert!(may_own("my server", "my_server__log"));
-        assert!(may_own("my server", "mcp__my server__log"));
-    }
 }

@@ -1,4 +1,4 @@
-//! Requests of the system, or of a person at the keyboard, to end.
+//! Signals that start a graceful shutdown.
 
 use std::io;
 use std::process::ExitCode;
@@ -6,15 +6,15 @@ use std::process::ExitCode;
 /// A signal that asks the process to end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Ending {
-    /// Somebody pressed Ctrl-C.
+    /// Ctrl-C.
     Interrupt,
-    /// Somebody else wants us gone.
+    /// A request of the system or of another process.
     #[cfg(unix)]
     Terminate,
 }
 
 impl Ending {
-    /// What shells expect of a process that a signal ended.
+    /// The exit code that shells expect of a process that a signal ended.
     pub(crate) fn exit_code(self) -> ExitCode {
         match self {
             Self::Interrupt => ExitCode::from(128 + 2),
@@ -24,7 +24,7 @@ impl Ending {
     }
 }
 
-/// Takes signals that would end the process otherwise.
+/// Receives signals that would otherwise end the process.
 #[cfg(unix)]
 #[derive(Debug)]
 pub(crate) struct Signals {
@@ -34,7 +34,7 @@ pub(crate) struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    /// Takes them from now on.
+    /// Receives them from now on.
     pub(crate) fn take() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
 
@@ -46,7 +46,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one. Dropping the future loses none.
+    /// Waits for the next one. Cancel safe.
     pub(crate) async fn next(&mut self) -> Ending {
         tokio::select! {
             _ = self.interrupt.recv() => Ending::Interrupt,
@@ -55,19 +55,19 @@ impl Signals {
     }
 }
 
-/// Takes Ctrl-C, which would end the process otherwise.
+/// Receives Ctrl-C, which would otherwise end the process.
 #[cfg(windows)]
 #[derive(Debug)]
 pub(crate) struct Signals(tokio::signal::windows::CtrlC);
 
 #[cfg(windows)]
 impl Signals {
-    /// Takes it from now on.
+    /// Receives it from now on.
     pub(crate) fn take() -> io::Result<Self> {
         tokio::signal::windows::ctrl_c().map(Self)
     }
 
-    /// Waits for the next one. Dropping the future loses none.
+    /// Waits for the next one. Cancel safe.
     pub(crate) async fn next(&mut self) -> Ending {
         self.0.recv().await;
         Ending::Interrupt

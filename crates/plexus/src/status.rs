@@ -1,4 +1,4 @@
-//! `plexus status`: how the servers are doing.
+//! `plexus status`: the status of the servers.
 
 mod text;
 mod watch;
@@ -23,18 +23,18 @@ Examples:
   plexus status --json | jq -r '.gateways[].servers[] | select(.state == \"failed\") | .name'
 
 If gateways are running (plexus serve), their servers are shown as they are. If none is, all servers
-are started, looked at, and left again.
+are started, examined, and closed.
 
-The exit code is 0 if every server that is turned on is well, 1 if one has failed, wants credentials
-or waits to be trusted, 2 for wrong usage, and 130 after Ctrl-C.";
+The exit code is 0 if every enabled server works, 1 if one has failed, needs credentials
+or needs approval, 2 for wrong usage, and 130 after Ctrl-C.";
 
-/// What to look at.
+/// Arguments of `plexus status`.
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
     #[command(flatten)]
     config: ConfigArgs,
 
-    /// Go on looking, and show what changes.
+    /// Keep watching, and show changes.
     #[arg(long, short)]
     watch: bool,
 
@@ -43,34 +43,34 @@ pub(crate) struct StatusArgs {
     json: bool,
 }
 
-/// What was seen.
+/// The status of all gateways.
 #[derive(Debug, Serialize)]
-struct Seen {
-    gateways: Vec<Seeing>,
+struct StatusOutput {
+    gateways: Vec<GatewayStatus>,
 }
 
 /// A gateway and its servers.
 #[derive(Debug, Serialize)]
-struct Seeing {
-    /// Its process; `None` if it was only opened to look.
+struct GatewayStatus {
+    /// Its process id; `None` if the servers were opened by this command.
     pid: Option<u32>,
     version: String,
     /// The project that it is for.
     project: PathBuf,
     servers: Vec<ServerReport>,
-    /// What is wrong with its configuration.
+    /// The problems of its configuration.
     problems: Vec<String>,
 }
 
-/// Looks, once or again and again.
+/// Runs `plexus status`.
 pub(crate) fn run(arguments: &StatusArgs) -> anyhow::Result<ExitCode> {
     let is_own = !arguments.config.mcp_config.is_empty() || control::running().is_empty();
     match (arguments.watch, is_own) {
-        (false, false) => show(&Seen::running(), arguments.json),
+        (false, false) => show(&StatusOutput::running(), arguments.json),
         (true, false) => watch::running(arguments.json),
         (false, true) => session::run_quietly(&arguments.config, async |session| {
             session.connect_silently(|_| true).await;
-            show(&Seen::own(session).await, arguments.json)
+            show(&StatusOutput::own(session).await, arguments.json)
         }),
         (true, true) => session::run_quietly(&arguments.config, async |session| {
             session.hub.connect_in_background();
@@ -79,17 +79,17 @@ pub(crate) fn run(arguments: &StatusArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn show(seen: &Seen, json: bool) -> anyhow::Result<ExitCode> {
+fn show(output: &StatusOutput, json: bool) -> anyhow::Result<ExitCode> {
     print(&if json {
-        as_json(seen)?
+        as_json(output)?
     } else {
-        text::rendered(seen, Canvas::output(), false)
+        text::rendered(output, Canvas::output(), false)
     })?;
-    Ok(seen.exit_code())
+    Ok(output.exit_code())
 }
 
-impl Seen {
-    /// The gateways that run. Who does not answer is said.
+impl StatusOutput {
+    /// The running gateways. A gateway that does not answer is reported.
     fn running() -> Self {
         let gateways = control::running().into_iter();
         let gateways = gateways.filter_map(|gateway| match gateway.status() {
@@ -104,10 +104,10 @@ impl Seen {
         }
     }
 
-    /// The servers that we have opened ourselves.
+    /// The servers that this command has opened.
     async fn own(session: &Session) -> Self {
         let gateway = &session.gateway;
-        let seeing = Seeing {
+        let gateway_status = GatewayStatus {
             pid: None,
             version: VERSION.to_owned(),
             project: gateway.project().to_owned(),
@@ -115,7 +115,7 @@ impl Seen {
             problems: gateway.problems(),
         };
         Self {
-            gateways: vec![seeing],
+            gateways: vec![gateway_status],
         }
     }
 
@@ -129,7 +129,7 @@ impl Seen {
     }
 }
 
-impl From<Report> for Seeing {
+impl From<Report> for GatewayStatus {
     fn from(report: Report) -> Self {
         Self {
             pid: Some(report.pid),
@@ -141,7 +141,7 @@ impl From<Report> for Seeing {
     }
 }
 
-/// Whether a server that is turned on does not work. One that was not needed yet is well.
+/// Whether an enabled server does not work. A server that was not needed yet counts as working.
 fn is_unwell(server: &ServerReport) -> bool {
     match server.state.as_str() {
         "failed" | "needs-auth" => true,

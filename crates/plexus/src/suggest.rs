@@ -1,27 +1,27 @@
-//! What was meant, when a name is wrong.
+//! Suggestions for misspelled names.
 
-/// How alike names must be to be mistaken for each other.
-const ALIKE: f64 = 0.7;
-const MOST: usize = 3;
-/// What is shorter is a part of too many names.
-const PART: usize = 3;
+/// The similarity from which on a name is suggested.
+const MIN_SIMILARITY: f64 = 0.7;
+const MAX_SUGGESTIONS: usize = 3;
+/// Parts of names shorter than this are not compared: they occur in too many names.
+const MIN_PART_CHARS: usize = 3;
 
-/// The names that are most like `wrong`, the best first.
+/// The names that are most similar to `wrong`, the best first.
 pub(crate) fn alike<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let wrong = wrong.to_lowercase();
     let mut scored: Vec<_> = names
         .map(|name| (likeness(&wrong, &name.to_lowercase()), name))
-        .filter(|(score, _)| *score >= ALIKE)
+        .filter(|(score, _)| *score >= MIN_SIMILARITY)
         .collect();
     scored.sort_by(|(a, first), (b, second)| b.total_cmp(a).then(first.cmp(second)));
     scored
         .into_iter()
         .map(|(_, name)| name)
-        .take(MOST)
+        .take(MAX_SUGGESTIONS)
         .collect()
 }
 
-/// A question whether one of these was meant, to follow what is wrong.
+/// "Did you mean", to be appended to an error.
 pub(crate) fn did_you_mean(alike: &[&str]) -> String {
     match alike {
         [] => String::new(),
@@ -30,13 +30,13 @@ pub(crate) fn did_you_mean(alike: &[&str]) -> String {
     }
 }
 
-/// People mistype a name, or leave out the server that it begins with.
+/// The similarity. Users mistype a name, or leave out its server prefix.
 fn likeness(wrong: &str, name: &str) -> f64 {
     let own = name.split("__").last().unwrap_or(name);
     let whole = strsim::normalized_damerau_levenshtein(wrong, name);
     let own = strsim::normalized_damerau_levenshtein(wrong, own);
-    let part = if wrong.len() >= PART && name.contains(wrong) {
-        ALIKE
+    let part = if wrong.len() >= MIN_PART_CHARS && name.contains(wrong) {
+        MIN_SIMILARITY
     } else {
         0.0
     };

@@ -1,4 +1,4 @@
-//! `plexus task`: the task list, for people.
+//! `plexus task`: the task list on the command line.
 
 mod show;
 
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
-use plexus_activations::task::{Filter, NewTask, Status, Task, TaskError, Tasks, Update};
+use plexus_mcp_builtins::task::{Filter, NewTask, Status, Task, TaskError, Tasks, Update};
 
 use self::show::Waiting;
 use crate::data;
@@ -20,13 +20,13 @@ Examples:
   plexus task next
   plexus task done task_01970c3e2a6b7f3c9d8e5a4b3c2d1e0f --result 'Short grass'";
 
-/// What to do with the task list.
+/// Arguments of `plexus task`.
 #[derive(Debug, Args)]
 pub(crate) struct TaskArgs {
     #[command(subcommand)]
     command: TaskCommand,
 
-    /// Print JSON, as the tools give it.
+    /// Print JSON, as the tools return it.
     #[arg(long, global = true)]
     json: bool,
 }
@@ -35,19 +35,19 @@ pub(crate) struct TaskArgs {
 enum TaskCommand {
     /// Add a task, and print its id.
     Add {
-        /// What is to be done.
+        /// The description.
         #[arg(required = true, value_name = "DESCRIPTION")]
         description: Vec<String>,
-        /// The task that this is a part of.
+        /// The parent task.
         #[arg(long, value_name = "ID")]
         parent: Option<String>,
         /// From 1, the most urgent, to 5.
         #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=5))]
         priority: u8,
-        /// What one needs to know to do it.
+        /// Background information for the person who works on it.
         #[arg(long, value_name = "TEXT")]
         context: Option<String>,
-        /// A task that must be completed before it. This may be repeated.
+        /// A task that must be completed first. This option may be repeated.
         #[arg(long, value_name = "ID")]
         after: Vec<String>,
     },
@@ -55,40 +55,40 @@ enum TaskCommand {
     List {
         /// Only tasks in this state.
         #[arg(long, value_enum)]
-        status: Option<State>,
-        /// Only parts of this task.
+        status: Option<StatusArg>,
+        /// Only subtasks of this task.
         #[arg(long, value_name = "ID")]
         parent: Option<String>,
         /// At most so many.
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
     },
-    /// Show all that is known of a task.
+    /// Show all fields of a task.
     Show {
         /// The task.
         id: String,
     },
-    /// Say that a task is completed.
+    /// Mark a task as completed.
     Done {
         /// The task.
         id: String,
-        /// What came of it.
+        /// The result.
         #[arg(long, value_name = "TEXT")]
         result: Option<String>,
     },
-    /// List what can be worked on now, first things first.
+    /// List the tasks that can be worked on now, the most urgent first.
     Next {
         /// At most so many.
         #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
     },
-    /// Show all tasks, each with its parts below it.
+    /// Show all tasks as a tree.
     Tree,
-    /// Delete a task, and print the ids of all that was deleted.
+    /// Delete a task, and print the ids of all deleted tasks.
     Delete {
         /// The task.
         id: String,
-        /// Delete its parts, and theirs, too.
+        /// Delete its subtasks as well.
         #[arg(long)]
         cascade: bool,
     },
@@ -96,29 +96,29 @@ enum TaskCommand {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 #[value(rename_all = "snake_case")]
-enum State {
+enum StatusArg {
     Pending,
     InProgress,
     Completed,
     Failed,
 }
 
-impl From<State> for Status {
-    fn from(state: State) -> Self {
+impl From<StatusArg> for Status {
+    fn from(state: StatusArg) -> Self {
         match state {
-            State::Pending => Self::Pending,
-            State::InProgress => Self::InProgress,
-            State::Completed => Self::Completed,
-            State::Failed => Self::Failed,
+            StatusArg::Pending => Self::Pending,
+            StatusArg::InProgress => Self::InProgress,
+            StatusArg::Completed => Self::Completed,
+            StatusArg::Failed => Self::Failed,
         }
     }
 }
 
-/// Does it, and prints what came of it.
+/// Runs `plexus task`.
 pub(crate) fn run(arguments: TaskArgs) -> anyhow::Result<ExitCode> {
     on_runtime(async {
         let data = data::when_needed()?;
-        let answer = answer(&data.tasks, arguments).await?;
+        let answer = answer(&data.builtins.tasks, arguments).await?;
         print(if_nothing(&answer, "no tasks\n"))?;
         Ok(ExitCode::SUCCESS)
     })

@@ -1,24 +1,24 @@
-//! What a terminal can show: colours, and only so much in a line.
+//! Terminal output: width and colours.
 
 use std::io::{self, IsTerminal};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::surroundings::environment;
+use crate::process_env::environment;
 
-/// A line that is no terminal's is not cut.
-const ENDLESS: usize = usize::MAX;
-/// Narrower than this, nothing could be read anyway.
-const NARROWEST: usize = 20;
+/// Output that is not a terminal is not cut.
+const UNLIMITED_WIDTH: usize = usize::MAX;
+/// Narrower terminals are treated as this wide.
+const MIN_WIDTH: usize = 20;
 
-/// Something to print on: how wide it is, and whether it has colours.
+/// An output: its width, and whether it has colours.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Canvas {
     width: usize,
     colours: bool,
 }
 
-/// How a word is told apart.
+/// The style of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -29,7 +29,7 @@ pub(crate) enum Tone {
     Bad,
 }
 
-/// A word of a table.
+/// A cell of a table.
 #[derive(Debug, Clone)]
 pub(crate) struct Cell {
     text: String,
@@ -52,12 +52,12 @@ impl Canvas {
     }
 
     fn new(is_terminal: bool, size: Option<(terminal_size::Width, terminal_size::Height)>) -> Self {
-        // https://no-color.org: any value but none says no.
+        // https://no-color.org: any value that is not empty disables colours.
         let refused = environment("NO_COLOR").is_some_and(|value| !value.is_empty());
         let is_dumb = environment("TERM").is_some_and(|term| term == "dumb");
         let width = match size {
-            Some((width, _)) if is_terminal => usize::from(width.0).max(NARROWEST),
-            _ => ENDLESS,
+            Some((width, _)) if is_terminal => usize::from(width.0).max(MIN_WIDTH),
+            _ => UNLIMITED_WIDTH,
         };
         Self {
             width,
@@ -65,7 +65,7 @@ impl Canvas {
         }
     }
 
-    /// The text in a tone, if there are tones here.
+    /// The text in a style, if the output has colours.
     pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
         let code = match tone {
             Tone::Bold => 1,
@@ -82,13 +82,13 @@ impl Canvas {
         }
     }
 
-    /// As much of the text as fits into a line beside `taken` columns.
+    /// The text, cut to fit into a line beside `taken` columns.
     pub(crate) fn fit(self, text: &str, taken: usize) -> String {
         fit(text, self.width.saturating_sub(taken))
     }
 
-    /// The text in lines that are broken between words, all but the first behind `indent` spaces,
-    /// where it begins itself.
+    /// The text, wrapped between words. All lines but the first are indented by `indent` spaces,
+    /// where the first begins.
     pub(crate) fn wrap(self, text: &str, indent: usize) -> String {
         let mut wrapped = String::new();
         let mut column = indent;
@@ -115,8 +115,8 @@ impl Canvas {
         wrapped
     }
 
-    /// Aligned columns, two spaces apart, a line for each row. The last column takes what is left
-    /// of the line.
+    /// Aligned columns, two spaces apart, one line for each row. The last column takes the rest of
+    /// the line.
     pub(crate) fn table(self, rows: &[Vec<Cell>]) -> String {
         let mut widths: Vec<usize> = Vec::new();
         for row in rows {
@@ -163,7 +163,7 @@ impl Cell {
     }
 }
 
-/// As much of the text as fits into `width` columns.
+/// The text, cut to `width` columns.
 fn fit(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -210,7 +210,7 @@ mod tests {
             "unbreakable-word\n    x"
         );
         let endless = Canvas {
-            width: ENDLESS,
+            width: UNLIMITED_WIDTH,
             ..canvas
         };
         assert_eq!(endless.wrap("some words here", 4), "some words here");

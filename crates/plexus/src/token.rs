@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use plexus_access::TokenEntry;
+use plexus_mcp_access::TokenEntry;
 use serde::Serialize;
 
 use crate::access;
@@ -14,22 +14,22 @@ use crate::output::{as_json, print};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  Make a token for a laptop, and let its client use it:
+  Create a token for a laptop, and use it in a client:
     plexus token add laptop
     claude mcp add --transport http plexus https://plexus.example.com/mcp \\
       --header 'Authorization: Bearer TOKEN'
 
-  Make one for a script that may only read, as the rules in plexus.toml say:
+  Create one for a script that may only read, by the rules in plexus.toml:
     TOKEN=$(plexus token add ci --scope files:read)
 
-  Who has a token, and take one back:
+  List the tokens, and revoke one:
     plexus token list
     plexus token remove laptop
 
-A token is shown once; only a hash of it is kept. Whoever comes with the token called laptop is the
-principal token:laptop. Gateways that are running take note at once.";
+A token is shown once; only a hash of it is stored. A client with the token called laptop is the
+principal token:laptop. Running gateways apply the change at once.";
 
-/// What to do about tokens.
+/// Arguments of `plexus token`.
 #[derive(Debug, Args)]
 pub(crate) struct TokenArgs {
     #[command(subcommand)]
@@ -38,28 +38,28 @@ pub(crate) struct TokenArgs {
 
 #[derive(Debug, Subcommand)]
 enum TokenCommand {
-    /// Make a token, and print it. Nobody can print it again.
+    /// Create a token, and print it. It cannot be printed again.
     Add {
-        /// Whose it is: a word that stands for one client or person.
+        /// The name of the client or user that gets the token.
         name: String,
-        /// Let the token allow this; if left out, what the settings want of every token.
+        /// Give the token this scope; by default, the scopes that the settings require.
         ///
-        /// This may be repeated.
+        /// This option may be repeated.
         #[arg(long, value_name = "SCOPE")]
         scope: Vec<String>,
         /// Print one JSON object instead of text.
         #[arg(long)]
         json: bool,
     },
-    /// Show who has a token. The tokens themselves are not known.
+    /// List the names of the tokens. The tokens themselves are not stored.
     List {
         /// Print one JSON object instead of text.
         #[arg(long)]
         json: bool,
     },
-    /// Take a token back. It works no more.
+    /// Revoke a token.
     Remove {
-        /// Whose it is.
+        /// The name of the token.
         name: String,
         /// Print one JSON object instead of text.
         #[arg(long)]
@@ -75,7 +75,7 @@ struct Added<'a> {
 }
 
 #[derive(Serialize)]
-struct Listed<'a> {
+struct TokensOutput<'a> {
     tokens: Vec<Token<'a>>,
 }
 
@@ -92,7 +92,7 @@ struct Removed<'a> {
     removed: &'a str,
 }
 
-/// Does it, and says what was done.
+/// Runs `plexus token`.
 pub(crate) fn run(arguments: &TokenArgs) -> anyhow::Result<ExitCode> {
     let tokens = access::tokens()?;
     match &arguments.command {
@@ -125,7 +125,7 @@ pub(crate) fn run(arguments: &TokenArgs) -> anyhow::Result<ExitCode> {
                     created: entry.created,
                 });
                 let tokens = tokens.collect();
-                as_json(&Listed { tokens })?
+                as_json(&TokensOutput { tokens })?
             } else {
                 table(&entries)
             })?;
@@ -135,7 +135,7 @@ pub(crate) fn run(arguments: &TokenArgs) -> anyhow::Result<ExitCode> {
             print(&if *json {
                 as_json(&Removed { removed: name })?
             } else {
-                format!("the token {name} works no more\n")
+                format!("the token {name} is revoked\n")
             })?;
         }
     }
@@ -144,7 +144,7 @@ pub(crate) fn run(arguments: &TokenArgs) -> anyhow::Result<ExitCode> {
 
 fn table(entries: &[TokenEntry]) -> String {
     if entries.is_empty() {
-        return "nobody has a token; to make one: plexus token add NAME\n".to_owned();
+        return "there are no tokens; to create one: plexus token add NAME\n".to_owned();
     }
     let width = entries.iter().map(|entry| entry.name.len()).max();
     let width = width.unwrap_or_default();

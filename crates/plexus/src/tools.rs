@@ -1,10 +1,10 @@
-//! `plexus tools`: what can be called.
+//! `plexus tools`: lists tools.
 
 use std::process::ExitCode;
 
 use clap::Args;
-use plexus_hub::Origin;
-use plexus_service::{Entry, Raw, Section, Service};
+use plexus_mcp_core::{Entry, Raw, Section, Service};
+use plexus_mcp_hub::Origin;
 use serde::{Deserialize, Serialize};
 
 use crate::output::{as_json, print, printable};
@@ -20,16 +20,16 @@ Examples:
 
 What a tool takes, and where it comes from: plexus explain TOOL
 
-The exit code is 0 if the tools were listed, even if some server cannot be connected, which is said;
+The exit code is 0 if the tools were listed, even if some server cannot be connected (a warning);
 1 if not; and 2 for wrong usage.";
 
-/// Which tools to list.
+/// Arguments of `plexus tools`.
 #[derive(Debug, Args)]
 pub(crate) struct ToolsArgs {
     #[command(flatten)]
     config: ConfigArgs,
 
-    /// Only tools in whose name, title or description all these words are.
+    /// Only tools with all these words in their name, title or description.
     #[arg(long, value_name = "WORD", num_args = 1..)]
     search: Vec<String>,
 
@@ -42,24 +42,24 @@ pub(crate) struct ToolsArgs {
     json: bool,
 }
 
-/// All that is shown.
+/// The output.
 #[derive(Serialize)]
-struct Listed {
-    tools: Vec<Listing>,
+struct ToolsOutput {
+    tools: Vec<ToolListing>,
     /// Servers whose tools are not known.
     failed: Vec<Failed>,
 }
 
-/// A tool, as its server defines it, with where it comes from.
+/// A tool, as its server defines it, with its origin.
 #[derive(Serialize)]
-struct Listing {
+struct ToolListing {
     name: String,
     server: String,
-    /// What the server calls it.
+    /// The server's name for it.
     tool: String,
     definition: Raw,
     #[serde(skip)]
-    words: Words,
+    words: ToolText,
 }
 
 #[derive(Serialize)]
@@ -68,35 +68,35 @@ pub(crate) struct Failed {
     reason: String,
 }
 
-/// What is searched.
+/// The searched parts of a definition.
 #[derive(Default, Deserialize)]
-struct Words {
+struct ToolText {
     #[serde(default)]
     title: Option<String>,
     #[serde(default)]
     description: Option<String>,
 }
 
-/// Lists them.
+/// Runs `plexus tools`.
 pub(crate) fn run(arguments: &ToolsArgs) -> anyhow::Result<ExitCode> {
     session::run(&arguments.config, async |session| {
         connect(session, arguments.server.as_deref()).await?;
         let mut tools: Vec<_> = entries(session, Section::Tools)
             .into_iter()
-            .map(|(entry, origin)| Listing::new(&entry, &origin))
+            .map(|(entry, origin)| ToolListing::new(&entry, &origin))
             .filter(|tool| {
                 arguments
                     .server
                     .as_deref()
                     .is_none_or(|server| *tool.server == *server)
             })
-            .filter(|tool| tool.fits(&arguments.search))
+            .filter(|tool| tool.matches_words(&arguments.search))
             .collect();
-        // Who has the words in the name is meant most likely.
+        // Tools with the words in their name come first.
         tools.sort_by_key(|tool| !tool.is_named(&arguments.search));
         let failed = failed(session);
         if arguments.json {
-            print(&as_json(&Listed { tools, failed })?)?;
+            print(&as_json(&ToolsOutput { tools, failed })?)?;
         } else if tools.is_empty() {
             print(if arguments.search.is_empty() {
                 "there are no tools\n"
@@ -122,13 +122,13 @@ pub(crate) async fn connect(session: &Session, server: Option<&str>) -> anyhow::
     session.check_server(name)?;
     session.connect(|member| member == name).await;
     match session.status(name).as_ref().and_then(failure) {
-        // Why is said already.
+        // The reason has already been printed.
         Some(_) => anyhow::bail!("the server {name:?} is not connected"),
         None => Ok(()),
     }
 }
 
-/// What is in a list, with where it comes from.
+/// The entries of a list, with their origin.
 pub(crate) fn entries(session: &Session, section: Section) -> Vec<(Entry, Origin)> {
     let catalogue = session.hub.catalogue().borrow().clone();
     let entries = catalogue.list(section).entries().iter();
@@ -137,7 +137,7 @@ pub(crate) fn entries(session: &Session, section: Section) -> Vec<(Entry, Origin
         .collect()
 }
 
-/// Who could not be asked.
+/// The servers that could not be asked.
 pub(crate) fn failed(session: &Session) -> Vec<Failed> {
     let members = session.hub.status();
     let failed = members.iter().filter_map(|member| {
@@ -149,7 +149,7 @@ pub(crate) fn failed(session: &Session) -> Vec<Failed> {
     failed.collect()
 }
 
-impl Listing {
+impl ToolListing {
     fn new(entry: &Entry, origin: &Origin) -> Self {
         Self {
             name: entry.key.to_string(),
@@ -160,7 +160,7 @@ impl Listing {
         }
     }
 
-    fn fits(&self, words: &[String]) -> bool {
+    fn matches_words(&self, words: &[String]) -> bool {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let (title, description) = (text(&self.words.title), text(&self.words.description));
         let text = format!("{} {title} {description}", self.name).to_lowercase();
@@ -173,8 +173,8 @@ impl Listing {
     }
 }
 
-fn table(tools: &[Listing]) -> String {
-    let row = |tool: &Listing| {
+fn table(tools: &[ToolListing]) -> String {
+    let row = |tool: &ToolListing| {
         let text = tool
             .words
             .description
@@ -188,7 +188,7 @@ fn table(tools: &[Listing]) -> String {
     Canvas::output().table(&tools.iter().map(row).collect::<Vec<_>>())
 }
 
-/// The first line of a text that says something.
+/// The first non-empty line of a text.
 pub(crate) fn first_line(text: &str) -> String {
     let mut lines = text.lines().map(str::trim);
     printable(lines.find(|line| !line.is_empty()).unwrap_or_default())

@@ -1,4 +1,4 @@
-//! `plexus trust`: which servers that came with a project may be started.
+//! `plexus trust`: approves the servers of a project.
 
 mod approvals;
 
@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use plexus_hub::config::{self, Locations, SecretSource, ServerEntry};
+use plexus_mcp_config::{self as config, Locations, SecretSource, ServerEntry};
 use serde::Serialize;
 
 use approvals::{Approval, needs_approval, real};
@@ -16,88 +16,93 @@ pub(crate) use approvals::{Approvals, NOT_TRUSTED};
 
 use crate::mcp::show::summary;
 use crate::output::{as_json, print, printable};
-use crate::surroundings::{environment, locations};
+use crate::process_env::{environment, locations};
 use crate::{announce, control, data};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  See what this project would start, and allow it after a question:
+  Show what this project would start, and approve it after a question:
     plexus trust
 
-  Allow one of its servers, without a question:
+  Approve one of its servers, without a question:
     plexus trust --yes git
 
-  What was allowed, in all projects:
+  List the approvals of all projects:
     plexus trust --list
 
-  No longer start what came with a project:
+  Revoke the approvals of a project:
     plexus trust --revoke ~/code/project
 
-A server whose definition changes must be allowed anew. Gateways that are running take note at once.
-The exit code is 0 if it was done, 1 if not, and 2 for wrong usage.";
+A server whose definition changes must be approved again. Running gateways apply the change at once.
+The exit code is 0 for success, 1 for failure, and 2 for wrong usage.";
 
-/// What to trust.
+/// Arguments of `plexus trust`.
 #[derive(Debug, Args)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a flag, and clap refuses those that do not go together"
 )]
 pub(crate) struct TrustArgs {
-    /// A project's folder, or a server of the project in the current folder; if none is named,
-    /// all servers of that project.
+    /// A project's folder, or a server of the project in the current folder; by default all servers
+    /// of that project.
     #[arg(value_name = "DIR | SERVER")]
     what: Option<String>,
 
-    /// Show what was allowed, in all projects or in the one that is named.
+    /// List the approvals, of all projects or of the named one.
     #[arg(long, conflicts_with_all = ["revoke", "yes"])]
     list: bool,
 
-    /// Take back what was allowed.
+    /// Revoke approvals.
     #[arg(long, conflicts_with = "yes")]
     revoke: bool,
 
     /// Do not ask.
     ///
-    /// Where nobody can be asked, as in a script, nothing is allowed without this.
+    /// Without a terminal, as in a script, nothing is approved without this option.
     #[arg(long, short)]
     yes: bool,
 
-    /// Print one JSON object instead of text. Secrets are masked in it as well.
+    /// Print one JSON object instead of text. Secrets are masked.
     #[arg(long)]
     json: bool,
 }
 
-/// What the words on the command line name.
-struct Meant {
+/// The project and servers that the command line names.
+struct TrustTarget {
     project: PathBuf,
     server: Option<String>,
 }
 
-/// Asks about the servers that came with a project, and notes the answer.
+/// Runs `plexus trust`: asks about the servers of a project, and stores the answer.
 pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<ExitCode> {
     let mut approvals = Approvals::read(&data::directory()?)?;
     if arguments.list {
         return list(arguments, &approvals);
     }
-    let meant = meant(arguments.what.as_deref())?;
+    let target = target(arguments.what.as_deref())?;
     if arguments.revoke {
-        let is_meant = |known: &Approval| {
-            known.project == meant.project
-                && meant
+        let is_target = |known: &Approval| {
+            known.project == target.project
+                && target
                     .server
                     .as_ref()
                     .is_none_or(|name| *name == known.server)
         };
-        let revoked = approvals.revoke(is_meant);
+        let revoked = approvals.revoke(is_target);
         approvals.save()?;
         control::reload_all();
-        print(&shown(arguments, "no longer allowed", "revoked", &revoked)?)?;
+        print(&rendered_approvals(
+            arguments,
+            "no longer allowed",
+            "revoked",
+            &revoked,
+        )?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    approve(arguments, &meant, approvals)
+    approve(arguments, &target, approvals)
 }
 
-/// Allows a server that its user has just added.
+/// Approves a server that its user has just added.
 pub(crate) fn allow_added(project: &Path, entry: &ServerEntry) {
     let allow = || {
         let mut approvals = Approvals::read(&data::directory()?)?;
@@ -110,39 +115,41 @@ pub(crate) fn allow_added(project: &Path, entry: &ServerEntry) {
     };
     if let Err(error) = allow() {
         announce::problem(&format!(
-            "it must be allowed first: plexus trust ({error:#})"
+            "it must be approved first: plexus trust ({error:#})"
         ));
     }
 }
 
 fn approve(
     arguments: &TrustArgs,
-    meant: &Meant,
+    target: &TrustTarget,
     mut approvals: Approvals,
 ) -> anyhow::Result<ExitCode> {
-    let loaded = config::load(&places(&meant.project)?, &environment);
-    let is_meant = |entry: &&ServerEntry| {
-        needs_approval(entry) && meant.server.as_ref().is_none_or(|name| *name == entry.name)
+    let loaded = config::load(&locations_of(&target.project)?, &environment);
+    let is_target = |entry: &&ServerEntry| {
+        needs_approval(entry)
+            && target
+                .server
+                .as_ref()
+                .is_none_or(|name| *name == entry.name)
     };
-    let asked: Vec<_> = loaded.servers.iter().filter(is_meant).collect();
+    let asked: Vec<_> = loaded.servers.iter().filter(is_target).collect();
     for problem in loaded.problems.iter().filter(|_| !arguments.json) {
         announce::problem(problem);
     }
     if asked.is_empty() && !arguments.json {
-        let project = printable(&meant.project.display().to_string());
-        print(&format!(
-            "nothing came with {project} that needs to be allowed\n"
-        ))?;
+        let project = printable(&target.project.display().to_string());
+        print(&format!("no server of {project} needs approval\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let waiting: Vec<_> = asked
         .iter()
         .copied()
-        .filter(|entry| !approvals.admit(&meant.project, entry))
+        .filter(|entry| !approvals.admit(&target.project, entry))
         .collect();
     if !arguments.json {
         for entry in &asked {
-            let mark = if approvals.admit(&meant.project, entry) {
+            let mark = if approvals.admit(&target.project, entry) {
                 '='
             } else {
                 '+'
@@ -150,22 +157,22 @@ fn approve(
             print(&described(mark, entry))?;
         }
     }
-    let wanted = waiting.is_empty() || is_wanted(arguments, &meant.project)?;
+    let wanted = waiting.is_empty() || is_wanted(arguments, &target.project)?;
     if wanted && !waiting.is_empty() {
         for entry in &waiting {
-            approvals.give(&meant.project, entry);
+            approvals.give(&target.project, entry);
         }
         approvals.save()?;
         control::reload_all();
     }
     if arguments.json {
         print(&as_json(&Outcome {
-            project: &meant.project,
+            project: &target.project,
             written: wanted,
             servers: waiting.iter().map(|entry| entry.name.as_str()).collect(),
         })?)?;
     } else if !wanted {
-        print("nothing was allowed; use --yes to allow it without a question\n")?;
+        print("nothing was approved; use --yes to approve without a question\n")?;
     } else if !waiting.is_empty() {
         print("allowed\n")?;
     }
@@ -179,39 +186,41 @@ fn approve(
 #[derive(Serialize)]
 struct Outcome<'a> {
     project: &'a Path,
-    /// Whether they were allowed.
+    /// Whether they were approved.
     written: bool,
     servers: Vec<&'a str>,
 }
 
 fn list(arguments: &TrustArgs, approvals: &Approvals) -> anyhow::Result<ExitCode> {
-    let meant = arguments.what.as_deref().map(|what| meant(Some(what)));
-    let meant = meant.transpose()?;
-    let is_meant = |known: &&Approval| {
-        meant.as_ref().is_none_or(|meant| {
-            known.project == meant.project
-                && meant
+    let target = arguments.what.as_deref().map(|what| target(Some(what)));
+    let target = target.transpose()?;
+    let is_target = |known: &&Approval| {
+        target.as_ref().is_none_or(|target| {
+            known.project == target.project
+                && target
                     .server
                     .as_ref()
                     .is_none_or(|name| *name == known.server)
         })
     };
-    let given: Vec<_> = approvals.given().filter(is_meant).cloned().collect();
-    print(&shown(arguments, "allowed", "approved", &given)?)?;
+    let given: Vec<_> = approvals.given().filter(is_target).cloned().collect();
+    print(&rendered_approvals(
+        arguments, "allowed", "approved", &given,
+    )?)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What `what` names: a server of the project at hand, else a project.
-fn meant(what: Option<&str>) -> anyhow::Result<Meant> {
+/// Resolves `what`: a server of the current project, else a project.
+fn target(what: Option<&str>) -> anyhow::Result<TrustTarget> {
     let here = locations()?.project_dir;
-    let of_project = |folder: &Path, server| Meant {
+    let of_project = |folder: &Path, server| TrustTarget {
         project: real(folder),
         server,
     };
     let Some(what) = what else {
         return Ok(of_project(&here, None));
     };
-    let loaded = config::load(&places(&here)?, &environment);
+    let loaded = config::load(&locations_of(&here)?, &environment);
     let mut known = loaded.servers.iter().filter(|entry| needs_approval(entry));
     if known.any(|entry| entry.name == what) {
         return Ok(of_project(&here, Some(what.to_owned())));
@@ -220,13 +229,13 @@ fn meant(what: Option<&str>) -> anyhow::Result<Meant> {
         return Ok(of_project(Path::new(what), None));
     }
     bail!(
-        "{what:?} is neither a server that came with {} nor a folder; plexus mcp list shows the \
+        "{what:?} is neither a server of {} nor a folder; plexus mcp list shows the \
          servers",
         here.display()
     )
 }
 
-fn places(project: &Path) -> anyhow::Result<Locations> {
+fn locations_of(project: &Path) -> anyhow::Result<Locations> {
     Ok(Locations {
         project_dir: project.to_owned(),
         ..locations()?
@@ -249,7 +258,7 @@ fn is_wanted(arguments: &TrustArgs, project: &Path) -> io::Result<bool> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-/// What would be started, secrets' programs included.
+/// The programs that would be started, including those that fetch secrets.
 fn described(mark: char, entry: &ServerEntry) -> String {
     let line = |text: String| printable(&text) + "\n";
     let mut lines = line(format!("{mark} {}  {}", entry.name, summary(entry)));
@@ -263,7 +272,7 @@ fn described(mark: char, entry: &ServerEntry) -> String {
     lines
 }
 
-fn shown(
+fn rendered_approvals(
     arguments: &TrustArgs,
     word: &str,
     key: &str,

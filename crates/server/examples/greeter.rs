@@ -3,22 +3,21 @@
 //! Agents start it like this, and speak with it over standard input and output:
 //!
 //! ```console
-//! $ cargo run -p plexus-server --example greeter
+//! $ cargo run -p plexus-mcp-server --example greeter
 //! ```
 //!
 //! With `-- --http` behind that, it serves <http://127.0.0.1:4445/mcp> instead.
 
-#![expect(
-    clippy::print_stderr,
-    reason = "whoever starts it wants to know where it is"
-)]
+#![expect(clippy::print_stderr, reason = "the user needs the address")]
 
 use std::error::Error;
 use std::sync::Arc;
 
-use plexus_server::http::{HttpOptions, HttpServer};
-use plexus_server::{Edge, Options, stdio};
-use plexus_service::{BuildError, Context, LocalService, NoArguments, Tool, ToolError, ToolResult};
+use plexus_mcp_core::{
+    BuildError, Context, LocalService, NoArguments, Tool, ToolError, ToolResult,
+};
+use plexus_mcp_server::http::{HttpOptions, HttpServer};
+use plexus_mcp_server::{Edge, Options, stdio};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -33,7 +32,7 @@ struct Person {
 fn greeter() -> Result<LocalService, BuildError> {
     LocalService::builder("greeter", "1.0.0")
         .tool(
-            Tool::new("greet").description("Greets somebody"),
+            Tool::new("greet").description("Greets a person"),
             async |Person { name }: Person, _: Context| format!("Hello, {name}!"),
         )
         .tool(

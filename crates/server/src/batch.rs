@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::future::join_all;
-use plexus_mcp::method;
-use plexus_service::Fault;
-use plexus_wire::{Malformed, Message};
+use plexus_mcp_core::Fault;
+use plexus_mcp_protocol::method;
+use plexus_mcp_wire::{Malformed, Message};
 
+use crate::caller::CallerIdentity;
+use crate::encoder::{EncodedResponse, anonymous_error};
 use crate::exchange::{Exchange, Output};
-use crate::http::Admitted;
-use crate::outlet::Outlet;
-use crate::render::{Answer, anonymous_error};
-use crate::session::{Session, Ticket};
+use crate::session::{InFlightGuard, Session};
+use crate::session_sink::SessionSink;
 
 /// A batch being served: its requests run side by side.
 pub(crate) struct Batch {
     answers: Vec<Bytes>,
-    running: Vec<(Exchange, Ticket)>,
+    running: Vec<(Exchange, InFlightGuard)>,
 }
 
 /// Takes the members of a batch in order.
@@ -27,8 +27,8 @@ pub(crate) struct Batch {
 pub(crate) fn begin(
     session: &Arc<Session>,
     messages: Vec<Result<Message, Malformed>>,
-    caller: Option<&Admitted>,
-) -> Result<Batch, Answer> {
+    caller: Option<&CallerIdentity>,
+) -> Result<Batch, EncodedResponse> {
     if session
         .revision()
         .is_some_and(|revision| !revision.features().batches)
@@ -42,23 +42,21 @@ pub(crate) fn begin(
     };
     for message in messages {
         match message {
-            Err(malformed) => batch
-                .answers
-                .push(session.malformed(&malformed).into_bytes()),
+            Err(malformed) => batch.answers.push(session.malformed(&malformed).message),
             Ok(Message::Notification(notification)) => session.notified(&notification),
             Ok(Message::Response(response)) => session.answered(response),
             Ok(Message::Request(request)) if &*request.method == method::INITIALIZE => {
                 let fault = Fault::InvalidRequest("initialize must not be in a batch".to_owned());
                 batch
                     .answers
-                    .push(session.refuse(&request.id, &fault).into_bytes());
+                    .push(session.refuse(&request.id, &fault).message);
             }
             Ok(Message::Request(request)) => {
                 let id = request.id.clone();
                 let asked = match session.read(request) {
                     Ok(asked) => asked,
                     Err(answer) => {
-                        batch.answers.push(answer.into_bytes());
+                        batch.answers.push(answer.message);
                         continue;
                     }
                 };
@@ -67,7 +65,7 @@ pub(crate) fn begin(
                     (Exchange::Native(_), _) => {
                         let text = "a native call must not be in a batch";
                         let fault = Fault::InvalidRequest(text.to_owned());
-                        batch.answers.push(session.refuse(&id, &fault).into_bytes());
+                        batch.answers.push(session.refuse(&id, &fault).message);
                     }
                     begun => batch.running.push(begun),
                 }
@@ -83,27 +81,27 @@ impl Batch {
         self.answers.is_empty() && self.running.is_empty()
     }
 
-    /// Runs all requests; messages on the way go to `outlet`, the answers come back as one array,
+    /// Runs all requests; messages on the way go to `sink`, the answers come back as one array,
     /// or not at all if there are none.
-    pub(crate) async fn run(self, outlet: &Outlet) -> Option<Bytes> {
+    pub(crate) async fn run(self, sink: &SessionSink) -> Option<Bytes> {
         let Self {
             mut answers,
             running,
         } = self;
         let requests = running
             .into_iter()
-            .map(|(exchange, ticket)| run(exchange, ticket, outlet));
+            .map(|(exchange, ticket)| run(exchange, ticket, sink));
         answers.extend(join_all(requests).await.into_iter().flatten());
         (!answers.is_empty()).then(|| array(&answers))
     }
 }
 
-async fn run(mut exchange: Exchange, ticket: Ticket, outlet: &Outlet) -> Option<Bytes> {
+async fn run(mut exchange: Exchange, ticket: InFlightGuard, sink: &SessionSink) -> Option<Bytes> {
     loop {
         match exchange.next_unless(&ticket.cancel).await? {
-            Output::Notification(message) => outlet.offer(message),
-            Output::Question(message) => outlet.send(message).await,
-            Output::Answer(answer) => return Some(answer.into_bytes()),
+            Output::Notification(message) => sink.offer(message),
+            Output::Question(message) => sink.send(message).await,
+            Output::Answer(answer) => return Some(answer.message),
         }
     }
 }

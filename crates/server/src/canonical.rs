@@ -1,11 +1,11 @@
 //! One text for equal JSON: members sorted, no white space. Used to recognise a retry as the retry
 //! of the same request, however the client writes it down.
 
-use plexus_wire::{Object, Raw};
+use plexus_mcp_wire::{Object, Raw};
 use serde_json::Value;
 
-/// The canonical text of what a retry must repeat: every parameter but those of the retry itself
-/// and of the hop.
+/// The canonical text of the parameters that a retry must repeat: all but `_meta`, `inputResponses`
+/// and `requestState`.
 pub(crate) fn request(params: &Object) -> String {
     let mut members: Vec<(&str, &Raw)> = params
         .iter()
@@ -15,7 +15,7 @@ pub(crate) fn request(params: &Object) -> String {
     let mut text = String::new();
     for (name, value) in members {
         write_string(&mut text, name);
-        // What was accepted as JSON is JSON; its depth was limited on arrival.
+        // Decoding cannot fail: the value was parsed as JSON, and its depth limited, on arrival.
         write_value(&mut text, &value.decode().unwrap_or(Value::Null));
     }
     text
@@ -61,7 +61,11 @@ mod tests {
     use super::*;
 
     fn canonical(params: &str) -> String {
-        let raw = Raw::parse(params.to_owned().into(), &plexus_wire::Limits::default()).unwrap();
+        let raw = Raw::parse(
+            params.to_owned().into(),
+            &plexus_mcp_wire::Limits::default(),
+        )
+        .unwrap();
         request(&Object::parse(&raw).unwrap())
     }
 

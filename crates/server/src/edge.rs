@@ -1,26 +1,30 @@
-//! What all transports of one server share.
+//! The edge: dispatches the requests of every transport to one service, and holds the state that
+//! the transports share.
 
 use std::sync::{Arc, Mutex};
 
-use plexus_mcp::messages::{
+use plexus_mcp_core::{
+    Call, Catalogue, EventSender, Fault, Layered, Peer, Principal, Service, TraceCalls,
+};
+use plexus_mcp_protocol::messages::{
     CacheScope, DiscoverResult, Implementation, LogLevel, ServerCapabilities,
 };
-use plexus_mcp::{Revision, method};
-use plexus_service::{Call, Catalogue, EventSender, Fault, Peer, Principal, Service};
-use plexus_wire::{Object, Raw};
+use plexus_mcp_protocol::{Revision, method};
+use plexus_mcp_wire::{Id, Object, Raw};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::encoder::{ResponseEncoder, complete, hinted};
+use crate::exchange::Exchange;
 use crate::lists::{Lists, section_of};
 use crate::lock::lock;
 use crate::options::Options;
 use crate::park::Parking;
-use crate::render::{Voice, hinted};
-use crate::running::Running;
+use crate::running_call::RunningCall;
 use crate::seal::SealKey;
 
-/// The server edge of one [`Service`]: what is the same for all its transports.
+/// The server edge of one [`Service`]: the state that all its transports share.
 ///
 /// Give it to [`stdio::serve`](crate::stdio::serve), [`HttpServer`](crate::http::HttpServer), or both.
 pub struct Edge {
@@ -30,14 +34,16 @@ pub struct Edge {
     pub(crate) tracker: TaskTracker,
     /// Fires when the server ends.
     pub(crate) shutdown: CancellationToken,
+    /// Fires then, and before that when the client on standard input has gone.
+    ending: CancellationToken,
     catalogue: watch::Receiver<Arc<Catalogue>>,
     lists: Lists,
-    /// One for each revision that was spoken, with whom it speaks for.
-    voices: Mutex<Vec<(Implementation, Arc<Voice>)>>,
+    /// Cached encoders, one for each revision in use, with the server identity they were made for.
+    encoders: Mutex<Vec<(Implementation, Arc<ResponseEncoder>)>>,
 }
 
 impl Edge {
-    /// Shows `service`, sealing what goes through clients with a key that dies with the process.
+    /// Serves `service`. `requestState` is sealed with a new key that is never stored.
     ///
     /// # Errors
     /// The system has no randomness to give.
@@ -50,31 +56,44 @@ impl Edge {
         Arc::new(Self {
             catalogue: service.catalogue(),
             parking: Parking::new(key, options.max_parked, options.answer_time),
-            service,
+            lists: Lists::new(options.page_size),
+            service: Arc::new(Layered::new(service, TraceCalls)),
             options,
             tracker: TaskTracker::new(),
             shutdown: CancellationToken::new(),
-            lists: Lists::default(),
-            voices: Mutex::default(),
+            ending: CancellationToken::new(),
+            encoders: Mutex::default(),
         })
     }
 
     /// Ends all transports: no new work is taken, work in flight is given
     /// [`Options::drain`] to finish, subscriptions are closed properly.
     pub fn shut_down(&self) {
+        self.end_soon();
         self.shutdown.cancel();
+    }
+
+    /// The client on standard input has gone, so the server is about to end.
+    pub(crate) fn end_soon(&self) {
+        self.ending.cancel();
+    }
+
+    /// Completes when the server begins to end: [`Edge::shut_down`] was called, or the client on
+    /// standard input has gone. Work in flight may still be finished.
+    pub fn ending(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.ending.clone().cancelled_owned()
     }
 
     pub(crate) fn catalogue(&self) -> Arc<Catalogue> {
         Arc::clone(&self.catalogue.borrow())
     }
 
-    /// Changes whenever what anybody is shown may have changed.
+    /// Changes whenever the catalogue of any caller may have changed.
     pub(crate) fn watch_catalogue(&self) -> watch::Receiver<Arc<Catalogue>> {
         self.catalogue.clone()
     }
 
-    /// What `peer` is shown.
+    /// The catalogue that `peer` is shown.
     pub(crate) fn catalogue_for(&self, peer: &Peer) -> Arc<Catalogue> {
         match self.service.catalogue_for(peer) {
             Some(shown) => Arc::clone(&shown.borrow()),
@@ -88,20 +107,24 @@ impl Edge {
         shown.unwrap_or_else(|| self.watch_catalogue())
     }
 
-    /// How a client of `revision` is spoken to.
-    pub(crate) fn voice(&self, revision: Revision) -> Arc<Voice> {
+    /// The encoder for clients of `revision`.
+    pub(crate) fn encoder(&self, revision: Revision) -> Arc<ResponseEncoder> {
         let identity = &self.catalogue.borrow().identity;
-        let mut voices = lock(&self.voices);
-        if let Some((_, voice)) = voices
+        let mut encoders = lock(&self.encoders);
+        if let Some((_, encoder)) = encoders
             .iter()
-            .find(|(known, voice)| voice.revision == revision && known == identity)
+            .find(|(known, encoder)| encoder.revision == revision && known == identity)
         {
-            return Arc::clone(voice);
+            return Arc::clone(encoder);
         }
-        let voice = Arc::new(Voice::new(revision, identity, self.options.max_answer));
-        voices.retain(|(known, voice)| voice.revision != revision && known == identity);
-        voices.push((identity.clone(), Arc::clone(&voice)));
-        voice
+        let encoder = Arc::new(ResponseEncoder::new(
+            revision,
+            identity,
+            self.options.max_answer,
+        ));
+        encoders.retain(|(known, encoder)| encoder.revision != revision && known == identity);
+        encoders.push((identity.clone(), Arc::clone(&encoder)));
+        encoder
     }
 
     /// Starts a call of `peer`; `cancel` fires when it is abandoned, and abandons it.
@@ -112,26 +135,60 @@ impl Edge {
         peer: Arc<Peer>,
         wants: Wants,
         cancel: CancellationToken,
-    ) -> Running {
+    ) -> RunningCall {
         let (sender, events) = EventSender::channel(peer, wants.progress, wants.log_level);
-        let mut call = Call::new(method, params, sender, cancel);
-        call.trace_parent = wants.trace_parent;
-        Running::start(&*self.service, call, events)
+        let call = Call::new(method, params, sender, cancel);
+        RunningCall::start(&*self.service, call, events)
     }
 
-    /// Answers what needs no call: the lists and discovery.
+    /// Answers the requests that need no call: lists and discovery.
     pub(crate) fn answer_directly(
         &self,
         catalogue: &Catalogue,
         method: &str,
         params: Option<&Raw>,
-        voice: &Voice,
+        encoder: &ResponseEncoder,
     ) -> Option<Result<Raw, Fault>> {
         if method == method::DISCOVER {
-            return Some(Ok(voice.stamped(self.discovery(catalogue, voice.revision))));
+            return Some(Ok(
+                encoder.with_result_metadata(self.discovery(catalogue, encoder.revision))
+            ));
         }
         let section = section_of(method)?;
-        Some(self.lists.page(catalogue, section, voice, params))
+        Some(self.lists.page(catalogue, section, encoder, params))
+    }
+
+    /// Answers a list when the service has settled; `None` if `method` asks for none, or the service
+    /// has settled already.
+    pub(crate) fn answer_when_settled(
+        self: &Arc<Self>,
+        (id, method, params): (&Id, &str, Option<&Raw>),
+        peer: &Arc<Peer>,
+        encoder: &Arc<ResponseEncoder>,
+    ) -> Option<Exchange> {
+        let section = section_of(method)?;
+        let settling = self.service.settling()?;
+        let (id, params) = (id.clone(), params.cloned());
+        let (edge, peer, encoder) = (Arc::clone(self), Arc::clone(peer), Arc::clone(encoder));
+        Some(Exchange::Awaited(Box::pin(async move {
+            let ending = async {
+                edge.ending.cancelled().await;
+                tokio::time::sleep(edge.options.drain / 2).await;
+            };
+            tokio::select! {
+                () = settling => {}
+                // The server ends: answer with the part of the list that is known so far.
+                () = ending => {}
+            }
+            let catalogue = edge.catalogue_for(&peer);
+            match edge
+                .lists
+                .page(&catalogue, section, &encoder, params.as_ref())
+            {
+                Ok(page) => complete(&id, &page),
+                Err(fault) => encoder.error(&id, &fault),
+            }
+        })))
     }
 
     fn discovery(&self, catalogue: &Catalogue, revision: Revision) -> Raw {
@@ -162,14 +219,13 @@ impl std::fmt::Debug for Edge {
 }
 
 /// Which events a caller wants.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Wants {
     pub(crate) progress: bool,
     pub(crate) log_level: Option<LogLevel>,
-    pub(crate) trace_parent: Option<String>,
 }
 
-/// Refuses methods that the revision does not have, or that need what the service does not offer.
+/// Refuses methods that the revision does not have, or whose capability the service does not declare.
 pub(crate) fn admit(
     method: &str,
     revision: Revision,
@@ -185,7 +241,7 @@ pub(crate) fn admit(
             .as_ref()
             .is_some_and(|resources| resources.subscribe),
         method::PROMPTS_LIST | method::PROMPTS_GET => capabilities.prompts.is_some(),
-        // Servers that complete do not always say so: whoever owns the prompt knows best.
+        // Servers that complete do not always declare it, so the owner of the prompt decides.
         method::SET_LEVEL => capabilities.logging,
         _ => true,
     };
@@ -196,7 +252,7 @@ pub(crate) fn admit(
     }
 }
 
-/// The principal of every caller while nobody signs in.
+/// The principal of every caller where no credentials are required.
 pub(crate) fn anonymous() -> Principal {
     Principal::anonymous()
 }
@@ -205,7 +261,8 @@ pub(crate) fn anonymous() -> Principal {
 mod tests {
     use super::*;
 
-    /// What is not offered does not exist; completion is the service's to refuse.
+    /// A method whose capability is not declared is unknown. Completion is admitted, and the service
+    /// decides.
     #[test]
     fn methods_without_their_capability_are_not_admitted() {
         let nothing = ServerCapabilities::default();

@@ -1,17 +1,18 @@
-//! A stream of messages to a legacy HTTP client that outlives its connections: what was sent is
-//! kept for a while, so that a client that lost the connection can go on where it was.
+//! A resumable stream of messages to a legacy HTTP client. Messages that were sent are kept for a
+//! while, so that a client that lost its connection resumes after the last message it received.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::render::Answer;
+use crate::encoder::EncodedResponse;
+use crate::lock::lock;
 
-/// How much a stream keeps.
+/// The replay limits of a stream.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Replay {
@@ -33,11 +34,12 @@ impl Default for Replay {
     }
 }
 
-/// How many times what it keeps a stream may hold of what must arrive, before it is given up.
-const PATIENCE: usize = 16;
+/// A stream may hold this many times its replay limits of messages that must not be dropped. Beyond
+/// that it is closed.
+const MAX_BACKLOG_FACTOR: usize = 16;
 
-/// How long a client may not read before what streams to it goes on without it.
-const STALL: Duration = Duration::from_secs(30);
+/// How long a sender waits for a client that does not read. After that it no longer waits for it.
+const CLIENT_STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One stream. Messages are numbered from 1; 0 is the place before the first.
 #[derive(Debug)]
@@ -59,7 +61,7 @@ struct State {
     connected: bool,
     /// The client did not read for so long that it is no longer waited for.
     stalled: bool,
-    /// The call's last word was a question: its answer needs the client's attention.
+    /// The last message of the call is a request to the client, whose response the call waits for.
     asking: bool,
     /// Set when nothing more will come.
     ended: Option<Ended>,
@@ -77,14 +79,14 @@ struct Kept {
 struct Ended {
     at: Instant,
     /// The HTTP status of the answer, `None` if there is none.
-    status: Option<plexus_mcp::Status>,
+    status: Option<plexus_mcp_protocol::HttpStatus>,
 }
 
-/// What a stream begins with.
+/// The first message of a stream.
 #[derive(Debug)]
 pub(crate) enum Beginning {
     /// The answer, and nothing else: no stream is needed.
-    Answer(Answer),
+    Answer(EncodedResponse),
     /// A message before the answer.
     Message,
     /// The end without an answer: the request was cancelled.
@@ -105,9 +107,9 @@ impl EventStream {
         self.add(message, false);
     }
 
-    /// Waits until the client has read most of what was added, so that nothing more has to be
-    /// dropped: whoever streams to it is as fast as it reads (C57). A client that is gone is not
-    /// waited for, nor one that does not read for long.
+    /// Waits until the client has read most of the messages, so that no further message has to be
+    /// dropped (backpressure, C57). Does not wait for a client that is disconnected, or that did not
+    /// read for [`CLIENT_STALL_TIMEOUT`].
     pub(crate) async fn room(&self) {
         let read = async {
             loop {
@@ -120,14 +122,17 @@ impl EventStream {
                 changed.await;
             }
         };
-        if tokio::time::timeout(STALL, read).await.is_err() {
+        if tokio::time::timeout(CLIENT_STALL_TIMEOUT, read)
+            .await
+            .is_err()
+        {
             tracing::warn!("a client does not read its stream; it may miss what it is told");
             self.lock().stalled = true;
         }
     }
 
-    /// Adds a message that can be done without, unless it waits already: to be told twice that a
-    /// list changed is to be told once.
+    /// Adds a message that may be dropped under load. A message that equals an unread one is coalesced
+    /// with it, for example a second `list_changed`.
     pub(crate) fn offer(&self, message: Bytes) {
         let state = self.lock();
         let waits = |kept: &Kept| kept.number > state.taken && kept.message == message;
@@ -143,10 +148,10 @@ impl EventStream {
     }
 
     /// Adds the answer, if there is one, and ends the stream.
-    pub(crate) fn end(&self, answer: Option<Answer>) {
+    pub(crate) fn end(&self, answer: Option<EncodedResponse>) {
         let status = answer.as_ref().map(|answer| answer.status);
         if let Some(answer) = answer {
-            self.add(answer.into_bytes(), false);
+            self.add(answer.message, false);
         }
         self.lock().ended = Some(Ended {
             at: Instant::now(),
@@ -168,8 +173,8 @@ impl EventStream {
         }
     }
 
-    /// Reads what comes after message `after`, or after what was taken last. Ends the reading of
-    /// whoever read before: each message goes to one connection (HTTPL-15).
+    /// A reader of the messages after number `after`, or after the last one that was read. Ends the
+    /// previous reader: each message goes to one connection (HTTPL-15).
     pub(crate) fn read(self: &Arc<Self>, after: Option<u64>) -> Reader {
         let mut state = self.lock();
         state.reader += 1;
@@ -231,7 +236,7 @@ impl EventStream {
             ) => {
                 let status = *status;
                 let message = state.kept.pop_front()?.message;
-                Some(Beginning::Answer(Answer::whole(status, message)))
+                Some(Beginning::Answer(EncodedResponse::new(status, message)))
             }
             (_, 0) => None,
             _ => Some(Beginning::Message),
@@ -252,10 +257,10 @@ impl EventStream {
             expendable,
         });
         state.make_room(&self.replay);
-        if state.kept.len() > PATIENCE * self.replay.messages
-            || state.kept_bytes > PATIENCE * self.replay.bytes
+        if state.kept.len() > MAX_BACKLOG_FACTOR * self.replay.messages
+            || state.kept_bytes > MAX_BACKLOG_FACTOR * self.replay.bytes
         {
-            // Nobody reads, and what is left cannot be dropped one by one.
+            // The client does not read, and none of the messages may be dropped.
             tracing::warn!("a client does not read its stream; the stream is given up");
             state.kept.clear();
             state.kept_bytes = 0;
@@ -269,12 +274,13 @@ impl EventStream {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
 impl State {
-    /// Forgets the oldest that was taken, then the oldest that can be done without.
+    /// Drops messages until the rest is within the replay limits: the oldest if it was read, else the
+    /// oldest that is expendable.
     fn make_room(&mut self, replay: &Replay) {
         while self.kept.len() > replay.messages || self.kept_bytes > replay.bytes {
             let taken = self
@@ -287,7 +293,7 @@ impl State {
                 self.kept.iter().position(|kept| kept.expendable)
             };
             let Some(dropped) = victim.and_then(|position| self.kept.remove(position)) else {
-                // Only what must arrive is left.
+                // All remaining messages are unread and must arrive.
                 return;
             };
             self.kept_bytes -= dropped.message.len();
@@ -295,14 +301,14 @@ impl State {
     }
 }
 
-/// What a reader finds.
+/// The result of one read.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Read {
     /// A message and its number.
     Message(u64, Bytes),
     /// Nothing came for the time given, and the call does not wait for the client.
     Silence,
-    /// The stream is over, or somebody else reads it now.
+    /// The stream has ended, or a newer reader has replaced this one.
     End,
 }
 
@@ -389,7 +395,7 @@ mod tests {
         }
     }
 
-    /// C57: whoever streams waits for a client that reads slowly, and nothing is lost on it.
+    /// C57: a sender waits for a client that reads slowly, and no message is lost.
     #[tokio::test(start_paused = true)]
     async fn a_slow_client_is_waited_for() {
         let stream = small();
@@ -416,9 +422,9 @@ mod tests {
         assert!(stream.room().now_or_never().is_none());
         let began = Instant::now();
         stream.room().await;
-        assert_eq!(began.elapsed(), STALL);
+        assert_eq!(began.elapsed(), CLIENT_STALL_TIMEOUT);
         assert!(stream.room().now_or_never().is_some(), "once is enough");
-        // Who reads again is waited for again.
+        // After the client reads again, senders wait for it again.
         reader.next(None).await;
         fill(&stream);
         assert!(stream.room().now_or_never().is_none());

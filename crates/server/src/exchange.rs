@@ -1,14 +1,11 @@
-//! What a request leads to: messages, the last of which is the answer.
-
-use std::future::poll_fn;
-use std::pin::pin;
-use std::task::Poll;
+//! An exchange: the messages that answer one request, the last of which is the response.
 
 use bytes::Bytes;
+use plexus_mcp_core::Boxed;
 use tokio_util::sync::CancellationToken;
 
+use crate::encoder::EncodedResponse;
 use crate::listen::Listen;
-use crate::render::Answer;
 use crate::session::{NativeCall, SessionCall};
 use crate::stateless::StatelessCall;
 
@@ -20,14 +17,16 @@ pub(crate) enum Output {
     /// A question, which must arrive; more follows.
     Question(Bytes),
     /// The answer; nothing follows.
-    Answer(Answer),
+    Answer(EncodedResponse),
 }
 
 /// A request being served, whatever its era and its transport. Runs only while it is polled;
 /// dropping it abandons the request.
 pub(crate) enum Exchange {
     /// Answered at once.
-    Answered(Answer),
+    Answered(EncodedResponse),
+    /// Answered when the future completes: a list that waits for servers to start.
+    Awaited(Boxed<EncodedResponse>),
     /// A call of a legacy session.
     Session(Box<SessionCall>),
     /// A native call, which is answered first: its last event is what ends it.
@@ -44,6 +43,7 @@ impl Exchange {
     pub(crate) async fn next(&mut self) -> Output {
         match self {
             Self::Answered(answer) => Output::Answer(answer.clone()),
+            Self::Awaited(answer) => Output::Answer(answer.await),
             Self::Session(call) => call.next().await,
             Self::Native(call) => call.next().await,
             Self::Stateless(call) => call.next().await,
@@ -53,19 +53,11 @@ impl Exchange {
 
     /// The next message, unless `cancel` fires first.
     pub(crate) async fn next_unless(&mut self, cancel: &CancellationToken) -> Option<Output> {
-        let mut next = pin!(self.next());
-        let mut cancelled = pin!(cancel.cancelled());
-        poll_fn(|cx| {
-            // What is cancelled says nothing more. To wait for that is needed only for what is not
-            // ready.
-            if cancel.is_cancelled() {
-                return Poll::Ready(None);
-            }
-            match next.as_mut().poll(cx) {
-                Poll::Ready(output) => Poll::Ready(Some(output)),
-                Poll::Pending => cancelled.as_mut().poll(cx).map(|()| None),
-            }
-        })
-        .await
+        tokio::select! {
+            biased;
+            // A cancelled request sends nothing more.
+            () = cancel.cancelled() => None,
+            output = self.next() => Some(output),
+        }
     }
 }

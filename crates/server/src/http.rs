@@ -2,9 +2,9 @@
 //! of 2024-11-05 beside it.
 
 mod access;
-mod attended;
 mod cors;
 mod head;
+mod legacy_request;
 mod negotiation;
 mod options;
 mod post;
@@ -19,23 +19,23 @@ use std::time::Duration;
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use plexus_mcp::Era;
-use plexus_service::Fault;
-use tokio_util::sync::CancellationToken;
+use plexus_mcp_core::Fault;
+use plexus_mcp_core::wire_log::{Direction, log_head, log_message};
+use plexus_mcp_protocol::Era;
 use tokio_util::task::TaskTracker;
 
-pub use access::{Access, AccessDenied, Admitted};
+pub use access::{Access, AccessDenied};
 pub use options::{HttpOptions, SsePaths};
 
+use crate::caller::CallerIdentity;
 use crate::edge::Edge;
+use crate::encoder::{EncodedResponse, anonymous_error};
 use crate::net::{self, BindError, Body, Guard, Listener, respond};
-use crate::patience::Patience;
-use crate::render::{Answer, Message, anonymous_error};
 use head::Head;
 use sessions::{HttpSession, Sessions};
 
-/// How often idle sessions and finished streams are looked for.
-const SWEEP: Duration = Duration::from_secs(30);
+/// Interval of the search for idle sessions and finished streams.
+const SESSION_SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
 /// An MCP server on one or more addresses, bound and ready to run.
 #[derive(Debug)]
@@ -68,15 +68,13 @@ impl HttpServer {
             guard,
             sessions,
             access: None,
-            anonymous: Admitted::anonymous(),
-            patience: Patience::new(options.stream_after),
             options,
         });
         Ok(Self { listener, endpoint })
     }
 
-    /// The same, which lets in only whom `access` admits. Without it everybody is let in, so that the
-    /// addresses must be ones that only the right people reach.
+    /// Requires authentication by `access`. Without it every caller is accepted, so the addresses must
+    /// be reachable by trusted callers only.
     #[must_use]
     pub fn admitting(mut self, access: Arc<dyn Access>) -> Self {
         self.endpoint.access = Some(access);
@@ -105,61 +103,47 @@ impl HttpServer {
                 .clone()
                 .run_until_cancelled_owned(async move { keeper.keep_house().await }),
         );
-        let keeper = Arc::clone(&endpoint);
-        let drained = CancellationToken::new();
-        let over = drained.clone();
-        housekeeping.spawn(async move { keeper.patience.keep(&over).await });
         let limits = endpoint.options.connections.clone();
         let serving = Arc::clone(&endpoint);
-        let handler = move |request, _connection| serving.handle(request);
+        let handler = move |request, _connection| Arc::clone(&serving).handle(request);
         net::serve(listener, handler, &limits, &shutdown).await;
         endpoint.sessions.end_all();
-        drained.cancel();
         housekeeping.close();
         housekeeping.wait().await;
     }
 }
 
-/// What answers HTTP requests.
+/// The handler of HTTP requests.
 #[derive(Debug)]
 struct Endpoint {
     edge: Arc<Edge>,
     guard: Guard,
     sessions: Sessions,
-    /// Who is let in; everybody, if nobody says so.
+    /// Authenticates callers; `None` accepts all of them.
     access: Option<Arc<dyn Access>>,
-    /// Every caller, where nobody is asked who it is.
-    anonymous: Admitted,
-    /// How long an answer is waited for before the response begins as a stream.
-    patience: Patience,
     options: HttpOptions,
 }
 
 impl Endpoint {
-    /// Answers a request. A future is copied with all the room that it may ever need: so what few
-    /// requests wait for is boxed, here and below, and nothing is kept twice.
-    fn handle(
-        self: &Arc<Self>,
-        request: Request<Incoming>,
-    ) -> impl Future<Output = Response<Body>> + use<> {
-        let endpoint = Arc::clone(self);
+    /// Answers an HTTP request.
+    async fn handle(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
         let (head, body) = request.into_parts();
-        async move {
-            if let Err(refusal) = endpoint.guard.check(&head.uri, &head.headers) {
-                tracing::warn!(%refusal, "refused a request");
-                return refusal.to_response();
-            }
-            let response =
-                if head.method == Method::POST && head.uri.path() == endpoint.options.path {
-                    endpoint.post(&head, body).await
-                } else {
-                    Box::pin(endpoint.route(&head, body)).await
-                };
-            cors::allow(response, head.headers.get(header::ORIGIN))
+        log_head(
+            Direction::FromClient,
+            format_args!("{} {}", head.method, head.uri.path()),
+            &head.headers,
+        );
+        if let Err(refusal) = self.guard.check(&head.uri, &head.headers) {
+            tracing::warn!(%refusal, "refused a request");
+            return refusal.to_response();
         }
+        let response = self.route(&head, body).await;
+        let response = cors::allow(response, head.headers.get(header::ORIGIN));
+        log_head(Direction::ToClient, response.status(), response.headers());
+        response
     }
 
-    /// Answers all but the messages to the endpoint.
+    /// Answers a request that passed the guard.
     async fn route(self: &Arc<Self>, head: &Parts, body: Incoming) -> Response<Body> {
         if head.method == Method::OPTIONS {
             return cors::preflight(&head.headers);
@@ -174,7 +158,10 @@ impl Endpoint {
             }
         }
         if path == self.options.path {
-            return self.endpoint(head).await;
+            return match head.method {
+                Method::POST => self.post(head, body).await,
+                _ => self.endpoint(head).await,
+            };
         }
         match path {
             // Some clients look here before they connect.
@@ -189,7 +176,7 @@ impl Endpoint {
         }
     }
 
-    /// Answers what is sent to the endpoint and is no message.
+    /// Answers a request to the MCP endpoint with a method other than POST.
     async fn endpoint(self: &Arc<Self>, head: &Parts) -> Response<Body> {
         if ![Method::GET, Method::DELETE, Method::HEAD].contains(&head.method) {
             return respond::method_not_allowed("POST, GET, DELETE");
@@ -205,18 +192,18 @@ impl Endpoint {
         }
     }
 
-    /// Who sends a request, if they are let in.
-    async fn admit(&self, head: &Parts) -> Result<Admitted, Response<Body>> {
+    /// Authenticates the caller of a request.
+    async fn admit(&self, head: &Parts) -> Result<CallerIdentity, Response<Body>> {
         let Some(access) = &self.access else {
-            return Ok(self.anonymous.clone());
+            return Ok(CallerIdentity::anonymous());
         };
         access.admit(head).await.map_err(|denied| {
-            tracing::debug!(status = %denied.status, reason = %denied.text, "let nobody in");
+            tracing::debug!(status = %denied.status, reason = %denied.text, "refused a caller");
             denied.into_response()
         })
     }
 
-    /// What says how to be let in.
+    /// The document that describes how to authenticate.
     fn document(&self, head: &Parts) -> Option<Response<Body>> {
         let access = self.access.as_ref()?;
         let document = access.document(head.uri.path())?;
@@ -226,7 +213,7 @@ impl Endpoint {
         })
     }
 
-    /// The legacy stream for what belongs to no request, or one that is resumed.
+    /// The legacy stream for messages that belong to no request, or one that is resumed.
     fn get(self: &Arc<Self>, head: &Head<'_>) -> Response<Body> {
         if !self.serves_handshake() || head.session.is_none() || head.speaks_stateless() {
             return respond::method_not_allowed("POST");
@@ -261,9 +248,9 @@ impl Endpoint {
         self.edge.options.served.includes(Era::Handshake)
     }
 
-    /// The session of the caller that the request names; who names an unknown one, or somebody else's,
-    /// is told to begin anew (HTTPL-20, SEC-03).
-    fn session(&self, head: &Head<'_>) -> Result<Arc<HttpSession>, Answer> {
+    /// The session that the request names. An unknown id, or one of another principal, is answered
+    /// 404, so that the client initializes again (HTTPL-20, SEC-03).
+    fn session(&self, head: &Head<'_>) -> Result<Arc<HttpSession>, EncodedResponse> {
         let principal = &head.caller.principal;
         let named = head.session.map(HeaderValue::as_bytes);
         if let Some(session) = named.and_then(|id| self.sessions.get(id, principal)) {
@@ -271,17 +258,18 @@ impl Endpoint {
         }
         let text = "unknown or expired session; send initialize again, without a session id";
         let fault = Fault::InvalidRequest(text.to_owned());
-        Err(Answer {
+        Err(EncodedResponse {
             status: 404,
             ..anonymous_error(head.spoken(), &fault)
         })
     }
 
-    /// Tells all sessions which lists changed, and ends those that nobody uses.
+    /// Announces list changes to all sessions, and ends idle sessions.
     async fn keep_house(&self) {
         let mut catalogue = self.edge.watch_catalogue();
         catalogue.mark_unchanged();
-        let mut sweep = tokio::time::interval(SWEEP.min(self.options.session_idle));
+        let mut sweep =
+            tokio::time::interval(SESSION_SWEEP_INTERVAL.min(self.options.session_idle));
         loop {
             tokio::select! {
                 changed = catalogue.changed() => {
@@ -298,10 +286,8 @@ impl Endpoint {
     }
 }
 
-fn reply(answer: Answer) -> Response<Body> {
+fn reply(answer: EncodedResponse) -> Response<Body> {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    match answer.message {
-        Message::Whole(message) => respond::json(status, message),
-        Message::Parts(parts) => respond::json_in_parts(status, parts),
-    }
+    log_message(Direction::ToClient, &answer.message);
+    respond::json(status, answer.message)
 }

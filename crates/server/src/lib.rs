@@ -1,4 +1,4 @@
-//! The server edge: shows a [`Service`](plexus_service::Service) to MCP clients of every revision,
+//! The server edge: shows a [`Service`](plexus_mcp_core::Service) to MCP clients of every revision,
 //! over stdio, Streamable HTTP and HTTP+SSE.
 //!
 //! An [`Edge`] is made of a service and [`Options`], and given to one or more transports. Which
@@ -7,9 +7,9 @@
 //! ```no_run
 //! use std::sync::Arc;
 //!
-//! use plexus_server::http::{HttpOptions, HttpServer};
-//! use plexus_server::{Edge, Options};
-//! use plexus_service::LocalService;
+//! use plexus_mcp_server::http::{HttpOptions, HttpServer};
+//! use plexus_mcp_server::{Edge, Options};
+//! use plexus_mcp_core::LocalService;
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let service = LocalService::builder("empty", "1.0.0").build()?;
@@ -21,39 +21,39 @@
 //! # }
 //! ```
 //!
-//! What is deliberately absent: knowledge of what a service does, and of where its answers come
-//! from.
+//! The edge deliberately does not know how a service works, nor where its answers come from.
 //!
 //! Dropping the future of a transport ends it at once; [`Edge::shut_down`] ends it properly.
 
-mod asked;
 mod batch;
+mod caller;
 mod canonical;
 mod edge;
+mod encoder;
 mod event_stream;
 mod exchange;
+mod fair_eviction;
 pub mod http;
 mod listen;
 mod lists;
 mod lock;
 pub mod net;
 mod options;
-mod outlet;
 mod park;
-mod patience;
+mod parsed_request;
 pub mod pipe;
 mod question;
-mod render;
-mod running;
+mod running_call;
 mod seal;
 mod session;
-mod shares;
+mod session_sink;
 mod stateless;
 pub mod stdio;
 mod writer;
 
+pub use caller::CallerIdentity;
 pub use edge::Edge;
 pub use event_stream::Replay;
 pub use options::{Options, Profile};
-pub use plexus_mcp::classify::Served;
+pub use plexus_mcp_protocol::classify::ServedEras;
 pub use seal::SealKey;

@@ -5,40 +5,37 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, SelectAll, StreamExt};
-use plexus_mcp::messages::{ServerCapabilities, SubscriptionFilter};
-use plexus_mcp::{key, method};
-use plexus_service::{Catalogue, Changes, Peer, Updates};
-use plexus_wire::{Id, Object, Raw};
+use plexus_mcp_core::{Catalogue, Changes, Peer, Updates};
+use plexus_mcp_protocol::messages::{ServerCapabilities, SubscriptionFilter};
+use plexus_mcp_protocol::{key, method};
+use plexus_mcp_wire::{Id, Object, Raw};
 use tokio::sync::watch;
 
 use crate::edge::Edge;
+use crate::encoder::{ResponseEncoder, json, notification};
 use crate::exchange::Output;
-use crate::render::{Voice, json, notification};
 
-/// The most resources that one subscription may watch.
-pub(crate) const MAX_SUBSCRIPTIONS: usize = 1000;
-
-/// One open subscription: an acknowledgement first, then what the client asked to hear, until one
-/// of the two ends it (SUB26).
+/// One open subscription: an acknowledgement first, then the requested notifications, until the
+/// client or the server ends it (SUB26).
 pub(crate) struct Listen {
     edge: Arc<Edge>,
-    voice: Arc<Voice>,
+    encoder: Arc<ResponseEncoder>,
     id: Id,
     wanted: SubscriptionFilter,
     peer: Arc<Peer>,
     catalogue: watch::Receiver<Arc<Catalogue>>,
-    /// As the client knows it.
+    /// The catalogue as of the last notification.
     known: Arc<Catalogue>,
     acknowledged: bool,
     resources: SelectAll<BoxStream<'static, Arc<str>>>,
-    /// Said, but not yet taken.
+    /// Messages that are ready to be sent.
     queue: Vec<Bytes>,
 }
 
 impl Listen {
     pub(crate) fn new(
         edge: Arc<Edge>,
-        voice: Arc<Voice>,
+        encoder: Arc<ResponseEncoder>,
         id: Id,
         wanted: SubscriptionFilter,
         peer: Arc<Peer>,
@@ -47,7 +44,7 @@ impl Listen {
         let known = Arc::clone(&catalogue.borrow_and_update());
         Self {
             edge,
-            voice,
+            encoder,
             id,
             wanted,
             peer,
@@ -94,8 +91,8 @@ impl Listen {
         }
     }
 
-    /// Subscribes to what can be had of what is wanted, and says what that is (SUB26-03). Begins anew
-    /// if it was dropped on the way.
+    /// Subscribes to the part of the filter that the service supports, and returns that part (SUB26-03).
+    /// If the future is dropped, the next call starts from the beginning.
     async fn subscribe(&mut self) -> SubscriptionFilter {
         self.resources.clear();
         let capabilities = &self.known.capabilities;
@@ -126,9 +123,9 @@ impl Listen {
             .resource_subscriptions
             .iter()
             .filter(|uri| seen.insert(*uri));
-        // What is beyond the limit is not acknowledged (SUB26-03).
-        for uri in wanted.take(MAX_SUBSCRIPTIONS) {
-            // A service may answer at once, many times in a row; others want their turn.
+        // Resources beyond the limit are not acknowledged (SUB26-03).
+        for uri in wanted.take(self.edge.options.max_resource_subscriptions) {
+            // A service may answer many times without waiting: let other tasks run in between.
             tokio::task::yield_now().await;
             match self.edge.service.subscribe(&self.peer, uri).await {
                 Ok(updates) => {
@@ -173,7 +170,7 @@ impl Listen {
     fn end(&self) -> Output {
         let mut result = Object::new();
         result.set("_meta", self.subscription());
-        Output::Answer(self.voice.complete(&self.id, &result.to_raw()))
+        Output::Answer(self.encoder.complete(&self.id, result.to_raw()))
     }
 
     /// SUB26-05: everything names the subscription it belongs to.

@@ -1,51 +1,61 @@
 //! `tools/list` and its kin, answered from the catalogue.
 
 use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
-use plexus_mcp::messages::ListParams;
-use plexus_mcp::{Features, Revision, convert, cursor, method};
-use plexus_service::{CacheHints, Catalogue, Fault, List, Section};
-use plexus_wire::{Object, Raw};
+use plexus_mcp_core::{CacheHints, Catalogue, Fault, List, Section};
+use plexus_mcp_protocol::messages::ListParams;
+use plexus_mcp_protocol::{Features, Revision, convert, cursor, method};
+use plexus_mcp_wire::{Object, Raw};
 
+use crate::encoder::{ResponseEncoder, hinted, json};
 use crate::lock::lock;
-use crate::render::{Voice, hinted, json};
 
-/// A list as one revision shows it.
+/// A list converted to one revision.
 struct Lowered {
-    /// As the catalogue has it. It is lowered page by page: the first page of a long list is not
-    /// to wait for the rest.
+    /// The list of the catalogue. Pages are converted on demand, so that the first page of a long
+    /// list does not wait for the rest.
     list: Arc<List>,
+    page_size: NonZeroUsize,
     lower: Lower,
-    /// What every page carries besides.
+    /// Cache hints that every page carries.
     hints: CacheHints,
     server_info: Raw,
-    /// Whole answers, by their cursors, as they were first asked for.
+    /// Cached results, by cursor.
     pages: Mutex<HashMap<Option<String>, Raw>>,
 }
 
-/// Makes a definition what a revision shows.
+/// Converts a definition to a revision.
 type Lower = fn(&Raw, &Features) -> Raw;
 
-/// How many forms of one list are kept, as not everybody need be shown the same.
-const KEPT: usize = 16;
+/// How many variants of one list are cached: callers may be shown different catalogues. The oldest
+/// is evicted.
+const MAX_CACHED_FORMS: usize = 16;
 
-/// The forms of one list, those made last first.
+/// The cached variants of one list, newest first.
 type Forms = VecDeque<Arc<Lowered>>;
 
-/// Lists in the form of each revision, kept until they change.
-#[derive(Default)]
+/// Cache of lists converted to each revision, until they change.
 pub(crate) struct Lists {
+    page_size: NonZeroUsize,
     lowered: Mutex<HashMap<(Section, Revision), Forms>>,
 }
 
 impl Lists {
-    /// The page that `params` asks for, as `voice` says it.
+    pub(crate) fn new(page_size: NonZeroUsize) -> Self {
+        Self {
+            page_size,
+            lowered: Mutex::default(),
+        }
+    }
+
+    /// The page that `params` asks for, as `encoder` says it.
     pub(crate) fn page(
         &self,
         catalogue: &Catalogue,
         section: Section,
-        voice: &Voice,
+        encoder: &ResponseEncoder,
         params: Option<&Raw>,
     ) -> Result<Raw, Fault> {
         let params: ListParams = match params {
@@ -54,18 +64,23 @@ impl Lists {
                 .map_err(|error| Fault::InvalidParams(format!("params: {error}")))?,
             None => ListParams::default(),
         };
-        let lowered = self.lowered(catalogue, section, voice);
-        lowered.page(member(section), params.cursor, voice)
+        let lowered = self.lowered(catalogue, section, encoder);
+        lowered.page(member(section), params.cursor, encoder)
     }
 
-    fn lowered(&self, catalogue: &Catalogue, section: Section, voice: &Voice) -> Arc<Lowered> {
+    fn lowered(
+        &self,
+        catalogue: &Catalogue,
+        section: Section,
+        encoder: &ResponseEncoder,
+    ) -> Arc<Lowered> {
         let list = catalogue.list(section);
         let mut cache = lock(&self.lowered);
-        let kept = cache.entry((section, voice.revision)).or_default();
+        let kept = cache.entry((section, encoder.revision)).or_default();
         let is_current = |lowered: &&Arc<Lowered>| {
             !lowered.list.differs_from(list)
                 && lowered.hints == catalogue.cache
-                && lowered.server_info == voice.server_info
+                && lowered.server_info == encoder.server_info
         };
         if let Some(lowered) = kept.iter().find(is_current) {
             return Arc::clone(lowered);
@@ -78,12 +93,13 @@ impl Lists {
         };
         let lowered = Arc::new(Lowered {
             list: Arc::clone(list),
+            page_size: self.page_size,
             lower,
             hints: catalogue.cache,
-            server_info: voice.server_info.clone(),
+            server_info: encoder.server_info.clone(),
             pages: Mutex::default(),
         });
-        kept.truncate(KEPT - 1);
+        kept.truncate(MAX_CACHED_FORMS - 1);
         kept.push_front(Arc::clone(&lowered));
         lowered
     }
@@ -94,15 +110,15 @@ impl Lowered {
         &self,
         name: &'static str,
         cursor: Option<String>,
-        voice: &Voice,
+        encoder: &ResponseEncoder,
     ) -> Result<Raw, Fault> {
         if let Some(page) = lock(&self.pages).get(&cursor) {
             return Ok(page.clone());
         }
-        let page = self.make_page(name, cursor.as_deref(), voice)?;
+        let page = self.make_page(name, cursor.as_deref(), encoder)?;
         let mut pages = lock(&self.pages);
         // A page may begin anywhere, for cursors outlive the lists they were made for.
-        if pages.len() <= self.list.entries().len() / cursor::PAGE_SIZE {
+        if pages.len() <= self.list.entries().len() / self.page_size {
             pages.insert(cursor, page.clone());
         }
         Ok(page)
@@ -112,17 +128,17 @@ impl Lowered {
         &self,
         name: &'static str,
         cursor: Option<&str>,
-        voice: &Voice,
+        encoder: &ResponseEncoder,
     ) -> Result<Raw, Fault> {
         let page = cursor::page(
             self.list.entries(),
             |entry| &entry.key,
             name,
             cursor,
-            cursor::PAGE_SIZE,
+            self.page_size,
         )
         .map_err(|error| Fault::InvalidParams(error.to_string()))?;
-        let features = voice.revision.features();
+        let features = encoder.revision.features();
         let definitions = page.items.iter();
         let definitions = definitions.map(|entry| (self.lower)(&entry.definition, features));
         let definitions: Vec<_> = definitions.collect();
@@ -135,7 +151,7 @@ impl Lowered {
         if features.typed_results {
             result = hinted(result, self.hints);
         }
-        Ok(voice.stamped(result))
+        Ok(encoder.with_result_metadata(result))
     }
 }
 

@@ -7,23 +7,17 @@
 //! A handler is dropped when its client goes away, and so is the stream behind a [`Body`]: that is
 //! how a call learns of its cancellation.
 
-mod attention;
 mod body;
-mod company;
 mod connection;
 mod guard;
-mod intake;
 mod listen;
-mod pieces;
 mod receive;
 pub mod respond;
-mod roster;
 
-pub use body::{Body, KEEP_ALIVE};
+pub use body::{Body, KEEP_ALIVE_INTERVAL};
 pub use connection::ConnectionInfo;
 pub use guard::{Guard, Host, InvalidHost, InvalidOrigin, Origin, Refusal};
 pub use listen::{Accept, BindError, Limits, Listener, serve};
-pub use pieces::Pieces;
 pub use receive::{BodyLimits, ReadError, read_body};
 
 #[cfg(test)]

@@ -1,21 +1,22 @@
-//! What can be set about the server edge. Every default is safe.
+//! Options of the server edge. Every default is safe.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use plexus_mcp::classify::Served;
-use plexus_mcp::lifecycle::Rules;
-use plexus_mcp::{Revision, code};
-use plexus_wire::Limits;
+use plexus_mcp_protocol::classify::ServedEras;
+use plexus_mcp_protocol::lifecycle::LifecycleRules;
+use plexus_mcp_protocol::{Revision, code, cursor};
+use plexus_mcp_wire::Limits;
 
 /// Settings that hold for every transport of one [`Edge`](crate::Edge).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
     /// Which eras are served.
-    pub served: Served,
+    pub served: ServedEras,
     /// The newest revision that a handshake can open.
     pub newest_handshake: Revision,
-    /// Whose habits are followed where the founding documents differ from one another.
+    /// The behaviour where the specification and the documents of older systems differ.
     pub profile: Profile,
     /// Whether the Janix mcp-validator is to be satisfied: `initialize` may be repeated,
     /// `server/info` and `shutdown` are answered (C07, C51). Only legacy revisions are affected.
@@ -23,8 +24,10 @@ pub struct Options {
     /// Whether tools may be called as methods of their own on pipes, and without a handshake: the
     /// native view (S003-05, C49). Over HTTP there is none.
     pub native: bool,
-    /// What a message may be like.
+    /// The limits of one message.
     pub limits: Limits,
+    /// How many entries one page of a list has.
+    pub page_size: NonZeroUsize,
     /// The largest answer, in bytes; a larger one becomes an error (C09).
     pub max_answer: usize,
     /// How many calls one connection or session may have in flight.
@@ -33,6 +36,8 @@ pub struct Options {
     pub answer_time: Duration,
     /// How many calls may be parked at once.
     pub max_parked: usize,
+    /// How many resources one session or one `subscriptions/listen` stream may subscribe to.
+    pub max_resource_subscriptions: usize,
     /// How long further questions of a call are waited for before the first ones are put.
     pub collect_window: Duration,
     /// How long work in flight may take to finish when the server ends.
@@ -42,28 +47,30 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            served: Served::Both,
+            served: ServedEras::Both,
             newest_handshake: Revision::NEWEST_HANDSHAKE,
             profile: Profile::default(),
             mcp_validator: false,
             native: false,
             limits: Limits::default(),
+            page_size: cursor::DEFAULT_PAGE_SIZE,
             max_answer: 10 * 1024 * 1024,
             max_in_flight: 4096,
             answer_time: Duration::from_mins(5),
             max_parked: 10_000,
+            max_resource_subscriptions: 1000,
             collect_window: Duration::from_millis(25),
             drain: Duration::from_secs(5),
         }
     }
 }
 
-/// A set of habits for clients that expect those of an older system. Only legacy revisions are
+/// The behaviour towards clients that expect that of an older system. Only legacy revisions are
 /// affected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Profile {
-    /// What the specification says.
+    /// The behaviour of the specification.
     #[default]
     Plexus,
     /// As the Substrate documents have it: `-32002` for requests in the wrong state (C05), an
@@ -72,15 +79,15 @@ pub enum Profile {
 }
 
 impl Options {
-    pub(crate) fn rules(&self, base: Rules) -> Rules {
+    pub(crate) fn rules(&self, base: LifecycleRules) -> LifecycleRules {
         let error_code = match self.profile {
             Profile::Plexus => base.error_code,
             Profile::Substrate => code::LEGACY_RESOURCE_NOT_FOUND,
         };
-        Rules {
+        LifecycleRules {
             error_code,
             reinitialize: base.reinitialize || self.mcp_validator,
-            // Whoever initializes twice does not say that it is ready twice.
+            // A client that initializes twice sends `initialized` only once.
             wait_for_initialized: base.wait_for_initialized && !self.mcp_validator,
             ..base
         }

@@ -1,37 +1,37 @@
-//! Calls that wait for their client to come back with answers.
+//! The parked-call store: calls that wait for their client to retry with answers.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plexus_service::{Ask, Fault, Principal};
+use plexus_mcp_core::{Ask, Fault, Principal};
 use tokio::time::Instant;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
+use crate::fair_eviction::PrincipalShares;
 use crate::lock::lock;
-use crate::running::Running;
-use crate::seal::{SealKey, Sealer, State, random};
-use crate::shares::Shares;
+use crate::running_call::RunningCall;
+use crate::seal::{RequestState, SealKey, Sealer, random};
 
-/// A call that asked something, and the questions that are open. It does not run while it waits.
+/// A call that waits for answers, with its open questions. It does not run while it is parked.
 pub(crate) struct ParkedCall {
-    pub(crate) running: Running,
+    pub(crate) running: RunningCall,
     pub(crate) asks: Vec<(String, Ask)>,
     /// How many questions the call has asked so far; their keys are never used twice.
     pub(crate) asked: u32,
-    /// Whose it is.
+    /// The principal that the call belongs to.
     pub(crate) principal: Principal,
 }
 
-/// Where it stands in the table.
+/// The position of a parked call in the table, with which it can be parked again.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
-    state: State,
+pub(crate) struct ParkedPosition {
+    state: RequestState,
 }
 
-/// All parked calls of one server. Each is taken out by the one request that holds its current
-/// state, or dropped, and so cancelled, when its time is over.
+/// All parked calls of one server. A call is taken out by the retry that presents its current
+/// `requestState`, or dropped, and so cancelled, when it expires.
 pub(crate) struct Parking {
     sealer: Sealer,
     started: Instant,
@@ -65,19 +65,19 @@ impl Parking {
         tracker: &TaskTracker,
         call: ParkedCall,
         binding: [u8; 32],
-        before: Option<Place>,
+        before: Option<ParkedPosition>,
     ) -> Result<String, Fault> {
         let no_randomness = |error| Fault::Internal(format!("no randomness: {error}"));
         let expires = (self.started.elapsed() + self.time).as_secs();
-        let state = if let Some(Place { state }) = before {
-            State {
+        let state = if let Some(ParkedPosition { state }) = before {
+            RequestState {
                 generation: state.generation + 1,
                 expires,
                 ..state
             }
         } else {
             let call = random().map_err(no_randomness)?;
-            State {
+            RequestState {
                 call,
                 generation: 0,
                 binding,
@@ -94,18 +94,17 @@ impl Parking {
         &self,
         tracker: &TaskTracker,
         call: ParkedCall,
-        place: Place,
+        place: ParkedPosition,
     ) -> Result<(), Fault> {
         self.insert(tracker, call, place.state)
     }
 
-    /// Takes out the call that `token` stands for. Whatever is wrong with the token, the answer
-    /// is the same.
+    /// Takes out the call that `token` refers to. The error is the same for every invalid token.
     pub(crate) fn take(
         &self,
         token: &str,
         binding: &[u8; 32],
-    ) -> Result<(ParkedCall, Place), Fault> {
+    ) -> Result<(ParkedCall, ParkedPosition), Fault> {
         let state = self
             .sealer
             .open(token)
@@ -119,10 +118,15 @@ impl Parking {
             _ => return Err(Fault::InvalidState),
         }
         let slot = table.remove(&state.call).ok_or(Fault::InvalidState)?;
-        Ok((slot.call, Place { state }))
+        Ok((slot.call, ParkedPosition { state }))
     }
 
-    fn insert(&self, tracker: &TaskTracker, call: ParkedCall, state: State) -> Result<(), Fault> {
+    fn insert(
+        &self,
+        tracker: &TaskTracker,
+        call: ParkedCall,
+        state: RequestState,
+    ) -> Result<(), Fault> {
         // Dropped, and so cancelled, when the table is free again.
         let mut _victim = None;
         let mut table = lock(&self.table);
@@ -145,10 +149,10 @@ impl Parking {
     }
 }
 
-/// The call that makes room for one of `newcomer`: the next to expire of whoever has the most. Nobody
-/// gives up a call of their own for another.
+/// Eviction: the call that makes room for one of `newcomer`. It is the next to expire of the principal
+/// with the most calls, and never a call of `newcomer` itself.
 fn victim(table: &HashMap<[u8; 16], Slot>, newcomer: &Principal) -> Option<[u8; 16]> {
-    let shares = Shares::new(table.values().map(|slot| &slot.call.principal), newcomer);
+    let shares = PrincipalShares::new(table.values().map(|slot| &slot.call.principal), newcomer);
     table
         .iter()
         .filter(|(_, slot)| slot.call.principal != *newcomer)
@@ -157,7 +161,7 @@ fn victim(table: &HashMap<[u8; 16], Slot>, newcomer: &Principal) -> Option<[u8; 
         .map(|(_, _, id)| *id)
 }
 
-async fn expire(table: Arc<Mutex<HashMap<[u8; 16], Slot>>>, state: State, time: Duration) {
+async fn expire(table: Arc<Mutex<HashMap<[u8; 16], Slot>>>, state: RequestState, time: Duration) {
     tokio::time::sleep(time).await;
     let mut table = lock(&table);
     if table

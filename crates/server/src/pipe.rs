@@ -102,24 +102,6 @@ impl AsyncWrite for Output {
         self.get_mut().stream().poll_write(cx, bytes)
     }
 
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.get_mut().stream().poll_write_vectored(cx, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            #[cfg(unix)]
-            Self::Pipe(pipe) => pipe.is_write_vectored(),
-            #[cfg(unix)]
-            Self::Socket(socket) => socket.is_write_vectored(),
-            Self::Other(stdout) => stdout.is_write_vectored(),
-        }
-    }
-
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.get_mut().stream().poll_flush(cx)
     }

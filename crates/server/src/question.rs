@@ -1,26 +1,40 @@
-//! Questions in the words of one revision.
+//! Questions, lowered to one revision.
 
-use plexus_mcp::Revision;
-use plexus_mcp::convert::{self, Unrepresentable};
-use plexus_service::Question;
-use plexus_wire::Raw;
+use plexus_mcp_core::Question;
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_protocol::convert::{self, LoweredElicitation, LoweredForm, Unrepresentable};
+use plexus_mcp_wire::Raw;
 
 use crate::seal::random;
 
-/// The parameters with which a client of `revision` is asked.
+/// A question as a client of one revision is asked it.
+pub(crate) struct LoweredQuestion {
+    /// The params of the request.
+    pub(crate) params: Option<Raw>,
+    /// How the answer becomes one to the original form, if the form was lowered.
+    pub(crate) form: Option<LoweredForm>,
+}
+
+/// Lowers `question` to `revision`.
 ///
 /// # Errors
-/// That client's revision cannot put the question.
-pub(crate) fn params(
+/// The revision cannot express the question.
+pub(crate) fn lowered(
     question: &Question,
     revision: Revision,
-) -> Result<Option<Raw>, Unrepresentable> {
+) -> Result<LoweredQuestion, Unrepresentable> {
     let features = revision.features();
+    let as_is = |params| LoweredQuestion { params, form: None };
     match question {
-        Question::Roots => Ok(None),
-        Question::Sample(params) => convert::sampling_params(params, features).map(Some),
+        Question::Roots => Ok(as_is(None)),
+        Question::Sample(params) => {
+            convert::sampling_params(params, features).map(|params| as_is(Some(params)))
+        }
         Question::Elicit(params) => {
-            convert::elicitation_params(params, features, elicitation_id).map(Some)
+            let LoweredElicitation { params, form } =
+                convert::elicitation(params, features, elicitation_id)?;
+            let params = Some(params);
+            Ok(LoweredQuestion { params, form })
         }
     }
 }

@@ -8,12 +8,12 @@ use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-const PREFIX: &str = "g1.";
-const NONCE: usize = 24;
-/// What is sealed, so that a token for one purpose is none for another.
-const PURPOSE: &[u8] = b"plexus|g1|request-state";
+const TOKEN_PREFIX: &str = "g1.";
+const NONCE_BYTES: usize = 24;
+/// Domain separation: a token that was sealed for another purpose is not accepted.
+const SEAL_PURPOSE: &[u8] = b"plexus|g1|request-state";
 /// The longest token that is looked at.
-const MAX_TOKEN: usize = 4096;
+const MAX_TOKEN_BYTES: usize = 4096;
 
 /// The key of all seals of one server, or of several that share their work.
 #[derive(Clone)]
@@ -28,7 +28,7 @@ impl SealKey {
     /// A new key, which dies with the process.
     ///
     /// # Errors
-    /// The system has no randomness to give.
+    /// The system's random number generator failed.
     pub fn generate() -> Result<Self, getrandom::Error> {
         Ok(Self::new(random()?))
     }
@@ -40,20 +40,20 @@ impl std::fmt::Debug for SealKey {
     }
 }
 
-/// What a `requestState` says.
+/// The contents of a `requestState` token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct State {
-    /// Which parked call.
+pub(crate) struct RequestState {
+    /// The id of the parked call.
     pub(crate) call: [u8; 16],
     /// How often it was parked before.
     pub(crate) generation: u32,
-    /// For whom, for which method and arguments.
+    /// The hash of caller, method and arguments.
     pub(crate) binding: [u8; 32],
-    /// Until when, in seconds since the server started.
+    /// The time of expiry, in seconds since the server started.
     pub(crate) expires: u64,
 }
 
-/// What binds a state to its request: the caller, the method and the canonical arguments.
+/// The hash that binds a state to its request: of the caller, the method and the canonical arguments.
 pub(crate) fn binding(principal: &str, method: &str, canonical: &str) -> [u8; 32] {
     let mut hasher = Sha256::new();
     for part in [principal, method, canonical] {
@@ -68,7 +68,7 @@ pub(crate) struct Sealer {
     cipher: XChaCha20Poly1305,
 }
 
-/// The token is not one of ours, or was changed. Which, nobody is told.
+/// The token was not sealed with this key, or was changed. The two are not distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Broken;
 
@@ -79,8 +79,8 @@ impl Sealer {
         }
     }
 
-    pub(crate) fn seal(&self, state: &State) -> Result<String, getrandom::Error> {
-        let nonce: [u8; NONCE] = random()?;
+    pub(crate) fn seal(&self, state: &RequestState) -> Result<String, getrandom::Error> {
+        let nonce: [u8; NONCE_BYTES] = random()?;
         let mut plain = Vec::with_capacity(60);
         plain.extend_from_slice(&state.call);
         plain.extend_from_slice(&state.generation.to_le_bytes());
@@ -88,38 +88,38 @@ impl Sealer {
         plain.extend_from_slice(&state.expires.to_le_bytes());
         let payload = Payload {
             msg: &plain,
-            aad: PURPOSE,
+            aad: SEAL_PURPOSE,
         };
         // The cipher fails on messages of gigabytes only.
         let sealed = self
             .cipher
             .encrypt(&XNonce::from(nonce), payload)
             .unwrap_or_default();
-        let mut token = PREFIX.to_owned();
+        let mut token = TOKEN_PREFIX.to_owned();
         URL_SAFE_NO_PAD.encode_string([&nonce[..], &sealed].concat(), &mut token);
         Ok(token)
     }
 
-    pub(crate) fn open(&self, token: &str) -> Result<State, Broken> {
+    pub(crate) fn open(&self, token: &str) -> Result<RequestState, Broken> {
         self.try_open(token).ok_or(Broken)
     }
 
-    fn try_open(&self, token: &str) -> Option<State> {
+    fn try_open(&self, token: &str) -> Option<RequestState> {
         let encoded = token
-            .strip_prefix(PREFIX)
-            .filter(|rest| rest.len() <= MAX_TOKEN)?;
+            .strip_prefix(TOKEN_PREFIX)
+            .filter(|rest| rest.len() <= MAX_TOKEN_BYTES)?;
         let bytes = URL_SAFE_NO_PAD.decode(encoded).ok()?;
-        let (nonce, sealed) = bytes.split_first_chunk::<NONCE>()?;
+        let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>()?;
         let payload = Payload {
             msg: sealed,
-            aad: PURPOSE,
+            aad: SEAL_PURPOSE,
         };
         let plain = self.cipher.decrypt(&XNonce::from(*nonce), payload).ok()?;
         let (call, rest) = plain.split_first_chunk()?;
         let (generation, rest) = rest.split_first_chunk()?;
         let (binding, rest) = rest.split_first_chunk()?;
         let (expires, rest) = rest.split_first_chunk()?;
-        rest.is_empty().then_some(State {
+        rest.is_empty().then_some(RequestState {
             call: *call,
             generation: u32::from_le_bytes(*generation),
             binding: *binding,
@@ -139,11 +139,11 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], getrandom::Error> {
 mod tests {
     use super::*;
 
-    fn state() -> State {
-        State {
+    fn state() -> RequestState {
+        RequestState {
             call: [7; 16],
             generation: 3,
-            binding: binding("somebody", "tools/call", "{}"),
+            binding: binding("kim", "tools/call", "{}"),
             expires: 99,
         }
     }

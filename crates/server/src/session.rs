@@ -1,54 +1,56 @@
 //! A legacy session: what a client of 2024-11-05 to 2025-11-25 has with us after `initialize`,
 //! whatever the transport.
 
-mod asks;
 mod call;
+mod client_requests;
 mod handshake;
-mod in_flight;
 mod native;
 mod subscriptions;
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
-use plexus_mcp::lifecycle::{Lifecycle, Rules, State};
-use plexus_mcp::messages::{CancelledParams, LogLevel, SetLevelParams};
-use plexus_mcp::{Era, Revision, method};
-use plexus_service::{Catalogue, Changes, Fault, Peer, Presence, Principal};
-use plexus_wire::{Id, Kind, Malformed, Notification, Params, Raw, Request, Response};
+use plexus_mcp_core::{Catalogue, Changes, Fault, Peer, Presence, Principal};
+use plexus_mcp_protocol::lifecycle::{Lifecycle, LifecycleRules, State};
+use plexus_mcp_protocol::messages::{CancelledParams, LogLevel, SetLevelParams};
+use plexus_mcp_protocol::{Era, Revision, method};
+use plexus_mcp_wire::{Id, Kind, Malformed, Notification, Raw, Request, Response};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use call::SessionCall;
 pub(crate) use native::NativeCall;
 
-use crate::asked::Asked;
+use crate::caller::CallerIdentity;
 use crate::edge::{Edge, admit};
+use crate::encoder::{
+    EncodedResponse, NotificationEncoder, ResponseEncoder, anonymous_error, complete, notification,
+};
 use crate::exchange::Exchange;
-use crate::http::Admitted;
 use crate::lock::lock;
-use crate::outlet::Outlet;
-use crate::render::{Answer, Narrator, Voice, anonymous_error, complete, notification};
-use asks::Asks;
-use in_flight::InFlight;
+use crate::parsed_request::ParsedRequest;
+use crate::session_sink::SessionSink;
+use client_requests::ClientRequests;
 use native::Streams;
 use subscriptions::Subscriptions;
 
-/// Log messages below this are not sent to a client that never said which it wants.
+/// The least severe log messages that are sent to a client that has not set a level.
 const DEFAULT_LOG_LEVEL: LogLevel = LogLevel::Info;
 
 /// One legacy session.
 pub(crate) struct Session {
     edge: Arc<Edge>,
-    /// Whose it is.
+    /// The principal that the session belongs to.
     principal: Principal,
-    /// Where messages go that belong to no request.
-    outlet: Outlet,
+    /// The channel for messages that belong to no request.
+    sink: SessionSink,
     state: Mutex<SessionState>,
-    asks: Asks,
+    asks: ClientRequests,
     subscriptions: Subscriptions,
-    /// What native calls stream; `None` where there are none.
+    /// The streams of native calls; `None` without the native view.
     streams: Option<Arc<Streams>>,
-    calls: Mutex<InFlight>,
+    /// The requests in flight, by the client's ids.
+    in_flight: Mutex<HashMap<Id, CancellationToken>>,
     /// Lasts as long as the client does.
     presence: Presence,
 }
@@ -56,59 +58,59 @@ pub(crate) struct Session {
 struct SessionState {
     lifecycle: Lifecycle,
     log_level: LogLevel,
-    agreed: Option<Agreed>,
-    /// The lists as the client knows them.
+    negotiated: Option<Negotiated>,
+    /// The catalogue that the client was last notified of.
     known: Option<Arc<Catalogue>>,
 }
 
-/// What `initialize` settled.
+/// The peer and the encoder that `initialize` negotiated.
 #[derive(Clone)]
-struct Agreed {
+struct Negotiated {
     peer: Arc<Peer>,
-    voice: Arc<Voice>,
+    encoder: Arc<ResponseEncoder>,
 }
 
 impl Session {
     pub(crate) fn new(
         edge: Arc<Edge>,
-        outlet: Outlet,
-        rules: Rules,
+        sink: SessionSink,
+        rules: LifecycleRules,
         principal: Principal,
     ) -> Arc<Self> {
         let rules = edge.options.rules(rules);
         let presence = Presence::new();
-        let agreed = rules
+        let negotiated = rules
             .ungated
             .then(|| native::presumed(&edge, &principal, &presence));
         Arc::new(Self {
             state: Mutex::new(SessionState {
                 lifecycle: Lifecycle::new(rules),
                 log_level: DEFAULT_LOG_LEVEL,
-                known: agreed
+                known: negotiated
                     .as_ref()
-                    .map(|agreed| edge.catalogue_for(&agreed.peer)),
-                agreed,
+                    .map(|negotiated| edge.catalogue_for(&negotiated.peer)),
+                negotiated,
             }),
             edge,
             principal,
-            outlet,
-            asks: Asks::default(),
+            sink,
+            asks: ClientRequests::default(),
             subscriptions: Subscriptions::default(),
             streams: rules.ungated.then(Arc::default),
-            calls: Mutex::default(),
+            in_flight: Mutex::default(),
             presence,
         })
     }
 
-    /// The revision agreed on, once there is one.
+    /// The revision negotiated on, once there is one.
     pub(crate) fn revision(&self) -> Option<Revision> {
         self.state()
-            .agreed
+            .negotiated
             .as_ref()
-            .map(|agreed| agreed.voice.revision)
+            .map(|negotiated| negotiated.encoder.revision)
     }
 
-    /// The revision in which errors are told: the one agreed on, else the oldest that is served.
+    /// The revision of error responses: the negotiated one, else the oldest that is served.
     pub(crate) fn spoken(&self) -> Revision {
         let oldest = if self.edge.options.served.includes(Era::Handshake) {
             Revision::V2024_11_05
@@ -123,45 +125,45 @@ impl Session {
         self.streams.is_some()
     }
 
-    /// Whose it is.
+    /// The principal that the session belongs to.
     pub(crate) fn principal(&self) -> &Principal {
         &self.principal
     }
 
-    pub(crate) fn outlet(&self) -> &Outlet {
-        &self.outlet
+    pub(crate) fn sink(&self) -> &SessionSink {
+        &self.sink
     }
 
     /// Takes a request apart.
     ///
     /// # Errors
     /// The answer to one that is malformed.
-    pub(crate) fn read(&self, request: Request) -> Result<Asked, Answer> {
-        let is_positional = |params: &Params| params.kind() == Kind::Array;
+    pub(crate) fn read(&self, request: Request) -> Result<ParsedRequest, EncodedResponse> {
+        let is_positional = |params: &Raw| params.kind() == Kind::Array;
         if self.is_native() && request.params.as_ref().is_some_and(is_positional) {
-            return Ok(Asked::positional(request));
+            return Ok(ParsedRequest::positional(request));
         }
-        Asked::read(request).map_err(|(id, fault)| self.refuse(&id, &fault))
+        ParsedRequest::read(request).map_err(|(id, fault)| self.refuse(&id, &fault))
     }
 
-    /// Serves a request of `caller`, where somebody asked who that is. The returned ticket takes it
-    /// off the list of requests in flight when it is dropped.
+    /// Serves a request of `caller`, if callers are authenticated. The returned guard removes the request
+    /// from the in-flight requests when it is dropped.
     pub(crate) fn begin(
         self: &Arc<Self>,
-        asked: Asked,
-        caller: Option<&Admitted>,
-    ) -> (Exchange, Ticket) {
+        asked: ParsedRequest,
+        caller: Option<&CallerIdentity>,
+    ) -> (Exchange, InFlightGuard) {
         let id = asked.id.clone();
         let ticket = match self.ticket(&id) {
             Ok(ticket) => ticket,
             Err(fault) => {
-                let answer = self.voice().error(&id, &fault);
-                return (Exchange::Answered(answer), Ticket::detached());
+                let answer = self.encoder().error(&id, &fault);
+                return (Exchange::Answered(answer), InFlightGuard::detached());
             }
         };
         let exchange = self
             .try_begin(asked, caller, &ticket.cancel)
-            .unwrap_or_else(|fault| Exchange::Answered(self.voice().error(&id, &fault)));
+            .unwrap_or_else(|fault| Exchange::Answered(self.encoder().error(&id, &fault)));
         (exchange, ticket)
     }
 
@@ -185,9 +187,9 @@ impl Session {
         &self.presence
     }
 
-    /// Tells the client which of the lists that it is shown changed, if it is ready to hear it.
+    /// Notifies the client of the lists that changed for it, if the handshake is complete.
     pub(crate) fn announce(&self) {
-        let Some(Agreed { peer, .. }) = self.agreed() else {
+        let Some(Negotiated { peer, .. }) = self.negotiated() else {
             return;
         };
         let now = self.edge.catalogue_for(&peer);
@@ -200,7 +202,7 @@ impl Session {
             known.map_or_else(Changes::default, |known| now.changes_since(&known))
         };
         let capabilities = &now.capabilities;
-        let lists = |list: &Option<plexus_mcp::messages::ListCapability>| {
+        let lists = |list: &Option<plexus_mcp_protocol::messages::ListCapability>| {
             list.as_ref().is_some_and(|list| list.list_changed)
         };
         let resources = capabilities
@@ -219,17 +221,21 @@ impl Session {
             ),
         ];
         for (_, method) in told.into_iter().filter(|(told, _)| *told) {
-            self.outlet.offer(notification(method, None));
+            self.sink.offer(notification(method, None));
         }
     }
 
     /// The answer to something that is no message.
-    pub(crate) fn malformed(&self, malformed: &Malformed) -> Answer {
+    pub(crate) fn malformed(&self, malformed: &Malformed) -> EncodedResponse {
         self.malformed_in(self.spoken(), malformed)
     }
 
-    /// The same, told in the words of `revision` where nothing says which request is meant.
-    pub(crate) fn malformed_in(&self, revision: Revision, malformed: &Malformed) -> Answer {
+    /// The same, in the form of `revision` if the id of the request is unknown.
+    pub(crate) fn malformed_in(
+        &self,
+        revision: Revision,
+        malformed: &Malformed,
+    ) -> EncodedResponse {
         let fault = Fault::InvalidRequest(malformed.reason.to_string());
         match &malformed.id {
             Some(id) => self.refuse(id, &fault),
@@ -238,16 +244,16 @@ impl Session {
     }
 
     /// An error in answer to request `id`.
-    pub(crate) fn refuse(&self, id: &Id, fault: &Fault) -> Answer {
-        self.voice().error(id, fault)
+    pub(crate) fn refuse(&self, id: &Id, fault: &Fault) -> EncodedResponse {
+        self.encoder().error(id, fault)
     }
 
     /// Whether anything is in flight.
     pub(crate) fn is_busy(&self) -> bool {
-        !lock(&self.calls).is_empty()
+        !lock(&self.in_flight).is_empty()
     }
 
-    /// The client is gone: nobody will answer, and nobody wants answers after this.
+    /// The client is gone: fails requests to it and ends its subscriptions.
     pub(crate) fn end(&self) {
         self.presence.end();
         self.state().lifecycle.shut_down();
@@ -257,22 +263,22 @@ impl Session {
 
     /// Cancels everything in flight.
     pub(crate) fn cancel_all(&self) {
-        for cancel in lock(&self.calls).drain() {
+        for (_, cancel) in lock(&self.in_flight).drain() {
             cancel.cancel();
         }
     }
 
     fn try_begin(
         self: &Arc<Self>,
-        asked: Asked,
-        caller: Option<&Admitted>,
+        asked: ParsedRequest,
+        caller: Option<&CallerIdentity>,
         cancel: &CancellationToken,
     ) -> Result<Exchange, Fault> {
         if &*asked.method == method::INITIALIZE {
             return self.initialize(&asked, caller);
         }
         self.state().lifecycle.admit(&asked.method)?;
-        let Some(Agreed { peer, voice }) = self.agreed() else {
+        let Some(Negotiated { peer, encoder }) = self.negotiated() else {
             // Only `ping` is admitted before there is an agreement.
             return Ok(Exchange::Answered(complete(
                 &asked.id,
@@ -280,7 +286,7 @@ impl Session {
             )));
         };
         let peer = shown(peer, caller);
-        let Asked {
+        let ParsedRequest {
             id,
             method,
             raw,
@@ -291,11 +297,11 @@ impl Session {
             return Ok(Exchange::Answered(complete(&id, &result)));
         }
         let catalogue = self.edge.catalogue_for(&peer);
-        admit(&method, voice.revision, &catalogue.capabilities)?;
+        admit(&method, encoder.revision, &catalogue.capabilities)?;
         if let Some(streams) = &self.streams
-            && method::defined_in(&method, voice.revision).is_none()
+            && method::defined_in(&method, encoder.revision).is_none()
         {
-            return self.begin_native(streams, peer, voice, (id, method, raw), cancel);
+            return self.begin_native(streams, peer, encoder, (id, method, raw), cancel);
         }
         match &*method {
             method::PING => Ok(Exchange::Answered(complete(&id, &Raw::empty_object()))),
@@ -311,24 +317,36 @@ impl Session {
             method::RESOURCES_SUBSCRIBE => {
                 let uri = subscriptions::uri(raw.as_ref())?;
                 let subscribing = subscriptions::subscribe(Arc::clone(self), peer, uri);
-                let call = SessionCall::subscribing(Arc::clone(self), voice, id, subscribing);
+                let call = SessionCall::subscribing(Arc::clone(self), encoder, id, subscribing);
                 Ok(Exchange::Session(Box::new(call)))
             }
             _ => {
-                let directly = self
-                    .edge
-                    .answer_directly(&catalogue, &method, raw.as_ref(), &voice);
+                let request = (&id, &*method, raw.as_ref());
+                if let Some(awaited) = self.edge.answer_when_settled(request, &peer, &encoder) {
+                    return Ok(awaited);
+                }
+                let directly =
+                    self.edge
+                        .answer_directly(&catalogue, &method, raw.as_ref(), &encoder);
                 if let Some(answer) = directly {
                     return answer.map(|result| Exchange::Answered(complete(&id, &result)));
                 }
                 let logs = catalogue.capabilities.logging;
                 let level = logs.then(|| self.state().log_level);
-                let narrator = Narrator::new(voice.revision, meta.progress_token, level);
-                let wants = narrator.wants(meta.trace_parent);
+                let notifications =
+                    NotificationEncoder::new(encoder.revision, meta.progress_token, level);
+                let wants = notifications.wants();
                 let running = self
                     .edge
                     .start(&method, params, peer, wants, cancel.clone());
-                let call = SessionCall::new(Arc::clone(self), voice, id, method, narrator, running);
+                let call = SessionCall::new(
+                    Arc::clone(self),
+                    encoder,
+                    id,
+                    method,
+                    notifications,
+                    running,
+                );
                 Ok(Exchange::Session(Box::new(call)))
             }
         }
@@ -352,7 +370,7 @@ impl Session {
             tracing::debug!("ignored a malformed cancellation");
             return;
         };
-        match lock(&self.calls).get(&request_id) {
+        match lock(&self.in_flight).get(&request_id) {
             Some(cancel) => {
                 tracing::debug!(id = %request_id, ?reason, "cancelled by the client");
                 cancel.cancel();
@@ -363,32 +381,32 @@ impl Session {
         }
     }
 
-    fn ticket(self: &Arc<Self>, id: &Id) -> Result<Ticket, Fault> {
-        let mut calls = lock(&self.calls);
-        if calls.get(id).is_some() {
+    fn ticket(self: &Arc<Self>, id: &Id) -> Result<InFlightGuard, Fault> {
+        let mut in_flight = lock(&self.in_flight);
+        if in_flight.contains_key(id) {
             return Err(Fault::InvalidRequest(format!("request id {id} is in use")));
         }
-        if calls.len() >= self.edge.options.max_in_flight {
+        if in_flight.len() >= self.edge.options.max_in_flight {
             return Err(Fault::Busy(
                 "too many requests in flight; try again later".to_owned(),
             ));
         }
         let cancel = CancellationToken::new();
-        calls.insert(id.clone(), cancel.clone());
-        Ok(Ticket {
+        in_flight.insert(id.clone(), cancel.clone());
+        Ok(InFlightGuard {
             cancel,
             entry: Some((Arc::clone(self), id.clone())),
         })
     }
 
-    fn agreed(&self) -> Option<Agreed> {
-        self.state().agreed.clone()
+    fn negotiated(&self) -> Option<Negotiated> {
+        self.state().negotiated.clone()
     }
 
-    fn voice(&self) -> Arc<Voice> {
-        match self.agreed() {
-            Some(agreed) => agreed.voice,
-            None => self.edge.voice(self.spoken()),
+    fn encoder(&self) -> Arc<ResponseEncoder> {
+        match self.negotiated() {
+            Some(negotiated) => negotiated.encoder,
+            None => self.edge.encoder(self.spoken()),
         }
     }
 
@@ -411,13 +429,13 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// A request's place among those in flight.
-pub(crate) struct Ticket {
+/// Keeps a request in the table of in-flight requests until it is dropped.
+pub(crate) struct InFlightGuard {
     pub(crate) cancel: CancellationToken,
     entry: Option<(Arc<Session>, Id)>,
 }
 
-impl Ticket {
+impl InFlightGuard {
     /// For an exchange that is answered already.
     fn detached() -> Self {
         Self {
@@ -427,17 +445,17 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         if let Some((session, id)) = &self.entry {
-            lock(&session.calls).remove(id);
+            lock(&session.in_flight).remove(id);
         }
     }
 }
 
 /// The peer with what the credentials of the request at hand allow. Those of a session may change:
 /// they expire, and are renewed with more or less.
-fn shown(peer: Arc<Peer>, caller: Option<&Admitted>) -> Arc<Peer> {
+fn shown(peer: Arc<Peer>, caller: Option<&CallerIdentity>) -> Arc<Peer> {
     let Some(caller) = caller else { return peer };
     if let Some(credential) = &caller.credential {
         peer.credentials.show(credential.clone());
@@ -448,7 +466,7 @@ fn shown(peer: Arc<Peer>, caller: Option<&Admitted>) -> Arc<Peer> {
     Arc::new(Arc::unwrap_or_clone(peer).holding(caller.scopes.clone()))
 }
 
-/// A message for the client that a lost connection may lose.
+/// The notification that cancels request `id` of ours.
 pub(crate) fn cancelled(id: &Id) -> Bytes {
     let params = CancelledParams {
         request_id: id.clone(),

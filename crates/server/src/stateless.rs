@@ -9,58 +9,51 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::HeaderMap;
-use plexus_mcp::messages::{
+use plexus_mcp_core::{Ask, AskError, Event, Fault, Peer};
+use plexus_mcp_protocol::messages::{
     ClientCapabilities, InputRequest, InputRequiredResult, ListenParams, LogLevel,
 };
-use plexus_mcp::{Era, RequestMeta, Revision, method};
-use plexus_service::{Ask, AskError, Event, Fault, Peer, Presence};
-use plexus_wire::{Id, Object, Raw};
+use plexus_mcp_protocol::{Era, RequestMeta, Revision, method};
+use plexus_mcp_wire::{Id, Object, Raw};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::asked::Asked;
+use crate::caller::{Caller, CallerIdentity};
 use crate::canonical;
 use crate::edge::{Edge, admit};
+use crate::encoder::{EncodedResponse, NotificationEncoder, ResponseEncoder, complete};
 use crate::exchange::{Exchange, Output};
-use crate::http::Admitted;
 use crate::listen::Listen;
-use crate::park::{ParkedCall, Place};
+use crate::park::{ParkedCall, ParkedPosition};
+use crate::parsed_request::ParsedRequest;
 use crate::question;
-use crate::render::{Answer, Narrator, Voice, complete};
-use crate::running::{Running, Step};
+use crate::running_call::{RunningCall, Step};
 use crate::seal;
-
-/// Who sends a request, as far as its transport knows.
-pub(crate) struct Caller {
-    pub(crate) admitted: Admitted,
-    /// That it stays there between its requests, where that is known.
-    pub(crate) presence: Option<Presence>,
-}
 
 /// Serves a request that carries its own metadata. `headers` are those of its HTTP request, if it
 /// came by one.
 pub(crate) fn begin(
     edge: &Arc<Edge>,
-    asked: Asked,
+    asked: ParsedRequest,
     headers: Option<&HeaderMap>,
     caller: Caller,
 ) -> Exchange {
     let id = asked.id.clone();
     try_begin(edge, asked, headers, caller).unwrap_or_else(|fault| {
-        let voice = edge.voice(Revision::NEWEST_STATELESS);
-        Exchange::Answered(voice.error(&id, &fault))
+        let encoder = edge.encoder(Revision::NEWEST_STATELESS);
+        Exchange::Answered(encoder.error(&id, &fault))
     })
 }
 
-/// The checks stand in the order in which their answers must win (OBLIGATIONS, "Suggested server
-/// validation order").
+/// Checks a request in the order of docs/protocol-rules.md, "Validation order": the first check that
+/// fails decides the error.
 fn try_begin(
     edge: &Arc<Edge>,
-    asked: Asked,
+    asked: ParsedRequest,
     headers: Option<&HeaderMap>,
     caller: Caller,
 ) -> Result<Exchange, Fault> {
-    let Asked {
+    let ParsedRequest {
         id,
         method,
         raw,
@@ -69,24 +62,24 @@ fn try_begin(
     } = asked;
     let version = required(
         meta.protocol_version.as_ref(),
-        plexus_mcp::key::PROTOCOL_VERSION,
+        plexus_mcp_protocol::key::PROTOCOL_VERSION,
     )?;
     let capabilities = client_capabilities(meta.client_capabilities.as_ref())?;
     if let Some(headers) = headers {
         headers::check_version(headers, &version)?;
     }
-    let voice = edge.voice(served_revision(edge, &version)?);
+    let encoder = edge.encoder(served_revision(edge, &version)?);
     if let Some(headers) = headers {
         headers::check_method(headers, &method)?;
     }
-    let Caller { admitted, presence } = caller;
-    let Admitted {
+    let Caller { identity, presence } = caller;
+    let CallerIdentity {
         principal,
         scopes,
         credential,
-    } = admitted;
+    } = identity;
     let mut peer = Peer::new(
-        voice.revision,
+        encoder.revision,
         capabilities,
         meta.client_info.clone(),
         principal.clone(),
@@ -97,31 +90,35 @@ fn try_begin(
         peer.credentials.show(credential);
     }
     let catalogue = edge.catalogue_for(&peer);
-    admit(&method, voice.revision, &catalogue.capabilities)?;
+    admit(&method, encoder.revision, &catalogue.capabilities)?;
     if let Some(headers) = headers {
         headers::check_params(headers, &method, &params, &catalogue)?;
     }
-    if let Some(answer) = edge.answer_directly(&catalogue, &method, raw.as_ref(), &voice) {
+    let peer = Arc::new(peer);
+    let request = (&id, &*method, raw.as_ref());
+    if let Some(awaited) = edge.answer_when_settled(request, &peer, &encoder) {
+        return Ok(awaited);
+    }
+    if let Some(answer) = edge.answer_directly(&catalogue, &method, raw.as_ref(), &encoder) {
         return answer.map(|result| Exchange::Answered(complete(&id, &result)));
     }
 
-    let peer = Arc::new(peer);
     if &*method == method::SUBSCRIPTIONS_LISTEN {
         let params: ListenParams = raw
             .unwrap_or_else(Raw::empty_object)
             .decode()
             .map_err(|error| Fault::InvalidParams(format!("params: {error}")))?;
-        let listen = Listen::new(Arc::clone(edge), voice, id, params.notifications, peer);
+        let listen = Listen::new(Arc::clone(edge), encoder, id, params.notifications, peer);
         return Ok(Exchange::Listen(Box::new(listen)));
     }
 
-    let narrator = Narrator::new(
-        voice.revision,
+    let notifications = NotificationEncoder::new(
+        encoder.revision,
         meta.progress_token.clone(),
         log_level(&meta)?,
     );
     let retried = match params.get("requestState") {
-        Some(state) if method::may_ask(&method) => {
+        Some(state) if method::allows_input_required(&method) => {
             let binding = binding(&peer, &method, &params);
             Some(retry::resume(edge, state, &params, &binding)?)
         }
@@ -129,8 +126,8 @@ fn try_begin(
     };
     let mut call = Box::new(StatelessCall {
         edge: Arc::clone(edge),
-        voice,
-        narrator,
+        encoder,
+        notifications,
         peer: Arc::clone(&peer),
         id,
         method,
@@ -146,7 +143,7 @@ fn try_begin(
         call.running = Some(parked.running);
         call.asked = parked.asked;
         call.place = Some(place);
-        // What was not answered is asked again, at once.
+        // Questions without an answer are asked again, at once.
         for (key, ask) in parked.asks {
             let capability = ask.question.needs();
             if call.peer.supports(capability) {
@@ -157,31 +154,31 @@ fn try_begin(
             }
         }
     } else {
-        if method::may_ask(&call.method) {
+        if method::allows_input_required(&call.method) {
             call.volunteered = retry::answers(&params)?;
         }
-        let wants = call.narrator.wants(meta.trace_parent);
+        let wants = call.notifications.wants();
         call.running =
             Some(edge.start(&call.method, params, peer, wants, CancellationToken::new()));
     }
     Ok(Exchange::Stateless(call))
 }
 
-/// A call of the stateless era. A question ends it with `input_required`; the call itself is
-/// parked, and goes on when the client retries with the answers.
+/// A call of the stateless era. A question ends the request with `input_required`; the call itself
+/// is parked, and continues when the client retries with the answers.
 pub(crate) struct StatelessCall {
     edge: Arc<Edge>,
-    voice: Arc<Voice>,
-    narrator: Narrator,
+    encoder: Arc<ResponseEncoder>,
+    notifications: NotificationEncoder,
     peer: Arc<Peer>,
     id: Id,
-    method: Cow<'static, str>,
+    method: Box<str>,
     /// As they arrived.
     params: Option<Raw>,
-    /// Where the call was parked before.
-    place: Option<Place>,
+    /// The position at which the call was parked before.
+    place: Option<ParkedPosition>,
     /// Gone once the call is parked or done.
-    running: Option<Running>,
+    running: Option<RunningCall>,
     asks: Vec<(String, Ask)>,
     asked: u32,
     /// Answers that came with the request before anything was asked.
@@ -194,7 +191,7 @@ impl StatelessCall {
     pub(crate) async fn next(&mut self) -> Output {
         loop {
             let Some(running) = &mut self.running else {
-                return Output::Answer(self.voice.error(&self.id, &Fault::Cancelled));
+                return Output::Answer(self.encoder.error(&self.id, &Fault::Cancelled));
             };
             let step = match self.ask_at {
                 Some(at) => match timeout_at(at, running.next()).await {
@@ -214,25 +211,25 @@ impl StatelessCall {
             match step {
                 Step::Event(Event::Ask(ask)) => self.collect(ask),
                 Step::Event(event) => {
-                    if let Some(message) = self.narrator.tell(&event) {
+                    if let Some(message) = self.notifications.tell(&event) {
                         return Output::Notification(message);
                     }
                 }
                 Step::Done(outcome) => {
                     self.running = None;
-                    return Output::Answer(self.voice.answer(&self.id, &self.method, outcome));
+                    return Output::Answer(self.encoder.answer(&self.id, &self.method, outcome));
                 }
             }
         }
     }
 
     fn collect(&mut self, ask: Ask) {
-        if !method::may_ask(&self.method) {
+        if !method::allows_input_required(&self.method) {
             let capability = ask.question.needs();
             ask.answer(Err(AskError::Unsupported(capability)));
             return;
         }
-        // What counts is what the request at hand declares, not the one that began the call.
+        // The capabilities of the current request count, not those of the request that began the call.
         let capability = ask.question.needs();
         if !self.peer.supports(capability) {
             ask.answer(Err(AskError::Unsupported(capability)));
@@ -265,22 +262,23 @@ impl StatelessCall {
         retry::check(&ask.question, &answer).ok().map(|()| answer)
     }
 
-    fn park(&mut self) -> Answer {
+    fn park(&mut self) -> EncodedResponse {
         self.try_park()
-            .unwrap_or_else(|fault| self.voice.error(&self.id, &fault))
+            .unwrap_or_else(|fault| self.encoder.error(&self.id, &fault))
     }
 
-    fn try_park(&mut self) -> Result<Answer, Fault> {
+    fn try_park(&mut self) -> Result<EncodedResponse, Fault> {
         let asks = std::mem::take(&mut self.asks);
         let mut result = InputRequiredResult::default();
         for (key, ask) in &asks {
-            let params = question::params(&ask.question, self.voice.revision)
+            // Every stateless revision has all fields of forms, so that no answer must be raised.
+            let lowered = question::lowered(&ask.question, self.encoder.revision)
                 .map_err(|error| Fault::Internal(error.to_string()))?;
             result.ask(
                 key.clone(),
                 &InputRequest {
                     method: ask.question.method().to_owned(),
-                    params,
+                    params: lowered.params,
                 },
             );
         }
@@ -299,11 +297,11 @@ impl StatelessCall {
             .parking
             .park(&self.edge.tracker, call, binding, self.place.take())?;
         result.request_state = Some(state);
-        Ok(self.voice.complete(&self.id, &result.to_raw()))
+        Ok(self.encoder.complete(&self.id, result.to_raw()))
     }
 }
 
-/// What binds a parked call to its request.
+/// The hash that binds a parked call to its request.
 fn binding(peer: &Peer, method: &str, params: &Object) -> [u8; 32] {
     seal::binding(peer.principal.as_str(), method, &canonical::request(params))
 }
@@ -315,7 +313,7 @@ fn required<'a>(value: Option<&'a Raw>, name: &str) -> Result<Cow<'a, str>, Faul
 }
 
 fn client_capabilities(value: Option<&Raw>) -> Result<ClientCapabilities, Fault> {
-    let name = plexus_mcp::key::CLIENT_CAPABILITIES;
+    let name = plexus_mcp_protocol::key::CLIENT_CAPABILITIES;
     let missing =
         |why: String| Fault::MissingMeta(format!("params._meta must carry {name:?}, {why}"));
     let value = value.ok_or_else(|| missing("an object".to_owned()))?;
@@ -343,7 +341,7 @@ fn log_level(meta: &RequestMeta) -> Result<Option<LogLevel>, Fault> {
     let level = level.decode().map_err(|error| {
         Fault::InvalidParams(format!(
             "params._meta[{:?}]: {error}",
-            plexus_mcp::key::LOG_LEVEL
+            plexus_mcp_protocol::key::LOG_LEVEL
         ))
     })?;
     Ok(Some(level))

@@ -9,42 +9,43 @@ mod batch;
 
 use std::collections::HashMap;
 use std::io;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use futures_util::FutureExt;
-use plexus_mcp::classify::{self, Facts, Kind, Route};
-use plexus_mcp::lifecycle::Rules;
-use plexus_mcp::messages::CancelledParams;
-use plexus_mcp::{Revision, method};
-use plexus_service::Fault;
-use plexus_wire::{
+use plexus_mcp_core::Fault;
+use plexus_mcp_core::wire_log::{Direction, log_message};
+use plexus_mcp_protocol::classify::{self, Kind, MessageFacts, Route};
+use plexus_mcp_protocol::lifecycle::LifecycleRules;
+use plexus_mcp_protocol::messages::CancelledParams;
+use plexus_mcp_protocol::{Revision, method};
+use plexus_mcp_wire::{
     DecodeError, Id, Incoming, Line, LineDecoder, Malformed, Message, Notification, Raw, Request,
+    Response, SkimmedEnvelope, skim,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::asked::Asked;
+use crate::caller::{Caller, CallerIdentity};
 use crate::edge::{Edge, anonymous};
+use crate::encoder::anonymous_error;
 use crate::exchange::{Exchange, Output};
-use crate::http::Admitted;
 use crate::lock::lock;
-use crate::outlet::Outlet;
+use crate::parsed_request::{ParsedRequest, decode_fault};
 use crate::pipe;
-use crate::render::anonymous_error;
 use crate::session::{Session, cancelled};
+use crate::session_sink::SessionSink;
 use crate::stateless;
 use crate::writer::{LineSender, LineWriter};
 
-/// How many messages may wait to be written before whoever writes more has to wait.
-const QUEUE: usize = 1024;
-const READ: usize = 64 * 1024;
-/// After how long a client counts as gone that takes no answers.
-const STALL: Duration = Duration::from_secs(30);
+/// Messages that may be queued for the writer. When the queue is full, senders wait (backpressure).
+const MAX_QUEUED_MESSAGES: usize = 1024;
+const READ_BUFFER_BYTES: usize = 64 * 1024;
+/// A client that reads nothing for this long counts as disconnected.
+const CLIENT_STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Serves the client at the other end of standard input and output, until it closes its end or
 /// the edge is shut down; then lets work in flight finish, for [`Options::drain`] at most.
@@ -54,37 +55,50 @@ const STALL: Duration = Duration::from_secs(30);
 /// # Errors
 /// The pipes cannot be used, or broke.
 pub async fn serve(edge: &Arc<Edge>) -> io::Result<()> {
-    serve_on(edge, pipe::stdin()?, pipe::stdout()?).await
+    let at_end = || edge.end_soon();
+    serve_pipe(edge, pipe::stdin()?, pipe::stdout()?, at_end).await
 }
 
-/// The same, on any pair of byte streams.
+/// The same, on any pair of byte streams. The edge stays as it is when the input ends.
 ///
 /// # Errors
 /// Reading or writing failed.
-pub async fn serve_on<R, W>(edge: &Arc<Edge>, mut input: R, output: W) -> io::Result<()>
+pub async fn serve_on<R, W>(edge: &Arc<Edge>, input: R, output: W) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    serve_pipe(edge, input, output, || {}).await
+}
+
+async fn serve_pipe<R, W>(
+    edge: &Arc<Edge>,
+    mut input: R,
+    output: W,
+    at_end: impl FnOnce(),
+) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let tracker = TaskTracker::new();
-    let (lines, writer) = LineWriter::spawn(&TaskTracker::new(), output, QUEUE);
+    let (lines, writer) = LineWriter::spawn(&TaskTracker::new(), output, MAX_QUEUED_MESSAGES);
     let pipe = Pipe::new(edge, lines.clone(), tracker.clone());
     let read = pipe.read(&mut input).await;
 
+    at_end();
     pipe.session.end();
     tracker.close();
-    if tokio::time::timeout(edge.options.drain, tracker.wait())
-        .await
-        .is_err()
-    {
+    let drain = edge.options.drain;
+    if timeout(drain, tracker.wait()).await.is_err() {
         tracing::warn!(unfinished = tracker.len(), "ended with requests in flight");
     }
     pipe.cancel_all();
-    // Whoever still waits for a client that does not read is left behind.
-    drop(tokio::time::timeout(edge.options.drain, tracker.wait()).await);
+    // A client that no longer reads must not keep us alive, nor what still waits for it.
+    let end = Instant::now() + drain / 2;
+    drop(timeout_at(end, tracker.wait()).await);
     drop((pipe, lines));
-    // A client that no longer reads must not keep us alive.
-    let written = tokio::time::timeout(edge.options.drain, writer.finished()).await;
+    let written = timeout_at(end, writer.finished()).await;
     read.and(written.unwrap_or(Ok(())))
 }
 
@@ -104,14 +118,14 @@ struct Pipe {
 
 impl Pipe {
     fn new(edge: &Arc<Edge>, lines: LineSender, tracker: TaskTracker) -> Self {
-        let outlet = Outlet::Lines(lines.clone());
+        let sink = SessionSink::Lines(lines.clone());
         let rules = if edge.options.native {
-            Rules::UNGATED
+            LifecycleRules::UNGATED
         } else {
-            Rules::STRICT
+            LifecycleRules::STRICT
         };
         Self {
-            session: Session::new(Arc::clone(edge), outlet, rules, anonymous()),
+            session: Session::new(Arc::clone(edge), sink, rules, anonymous()),
             edge: Arc::clone(edge),
             lines,
             tracker,
@@ -124,14 +138,16 @@ impl Pipe {
     /// Reads until the input ends, the output is closed, or the server is shut down.
     async fn read<R: AsyncRead + Unpin>(&self, input: &mut R) -> io::Result<()> {
         let mut decoder = LineDecoder::new(self.edge.options.limits.max_bytes);
-        let mut buffer = BytesMut::with_capacity(READ);
+        let mut buffer = BytesMut::with_capacity(READ_BUFFER_BYTES);
         let mut catalogue = self.edge.watch_catalogue();
         catalogue.mark_unchanged();
         loop {
             tokio::select! {
                 read = input.read_buf(&mut buffer) => {
                     let ended = read? == 0;
-                    while let Some(line) = decoder.next(&mut buffer) {
+                    while !self.gone.is_cancelled()
+                        && let Some(line) = decoder.next(&mut buffer)
+                    {
                         self.line(line).await;
                     }
                     if ended {
@@ -141,7 +157,7 @@ impl Pipe {
                         self.gone.cancel();
                         return Ok(());
                     }
-                    buffer.reserve(READ);
+                    buffer.reserve(READ_BUFFER_BYTES);
                 }
                 Ok(()) = catalogue.changed() => {
                     self.session.announce();
@@ -161,20 +177,49 @@ impl Pipe {
     }
 
     async fn line(&self, line: Line) {
-        let limit = self.edge.options.limits.max_bytes;
-        let incoming = match line {
-            Line::TooLong { .. } => Err(Fault::TooLarge { limit }),
-            Line::Complete(bytes) => {
-                plexus_wire::decode(bytes, &self.edge.options.limits).map_err(decode_fault)
+        let limits = &self.edge.options.limits;
+        if let Line::Complete(message) = &line {
+            log_message(Direction::FromClient, message);
+        }
+        match line {
+            Line::TooLong { envelopes, .. } => {
+                let limit = limits.max_bytes;
+                self.refuse(&Fault::TooLarge { limit }, envelopes).await;
             }
-        };
-        match incoming {
-            Err(fault) => {
-                let answer = anonymous_error(self.spoken(), &fault);
-                self.send(answer.into_bytes()).await;
+            Line::Complete(bytes) => match plexus_mcp_wire::decode(bytes.clone(), limits) {
+                Ok(Incoming::Single(message)) => self.message(message).await,
+                Ok(Incoming::Batch(messages)) => self.batch(messages).await,
+                Err(error) => {
+                    let envelopes = match error {
+                        DecodeError::TooDeep { .. } => skim(&bytes),
+                        // JSON-RPC 2.0: a parse error has no id, and a batch that is none is refused
+                        // as a whole.
+                        _ => Vec::new(),
+                    };
+                    self.refuse(&decode_fault(error), envelopes).await;
+                }
+            },
+        }
+    }
+
+    /// Answers the requests of a line that was not decoded with an error, and fails our own
+    /// requests whose responses were in it. A line without a readable id is answered without one.
+    async fn refuse(&self, fault: &Fault, envelopes: Vec<SkimmedEnvelope>) {
+        if envelopes.is_empty() {
+            let answer = anonymous_error(self.spoken(), fault);
+            self.send(answer.message).await;
+        }
+        for envelope in envelopes {
+            match envelope {
+                SkimmedEnvelope::Request(id) => {
+                    let answer = self.edge.encoder(self.spoken()).error(&id, fault);
+                    self.send(answer.message).await;
+                }
+                SkimmedEnvelope::Response(id) => self.session.answered(Response {
+                    id: Some(id),
+                    outcome: Err(fault.to_error(self.spoken())),
+                }),
             }
-            Ok(Incoming::Single(message)) => self.message(message).await,
-            Ok(Incoming::Batch(messages)) => self.batch(messages).await,
         }
     }
 
@@ -182,7 +227,7 @@ impl Pipe {
         match message {
             Err(malformed) => {
                 let answer = self.session.malformed_in(self.spoken(), &malformed);
-                self.send(answer.into_bytes()).await;
+                self.send(answer.message).await;
             }
             Ok(Message::Notification(notification)) => self.notification(&notification),
             Ok(Message::Response(response)) => self.session.answered(response),
@@ -193,16 +238,16 @@ impl Pipe {
     async fn request(&self, request: Request) {
         let asked = match self.session.read(request) {
             Ok(asked) => asked,
-            Err(answer) => return self.send(answer.into_bytes()).await,
+            Err(answer) => return self.send(answer.message).await,
         };
-        let facts = Facts {
+        let facts = MessageFacts {
             kind: Kind::Request(&asked.method),
             requested: asked.meta.handshake_version.as_deref(),
             version_in_meta: asked.meta.protocol_version.is_some(),
             version_header: None,
             in_session: self.session.revision().is_some(),
         };
-        match classify::line(&facts, self.edge.options.served) {
+        match classify::route_line(&facts, self.edge.options.served) {
             Ok(Route::Stateless) => self.stateless_request(asked).await,
             Ok(_) => self.session_request(asked).await,
             Err(fault) => {
@@ -212,22 +257,22 @@ impl Pipe {
                     }
                     _ => self.session.spoken(),
                 };
-                let voice = self.edge.voice(revision);
-                self.send(voice.error(&asked.id, &fault).into_bytes()).await;
+                let encoder = self.edge.encoder(revision);
+                self.send(encoder.error(&asked.id, &fault).message).await;
             }
         }
     }
 
-    async fn session_request(&self, asked: Asked) {
+    async fn session_request(&self, asked: ParsedRequest) {
         let (exchange, ticket) = self.session.begin(asked, None);
         self.run(exchange, ticket.cancel.clone(), ticket).await;
     }
 
-    async fn stateless_request(&self, asked: Asked) {
+    async fn stateless_request(&self, asked: ParsedRequest) {
         self.stateless_spoken.store(true, Ordering::Relaxed);
         let id = asked.id.clone();
         let cancel = CancellationToken::new();
-        let voice = self.edge.voice(Revision::NEWEST_STATELESS);
+        let encoder = self.edge.encoder(Revision::NEWEST_STATELESS);
         let refused = {
             let mut stateless = lock(&self.stateless);
             if stateless.contains_key(&id) {
@@ -242,14 +287,14 @@ impl Pipe {
             }
         };
         if let Some(fault) = refused {
-            return self.send(voice.error(&id, &fault).into_bytes()).await;
+            return self.send(encoder.error(&id, &fault).message).await;
         }
         let entry = Entry {
             table: Arc::clone(&self.stateless),
             id,
         };
-        let caller = stateless::Caller {
-            admitted: Admitted::anonymous(),
+        let caller = Caller {
+            identity: CallerIdentity::anonymous(),
             presence: Some(self.session.presence().clone()),
         };
         let exchange = stateless::begin(&self.edge, asked, None, caller);
@@ -268,8 +313,8 @@ impl Pipe {
         self.session.notified(notification);
     }
 
-    /// Carries an exchange to its end, in a task of its own unless it is answered at once, as most
-    /// are that nothing outside this process is needed for. `entry` is dropped with it.
+    /// Runs an exchange to its end, in a task of its own unless the answer is known. `entry` is dropped
+    /// at the end.
     async fn run(
         &self,
         mut exchange: Exchange,
@@ -280,36 +325,34 @@ impl Pipe {
             Exchange::Listen(listen) => Some(listen.id().clone()),
             _ => None,
         };
-        let mut first = match exchange.next_unless(&cancel).now_or_never() {
-            Some(Some(Output::Answer(answer))) if listening.is_none() => {
-                drop(entry);
-                return self.send(answer.into_bytes()).await;
-            }
-            first => first,
-        };
-        let outlet = self.session.outlet().clone();
+        if let Exchange::Answered(answer) = exchange {
+            drop(entry);
+            return self.send(answer.message).await;
+        }
+        let sink = self.session.sink().clone();
         let gone = self.gone.clone();
         self.tracker.spawn(async move {
             loop {
-                let output = if let Some(output) = first.take() {
-                    output
-                } else {
-                    tokio::select! {
-                        output = exchange.next_unless(&cancel) => output,
-                        // Nobody is left to hear what a subscription would say.
-                        () = gone.cancelled(), if listening.is_some() => None,
-                    }
+                let output = tokio::select! {
+                    output = exchange.next_unless(&cancel) => output,
+                    // The client is gone, so the subscription has no reader.
+                    () = gone.cancelled(), if listening.is_some() => None,
                 };
                 match output {
                     Some(Output::Notification(message) | Output::Question(message)) => {
-                        outlet.send(message).await;
+                        tokio::select! {
+                            biased;
+                            // C08: a cancelled request sends nothing more.
+                            () = cancel.cancelled() => break,
+                            () = sink.send(message) => {}
+                        }
                     }
                     Some(Output::Answer(answer)) => {
                         if let Some(id) = &listening {
-                            // REVISIONS §23.1: on a pipe a subscription is ended in both ways.
-                            outlet.send(cancelled(id)).await;
+                            // The specification describes two ways to end a subscription on stdio: both are used.
+                            sink.send(cancelled(id)).await;
                         }
-                        outlet.send(answer.into_bytes()).await;
+                        sink.send(answer.message).await;
                         break;
                     }
                     None => break,
@@ -319,7 +362,7 @@ impl Pipe {
         });
     }
 
-    /// The revision in which errors are told that belong to no request.
+    /// The revision of errors that belong to no request.
     fn spoken(&self) -> Revision {
         match self.session.revision() {
             None if self.stateless_spoken.load(Ordering::Relaxed) => Revision::NEWEST_STATELESS,
@@ -329,14 +372,12 @@ impl Pipe {
 
     /// Sends from the reading loop, which must not wait for ever for a client that does not read.
     async fn send(&self, message: Bytes) {
-        let mut sending = pin!(self.session.outlet().send(message));
-        if sending.as_mut().now_or_never().is_some() {
-            return;
-        }
         tokio::select! {
-            () = sending => {}
+            biased;
+            () = self.session.sink().send(message) => {}
             () = self.edge.shutdown.cancelled() => {}
-            () = tokio::time::sleep(STALL) => {
+            () = self.gone.cancelled() => {}
+            () = tokio::time::sleep(CLIENT_STALL_TIMEOUT) => {
                 tracing::warn!("the client does not read; it counts as gone");
                 self.gone.cancel();
             }
@@ -351,7 +392,15 @@ impl Pipe {
     }
 }
 
-/// Takes a stateless request off the list of those in flight.
+/// A program that does not wait for requests in flight drops the future of [`serve`]. Their tasks end
+/// then, and do not answer with the state of a service that is being closed.
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        self.cancel_all();
+    }
+}
+
+/// Removes a stateless request from the table of in-flight requests when dropped.
 struct Entry {
     table: Arc<Mutex<HashMap<Id, CancellationToken>>>,
     id: Id,
@@ -360,14 +409,5 @@ struct Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         lock(&self.table).remove(&self.id);
-    }
-}
-
-/// What a peer is told of bytes that are no message.
-pub(crate) fn decode_fault(error: DecodeError) -> Fault {
-    match error {
-        DecodeError::TooLarge { limit } => Fault::TooLarge { limit },
-        DecodeError::NotUtf8 | DecodeError::Syntax { .. } => Fault::Parse(error.to_string()),
-        other => Fault::InvalidRequest(other.to_string()),
     }
 }

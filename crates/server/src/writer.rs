@@ -1,23 +1,29 @@
-//! Messages as lines on one output, written by one task.
+//! Newline-delimited messages on one output, written by one task.
 //!
-//! Every message goes through one queue to one writer, so lines of different tasks cannot
-//! interleave. The queue is the bytes to be written: the writer takes all there are and gives them
-//! to the system in one call.
-
-mod queue;
+//! All messages go through one bounded queue to one writer task, so lines of different tasks cannot
+//! interleave. The writer joins the messages that are queued into one write.
 
 use std::io;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use plexus_mcp_core::wire_log::{Direction, log_message};
 use thiserror::Error;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc::error::TrySendError as ChannelError;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use queue::{Batch, Queue};
+/// Bytes that may be queued or in a write that is in progress. A longer message waits for an empty
+/// queue.
+const MAX_QUEUED_BYTES: u32 = 2 * 1024 * 1024;
 
-/// The task that writes, seen by whoever started it.
+/// The writer joins queued messages up to this size into one write. A message that is longer is
+/// written by itself.
+const MAX_JOINED_BYTES: usize = 64 * 1024;
+
+/// Handle of the writer task.
 #[derive(Debug)]
 pub(crate) struct LineWriter {
     task: JoinHandle<io::Result<()>>,
@@ -26,7 +32,15 @@ pub(crate) struct LineWriter {
 /// Queues messages for the writer. Cheap to clone; the writer ends when the last one is dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct LineSender {
-    end: Arc<SendingEnd>,
+    queue: mpsc::Sender<QueuedLine>,
+    room: Arc<Semaphore>,
+}
+
+/// A message and its share of [`MAX_QUEUED_BYTES`], which is free again when this is dropped.
+#[derive(Debug)]
+struct QueuedLine {
+    message: Bytes,
+    _room: OwnedSemaphorePermit,
 }
 
 /// The writer has ended: the output is closed or failed.
@@ -37,7 +51,7 @@ pub(crate) struct Closed;
 /// Why a message was not queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum TrySendError {
-    /// The reader is slower than we are, and the queue has no room.
+    /// The queue has no room: the reader of the output is too slow.
     #[error("the output queue is full")]
     Full,
     /// The writer has ended.
@@ -47,18 +61,18 @@ pub(crate) enum TrySendError {
 
 impl LineWriter {
     /// Starts a writer on `tracker` whose queue holds `capacity` messages (at least one), and no
-    /// more than a few megabytes.
+    /// more than [`MAX_QUEUED_BYTES`].
     ///
-    /// It ends once every sender is dropped and all that was queued is written, or at the first
-    /// write that fails; what is queued then is lost.
+    /// It ends once every sender is dropped and all queued messages are written, or at the first
+    /// write that fails; messages that are queued then are lost.
     pub(crate) fn spawn<W>(tracker: &TaskTracker, output: W, capacity: usize) -> (LineSender, Self)
     where
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        let queue = Arc::new(Queue::new(capacity.max(1)));
-        let task = tracker.spawn(write(output, ReceivingEnd(Arc::clone(&queue))));
-        let end = Arc::new(SendingEnd(queue));
-        (LineSender { end }, Self { task })
+        let (queue, lines) = mpsc::channel(capacity.max(1));
+        let room = Arc::new(Semaphore::new(MAX_QUEUED_BYTES as usize));
+        let task = tracker.spawn(write(output, lines));
+        (LineSender { queue, room }, Self { task })
     }
 
     /// Waits for the writer to end. Dropping this future leaves the writer running.
@@ -68,62 +82,71 @@ impl LineWriter {
 }
 
 impl LineSender {
-    /// Queues a message, waiting for room: a slow reader slows down its callers.
+    /// Queues a message and waits for room: a slow reader slows down its callers (backpressure).
     ///
     /// Dropping this future before it completes leaves the message unsent.
     pub(crate) async fn send(&self, message: Bytes) -> Result<(), Closed> {
         let message = on_one_line(message);
-        loop {
-            match self.end.0.push(&message) {
-                Ok(()) => return Ok(()),
-                Err(TrySendError::Closed) => return Err(Closed),
-                Err(TrySendError::Full) => self.end.0.has_room().await,
-            }
-        }
+        let room = Arc::clone(&self.room);
+        // The permits of queued messages are released when the writer ends, so this cannot hang.
+        let permit = room.acquire_many_owned(size(&message)).await;
+        let line = QueuedLine {
+            message,
+            _room: permit.map_err(|_closed| Closed)?,
+        };
+        self.queue.send(line).await.map_err(|_line| Closed)
     }
 
-    /// Queues a message if there is room now. For what may be dropped under load.
+    /// Queues a message if there is room now. For messages that may be dropped under load.
     pub(crate) fn try_send(&self, message: Bytes) -> Result<(), TrySendError> {
-        self.end.0.push(&on_one_line(message))
+        if self.queue.is_closed() {
+            return Err(TrySendError::Closed);
+        }
+        let message = on_one_line(message);
+        let permit = Arc::clone(&self.room).try_acquire_many_owned(size(&message));
+        let line = QueuedLine {
+            message,
+            _room: permit.map_err(|_no_permits| TrySendError::Full)?,
+        };
+        self.queue.try_send(line).map_err(|error| match error {
+            ChannelError::Full(_) => TrySendError::Full,
+            ChannelError::Closed(_) => TrySendError::Closed,
+        })
     }
 
     /// Completes when the writer has ended. Dropping this future has no effect.
     pub(crate) async fn closed(&self) {
-        self.end.0.is_closed().await;
+        self.queue.closed().await;
     }
 }
 
-/// What all senders share.
-#[derive(Debug)]
-struct SendingEnd(Arc<Queue>);
-
-impl Drop for SendingEnd {
-    fn drop(&mut self) {
-        self.0.finish();
-    }
+fn size(message: &Bytes) -> u32 {
+    u32::try_from(message.len() + 1).map_or(MAX_QUEUED_BYTES, |size| size.min(MAX_QUEUED_BYTES))
 }
 
-/// What the writer has.
-struct ReceivingEnd(Arc<Queue>);
-
-impl Drop for ReceivingEnd {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
-
-async fn write<W>(mut output: W, queued: ReceivingEnd) -> io::Result<()>
+async fn write<W>(mut output: W, mut lines: mpsc::Receiver<QueuedLine>) -> io::Result<()>
 where
     W: AsyncWrite + Unpin,
 {
-    let mut batch = Batch::default();
-    while queued.0.take(&mut batch).await {
-        for part in &batch.parts {
-            output.write_all(part).await?;
+    let mut batch = Vec::new();
+    let mut joined = BytesMut::new();
+    while lines.recv_many(&mut batch, lines.max_capacity()).await > 0 {
+        for line in &batch {
+            if joined.len() + line.message.len() > MAX_JOINED_BYTES {
+                output.write_all(&joined).await?;
+                joined.clear();
+            }
+            if line.message.len() > MAX_JOINED_BYTES {
+                output.write_all(&line.message).await?;
+            } else {
+                joined.extend_from_slice(&line.message);
+            }
+            joined.extend_from_slice(b"\n");
         }
-        output.write_all(&batch.lines).await?;
+        output.write_all(&joined).await?;
         output.flush().await?;
-        queued.0.written(&mut batch);
+        joined.clear();
+        batch.clear();
     }
     output.shutdown().await
 }
@@ -133,6 +156,7 @@ where
 /// A message is JSON, in which a raw line break can only be white space between tokens; one that
 /// is passed on as it came may be laid out over several lines (S003-31).
 fn on_one_line(message: Bytes) -> Bytes {
+    log_message(Direction::ToClient, &message);
     if memchr::memchr2(b'\n', b'\r', &message).is_none() {
         return message;
     }

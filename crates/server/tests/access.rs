@@ -1,4 +1,4 @@
-//! A server that lets in whom its [`Access`] admits, and what belongs to whom.
+//! A server whose [`Access`] authenticates callers, and the isolation of their sessions and calls.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,28 +12,29 @@ use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
-use plexus_mcp::Revision;
-use plexus_server::http::{Access, AccessDenied, Admitted, HttpOptions, HttpServer, SsePaths};
-use plexus_server::{Edge, Options};
-use plexus_service::{Context, LocalService, NoArguments, Principal, Scopes, Tool};
-use plexus_testkit::{Answer, Client, HttpClient};
+use plexus_mcp_core::{Context, LocalService, NoArguments, Principal, Scopes, Tool};
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_server::CallerIdentity;
+use plexus_mcp_server::http::{Access, AccessDenied, HttpOptions, HttpServer, SsePaths};
+use plexus_mcp_server::{Edge, Options};
+use plexus_testkit::{Client, HttpClient, HttpResponse};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 const METADATA: &str = "/.well-known/oauth-protected-resource";
 
-/// Believes who says `Bearer NAME SCOPE…`.
+/// Accepts any `Bearer NAME SCOPE…` as the principal `NAME`.
 #[derive(Debug)]
 struct ByName;
 
 impl Access for ByName {
-    fn admit<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Admitted, AccessDenied>> {
+    fn admit<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<CallerIdentity, AccessDenied>> {
         let given = head.headers.get("authorization");
         let words = given.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
         let admitted = if let Some(words) = words {
             let (name, scopes) = words.split_once(' ').unwrap_or((words, ""));
             let scopes: Scopes = scopes.split_whitespace().collect();
-            Ok(Admitted::new(Principal::new(name), scopes))
+            Ok(CallerIdentity::new(Principal::new(name), scopes))
         } else {
             let mut denied = AccessDenied::new(StatusCode::UNAUTHORIZED, "who are you?");
             let challenge = HeaderValue::from_static("Bearer");
@@ -48,7 +49,7 @@ impl Access for ByName {
     }
 }
 
-/// A running server whose one tool says who calls it.
+/// A running server whose only tool returns its caller.
 struct Server {
     url: String,
     _running: JoinSet<()>,
@@ -107,14 +108,14 @@ fn initialize() -> Value {
 }
 
 /// Everything of an answer but its date.
-async fn whole(answer: Answer) -> (u16, String, String) {
+async fn whole(answer: HttpResponse) -> (u16, String, String) {
     let mut headers = answer.headers().clone();
     headers.remove("date");
     (answer.status(), format!("{headers:?}"), answer.text().await)
 }
 
-/// AUTH03-05, AUTH26-19, SEC-02: every request of either era and transport is asked who sends it, and
-/// told nothing else.
+/// AUTH03-05, AUTH26-19, SEC-02: every request of either era and transport needs credentials. Without
+/// them it gets 401 and a challenge.
 #[tokio::test]
 async fn nobody_is_served_who_is_not_let_in() {
     let server = Server::start(8).await;
@@ -147,8 +148,8 @@ async fn nobody_is_served_who_is_not_let_in() {
     assert!(server.has_session("kim", &id).await);
 }
 
-/// What a client must reach before it can sign in stays public; who must not talk to us at all is
-/// not even asked who they are.
+/// `/health`, the metadata and preflights need no authentication. A request from a foreign origin is
+/// refused before it is authenticated.
 #[tokio::test]
 async fn the_way_in_is_public() {
     let server = Server::start(8).await;
@@ -177,8 +178,8 @@ async fn the_way_in_is_public() {
     assert_eq!(foreign.header("www-authenticate"), None);
 }
 
-/// SEC-03, SEC-04: a session is there for its own principal only; for everybody else it is answered
-/// as one that never was, to the byte.
+/// SEC-03, SEC-04: a session exists for its own principal only. For others the answer is the same, to
+/// the byte, as for a session that does not exist.
 #[tokio::test]
 async fn a_session_is_its_principals_only() {
     let server = Server::start(8).await;
@@ -237,7 +238,7 @@ async fn a_stream_of_the_old_transport_is_its_principals_only() {
     assert_eq!(answer["id"], 2);
 }
 
-/// A service learns who calls, and what the credentials of this very request allow.
+/// A service sees the principal of a call, and the scopes of the credentials of this very request.
 #[tokio::test]
 async fn a_service_learns_who_calls() {
     let server = Server::start(8).await;
@@ -259,7 +260,7 @@ async fn a_service_learns_who_calls() {
     assert_eq!(called["result"]["content"][0]["text"], "kim [read write]");
 }
 
-/// Who opens many sessions makes room for them among their own.
+/// A principal that opens many sessions evicts only its own.
 #[tokio::test]
 async fn nobody_pushes_out_the_sessions_of_others() {
     let server = Server::start(4).await;
@@ -271,7 +272,7 @@ async fn nobody_pushes_out_the_sessions_of_others() {
     assert!(server.has_session("kim", &kim).await);
     assert!(!server.has_session("eve", &eves[0]).await);
     assert!(server.has_session("eve", &eves[7]).await);
-    // A newcomer takes from whoever has the most.
+    // A newcomer evicts a session of the principal with the most.
     let lee = server.session("lee").await;
     assert!(server.has_session("kim", &kim).await);
     assert!(server.has_session("lee", &lee).await);

@@ -1,5 +1,5 @@
-//! What a service learns of its callers: who they are, whether they are still there, and that they
-//! need not all be shown the same.
+//! Callers as a service sees them: their identity, their presence, and catalogues that differ between
+//! callers.
 
 #![expect(
     clippy::unwrap_used,
@@ -10,13 +10,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use plexus_mcp::Revision;
-use plexus_server::http::{HttpOptions, HttpServer};
-use plexus_server::{Edge, Options, stdio};
-use plexus_service::{
+use plexus_mcp_core::{
     Boxed, Call, Catalogue, Context, Fault, LocalService, NoArguments, Outcome, Peer, Presence,
     Service, Tool, Updates,
 };
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_server::http::{HttpOptions, HttpServer};
+use plexus_mcp_server::{Edge, Options, stdio};
 use plexus_testkit::{HttpClient, within};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf};
@@ -27,9 +27,9 @@ use tokio::task::JoinHandle;
 /// The tools `common` and `secret`, the second of which a client called `guest` is not shown.
 struct House {
     everything: LocalService,
-    /// What guests are shown.
+    /// The service that guests are shown.
     common: LocalService,
-    /// The presence of whoever called, in order.
+    /// The presence of each caller, in order.
     callers: Arc<Mutex<Vec<Option<Presence>>>>,
 }
 
@@ -160,7 +160,7 @@ fn names(answer: &Value) -> Vec<&str> {
     tools.map(|tool| tool["name"].as_str().unwrap()).collect()
 }
 
-/// Whoever is at the other end of a pipe is there until it closes, whichever era it speaks.
+/// The client of a pipe is present until the pipe closes, in either era.
 #[tokio::test]
 async fn a_caller_on_a_pipe_is_there_until_it_closes() {
     let house = House::new();
@@ -183,7 +183,7 @@ async fn a_caller_on_a_pipe_is_there_until_it_closes() {
     assert!(!another.is_over());
 }
 
-/// Over HTTP a session says who is there; without one, nothing does.
+/// Over HTTP a caller has a presence only within a session, and it ends with the session.
 #[tokio::test]
 async fn a_caller_over_http_is_there_until_its_session_ends() {
     let house = House::new();

@@ -9,8 +9,8 @@
 
 use std::sync::Arc;
 
-use plexus_server::{Edge, Options, stdio};
-use plexus_service::{Context, LocalService, NoArguments, Tool};
+use plexus_mcp_core::{Context, LocalService, NoArguments, Tool};
+use plexus_mcp_server::{Edge, Options, stdio};
 use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
@@ -147,7 +147,7 @@ async fn streamed_or_buffered_the_result_is_one() {
             "Hello world"
         };
         assert_eq!(text, expected, "{revision}");
-        // C17: what was survived is logged, and does not end the stream.
+        // C17: a recovered error is logged, and does not end the stream.
         let logged = of(&told, "notifications/message");
         assert_eq!(logged[0]["level"], "warning");
         assert_eq!(logged[0]["data"], "stumbled");
@@ -160,7 +160,7 @@ async fn streamed_or_buffered_the_result_is_one() {
     }
 }
 
-/// C57, S003-50: an answer that would be too large has its head and its tail; the stream had all.
+/// C57, S003-50: an answer that would be too large is cut to its head and tail. The stream has all.
 #[tokio::test]
 async fn what_is_too_long_for_an_answer_was_streamed() {
     let mut client = Client::connect("2025-11-25").await;
@@ -186,7 +186,7 @@ async fn what_is_too_long_for_an_answer_was_streamed() {
 }
 
 /// S002-27, S002-26, S002-25: whether a cancellation comes before, with or after the answer, there
-/// is one answer at most, and what comes next is served, under the same id, too.
+/// is one answer at most, and later requests are served, also with the same id.
 #[tokio::test]
 async fn a_cancellation_may_meet_the_answer() {
     let mut client = Client::connect("2025-03-26").await;

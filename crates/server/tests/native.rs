@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use plexus_server::{Edge, Options, stdio};
-use plexus_service::{
+use plexus_mcp_core::{
     CallToolResult, ContentBlock, Context, ElicitParams, Json, LocalService, LogLevel, NoArguments,
     Raw, Tool, ToolError, ToolResult,
 };
+use plexus_mcp_server::{Edge, Options, stdio};
 use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
@@ -192,7 +192,7 @@ async fn a_call_is_a_stream() {
     assert_eq!(events, expected);
 }
 
-/// S003-43, C14: a command's exit code is told, and its output only once.
+/// S003-43, C14: a command's exit code is in the last event, and its output is sent only once.
 #[tokio::test]
 async fn a_command_completes_with_its_exit_code() {
     let mut client = Client::connect(service());
@@ -205,7 +205,8 @@ async fn a_command_completes_with_its_exit_code() {
     assert_eq!(events, expected);
 }
 
-/// C14, C16, C17, S003-42: what happens beside the answer is told as it happens, and once.
+/// C14, C16, C17, S003-42: tool uses, recovered errors and standard error are events of their own,
+/// sent at once and only once.
 #[tokio::test]
 async fn asides_are_events_of_their_own() {
     let mut client = Client::connect(service());
@@ -223,7 +224,7 @@ async fn asides_are_events_of_their_own() {
     assert_eq!(events, expected);
 }
 
-/// S003-06: a tool that does not stream is told in the same way.
+/// S003-06: a tool that does not stream has the same events.
 #[tokio::test]
 async fn what_was_not_streamed_comes_before_the_end() {
     let mut client = Client::connect(service());
@@ -313,8 +314,8 @@ async fn wrong_parameters_are_refused_at_once() {
     assert_eq!(events[1]["data"], "b");
 }
 
-/// S003-05, C49: MCP is spoken on the same pipe, without a handshake or after one; whoever began a
-/// handshake keeps to its order.
+/// S003-05, C49: MCP is served on the same pipe, without a handshake or after one. A client that
+/// begins a handshake must keep to its order.
 #[tokio::test]
 async fn mcp_is_spoken_beside_it() {
     let mut client = Client::connect(service());
@@ -343,7 +344,7 @@ async fn mcp_is_spoken_beside_it() {
     assert_eq!(called["result"]["content"][0]["text"], "hi");
 }
 
-/// C49: where nobody asked for it there is no native view, not even in a session that is ready.
+/// C49: the native view is off by default, even in a session that is initialized.
 #[tokio::test]
 async fn there_is_none_unless_it_is_asked_for() {
     let mut client = Client::with(service(), Options::default());
@@ -364,7 +365,7 @@ async fn there_is_none_unless_it_is_asked_for() {
     }
 }
 
-/// A tool that says the same thing for ever, and counts how often; and who is told when it ends.
+/// A tool that streams without end, the count of its pieces, and a channel that closes when it ends.
 fn endless() -> (LocalService, Arc<AtomicUsize>, mpsc::Receiver<()>) {
     let said = Arc::new(AtomicUsize::new(0));
     let counting = Arc::clone(&said);
@@ -439,7 +440,7 @@ async fn a_cancelled_call_falls_silent() {
     assert_eq!(gone["result"], false);
 }
 
-/// C57, S003-50: whoever does not read holds up what talks to it, and nothing piles up.
+/// C57, S003-50: a client that does not read slows down the sender, and queues stay bounded.
 #[tokio::test(start_paused = true)]
 async fn endless_output_waits_for_its_reader() {
     let (service, said, _ended) = endless();
@@ -452,14 +453,14 @@ async fn endless_output_waits_for_its_reader() {
     assert_eq!(said.load(Ordering::Relaxed), before);
     assert!(before < 4096, "{before} KiB wait for one reader");
 
-    // And whoever reads again gets on.
+    // A client that reads again gets more.
     for _ in 0..2 * before {
         client.receive().await;
     }
     assert!(said.load(Ordering::Relaxed) > before);
 }
 
-/// S002-05: what was asked for before the input ended is answered.
+/// S002-05: requests that came before the end of the input are answered.
 #[tokio::test]
 async fn the_end_of_input_lets_streams_finish() {
     let mut client = Client::connect(service());
@@ -486,7 +487,7 @@ async fn questions_are_put_to_who_can_answer() {
     };
     let service = LocalService::builder("asking", "1.0.0").tool(Tool::new("ask.me"), tool);
     let mut client = Client::connect(service.build().unwrap());
-    // Without a handshake nobody can be asked.
+    // Without a handshake the client cannot be asked.
     let refused = client.ask(1, "ask.me", json!([])).await;
     assert!(
         refused["error"]["message"]

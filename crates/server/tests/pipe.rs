@@ -11,11 +11,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plexus_server::{Edge, Options, stdio};
-use plexus_service::{
+use plexus_mcp_core::{
     CacheHints, CallToolResult, ContentBlock, Context, ElicitParams, LocalService, Raw, Resource,
     ResourceContents, Tool, ToolError,
 };
+use plexus_mcp_server::{Edge, Options, stdio};
 use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
@@ -114,7 +114,7 @@ struct Nothing {}
 
 fn name_form() -> ElicitParams {
     let schema = r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;
-    let schema = Raw::parse(schema.into(), &plexus_wire::Limits::default()).unwrap();
+    let schema = Raw::parse(schema.into(), &plexus_mcp_wire::Limits::default()).unwrap();
     ElicitParams::form("Your name?", schema)
 }
 
@@ -175,7 +175,7 @@ async fn a_state_is_used_once() {
     );
 }
 
-/// The parking table is bounded; who finds it full is told so, and nothing is parked.
+/// The parking table is bounded. A call that finds it full fails, and nothing is parked.
 #[tokio::test(start_paused = true)]
 async fn a_full_parking_table_refuses() {
     let mut options = Options::default();
@@ -192,7 +192,7 @@ async fn a_full_parking_table_refuses() {
     );
 }
 
-/// A legacy client that never answers is told that the question is withdrawn, and the call ends.
+/// If a legacy client does not answer in time, the question is cancelled and the call ends.
 #[tokio::test(start_paused = true)]
 async fn unanswered_questions_are_withdrawn() {
     let mut client = Client::connect(greeter(), Options::default());
@@ -273,6 +273,52 @@ async fn an_answer_that_is_too_large_is_refused() {
     assert_eq!(refused["error"]["data"]["limit"], 1000);
 }
 
+/// C09: a request beyond a limit is answered under its own id, and the next one is served.
+#[tokio::test]
+async fn a_request_beyond_a_limit_is_refused_under_its_id() {
+    let mut options = Options::default();
+    options.limits.max_bytes = 2000;
+    options.limits.max_depth = 16;
+    let mut client = Client::connect(faulty(), options);
+    client.initialize("2025-11-25", json!({})).await;
+    let arguments = json!({"x": "y".repeat(5000)});
+    let refused = client
+        .ask(json!({"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "works", "arguments": arguments}, "id": "long"}))
+        .await;
+    assert_eq!(refused["id"], "long");
+    assert_eq!(refused["error"]["code"], -32600);
+    assert_eq!(refused["error"]["data"]["limit"], 2000);
+
+    let deep = (0..40).fold(json!(1), |inner, _| json!([inner]));
+    let refused = client
+        .ask(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "works", "arguments": {"x": deep}}}))
+        .await;
+    assert_eq!(refused["id"], 2);
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("16 levels"), "{message}");
+
+    let fine = client.ask(call(3, "works")).await;
+    assert_eq!(fine["result"]["content"][0]["text"], "fine");
+}
+
+/// C09: a client's answer beyond the limit fails the question that it answers.
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_the_client_beyond_the_limit_fails_its_question() {
+    let mut options = Options::default();
+    options.limits.max_bytes = 2000;
+    let mut client = Client::connect(greeter(), options);
+    client
+        .initialize("2025-11-25", json!({"elicitation": {}}))
+        .await;
+    let question = client.ask(call(7, "greet")).await;
+    let result = json!({"action": "accept", "content": {"name": "K".repeat(5000)}});
+    let done = client
+        .ask(json!({"jsonrpc": "2.0", "result": result, "id": question["id"]}))
+        .await;
+    assert_eq!(done["id"], 7);
+    assert!(done.to_string().contains("2000 bytes"), "{done}");
+}
+
 /// S002-39, BASE-03: an id in flight cannot be used again; the first call is not disturbed.
 #[tokio::test(start_paused = true)]
 async fn ids_in_flight_are_not_reused() {
@@ -326,7 +372,7 @@ async fn the_end_of_input_drains() {
     client.server.await.unwrap().unwrap();
 }
 
-/// SUB26-11, REVISIONS §23.1: a server that ends says so on every subscription.
+/// SUB26-11: a server that ends says so on every subscription.
 #[tokio::test]
 async fn shutting_down_closes_subscriptions_properly() {
     let mut client = Client::connect(faulty(), Options::default());
@@ -354,7 +400,8 @@ async fn shutting_down_closes_subscriptions_properly() {
     client.server.await.unwrap().unwrap();
 }
 
-/// CACHE26-01: a service's hints are shown on its lists; what is read has none unless it says so.
+/// CACHE26-01: the cache hints of a service are on its lists. The result of a read must not be
+/// cached unless it gives hints of its own.
 #[tokio::test]
 async fn cache_hints_are_the_services() {
     let service = LocalService::builder("cached", "1.0.0")
@@ -426,12 +473,12 @@ async fn streamed_text_arrives_early_and_whole() {
     assert_eq!(plain["id"], 2, "no token, no progress");
 }
 
-/// TRAP-08: whoever a result says it comes from, it comes from us.
+/// TRAP-08: the server identity in a result is replaced by ours.
 #[tokio::test]
 async fn a_result_says_who_we_are() {
     let spoofed =
         r#"{"kept":1,"io.modelcontextprotocol/serverInfo":{"name":"other","version":"9"}}"#;
-    let spoofed = Raw::parse(spoofed.into(), &plexus_wire::Limits::default()).unwrap();
+    let spoofed = Raw::parse(spoofed.into(), &plexus_mcp_wire::Limits::default()).unwrap();
     let service = LocalService::builder("ours", "1.0.0")
         .tool(Tool::new("spoof"), move |_: Nothing, _: Context| {
             let result = CallToolResult::text("done").meta(spoofed.clone());
@@ -444,4 +491,18 @@ async fn a_result_says_who_we_are() {
     let meta = &answer["result"]["_meta"];
     assert_eq!(meta["kept"], 1, "{answer}");
     assert_eq!(meta["io.modelcontextprotocol/serverInfo"]["name"], "ours");
+}
+
+/// A client that does not read counts as gone after one stall, however many requests it has sent.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_stalls_the_server_once() {
+    let service = LocalService::builder("s", "1.0.0").build().unwrap();
+    let edge = Edge::new(Arc::new(service), Options::default()).unwrap();
+    let (_unread, output) = tokio::io::duplex(64);
+    let invalid = "x\n".repeat(30_000);
+    let began = tokio::time::Instant::now();
+    let served = stdio::serve_on(&edge, invalid.as_bytes(), output).await;
+    drop(served);
+    let elapsed = began.elapsed();
+    assert!(elapsed < Duration::from_mins(1), "{elapsed:?}");
 }

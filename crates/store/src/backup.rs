@@ -1,4 +1,4 @@
-//! Copies of a database that is in use.
+//! Backups of a database while it is in use.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,21 +19,21 @@ pub enum BackupError {
     /// Nothing is overwritten.
     #[error("{} is there already; name another file", .0.display())]
     Exists(PathBuf),
-    /// The copy could not be put in its place.
+    /// The finished copy could not be renamed to the requested file.
     #[error("cannot write {}", path.display())]
     Write {
         /// Its place.
         path: PathBuf,
-        /// What went wrong.
+        /// The cause.
         source: io::Error,
     },
 }
 
 impl Store {
-    /// Writes a copy of the database, as it is at one moment, to a new file at `path`. Others go on
-    /// reading and writing meanwhile.
+    /// Writes a consistent copy of the database to a new file at `path`. Other connections can read
+    /// and write meanwhile.
     ///
-    /// Dropping the future does no harm: `path` appears when the copy is complete, or not at all.
+    /// If the future is dropped, `path` appears when the copy is complete, or not at all.
     ///
     /// # Errors
     /// The database cannot be read, `path` cannot be written, or there is something already.
@@ -72,8 +72,8 @@ fn back_up(db: &Connection, path: &Path) -> Result<(), BackupError> {
 fn copy(db: &Connection, path: &Path) -> Result<(), StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut copy = Connection::open_with_flags(path, flags)?;
-    // All pages in one step: a reader holds up nobody, and steps would begin anew whenever another
-    // process writes between them.
+    // All pages in one step: a reader blocks no writer, and a copy in several steps would start
+    // again whenever another process writes between them.
     match Backup::new(db, &mut copy)?.step(-1)? {
         StepResult::Done => Ok(()),
         _ => Err(StoreError::Busy),

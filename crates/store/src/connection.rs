@@ -1,4 +1,4 @@
-//! Connections to a database file, and what is checked before one is trusted.
+//! Opens connections to a database file, after checks that the file is ours and intact.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
@@ -10,17 +10,18 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use crate::error::{OpenError, StoreError};
 use crate::migrations::{Migrations, Newer};
 
-/// "Plxs": marks a file as ours.
+/// `application_id` in the file header, "Plxs", which marks a file as a database of Plexus.
 const APPLICATION_ID: i32 = 0x506c_7873;
 
-/// Counts up when what concerns all owners changes: the table `migrations` itself.
-const FORMAT: i32 = 1;
+/// `user_version` in the file header: the version of the table `migrations` itself.
+const FORMAT_VERSION: i32 = 1;
 
-/// How long another process may write before we give up waiting for it.
+/// How long a connection waits for a write of another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Between tries to make a new file a shared one, while another process does the same.
-const RETRY_AFTER: Duration = Duration::from_millis(20);
+/// Delay between attempts to switch a new file to write-ahead logging, while another process does
+/// the same.
+const WAL_RETRY_DELAY: Duration = Duration::from_millis(20);
 
 /// Opens the database at `path` for writing, creating it, its folder and its tables as needed.
 pub(crate) fn open(path: &Path, migrations: &[Migrations]) -> Result<Connection, OpenError> {
@@ -45,7 +46,7 @@ pub(crate) fn open(path: &Path, migrations: &[Migrations]) -> Result<Connection,
     }
 }
 
-/// Another connection to a database that [`open`] prepared, which writes nothing.
+/// A read-only connection to a database that [`open`] prepared.
 pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     let db = connect(path)?;
     db.pragma_update(None, "query_only", true)?;
@@ -65,9 +66,9 @@ impl From<Newer> for Refused {
     }
 }
 
-/// Creates the file, unless it is there, and its folder; whether there is nothing in it.
+/// Creates the file and its directory, unless they exist. Returns whether the file is empty.
 ///
-/// What people tell their agents is nobody else's business, so only they may read it.
+/// Only the user can read the file: conversations with agents are private.
 pub(crate) fn create(path: &Path) -> Result<bool, OpenError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -106,7 +107,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     // With less, a write-ahead log is not synced at every commit, and a power cut takes away what
     // was acknowledged.
     db.pragma_update(None, "synchronous", "FULL")?;
-    // What other systems do at a sync, macOS does only if told.
+    // macOS flushes the disk cache at a sync only with this setting.
     db.pragma_update(None, "fullfsync", true)?;
     Ok(db)
 }
@@ -139,7 +140,7 @@ fn prepare(
                  ) STRICT, WITHOUT ROWID",
             )?;
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-            transaction.pragma_update(None, "user_version", FORMAT)?;
+            transaction.pragma_update(None, "user_version", FORMAT_VERSION)?;
         }
         Ok(State::Older | State::Current) => {}
         Err(refused) => return Ok(Err(refused)),
@@ -166,7 +167,7 @@ fn state(db: &Connection, migrations: &[Migrations]) -> rusqlite::Result<Result<
     if number("application_id")? != APPLICATION_ID {
         return Ok(Err(Refused::Foreign));
     }
-    if number("user_version")? > FORMAT {
+    if number("user_version")? > FORMAT_VERSION {
         return Ok(Err(Refused::Newer));
     }
     let mut state = State::Current;
@@ -183,7 +184,7 @@ fn state(db: &Connection, migrations: &[Migrations]) -> rusqlite::Result<Result<
 /// Looks for damage. The first finding is enough.
 fn check(db: &Connection) -> rusqlite::Result<Result<(), String>> {
     let finding: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-    // What is found may stand below a heading.
+    // A heading may precede the finding.
     let finding = finding.lines().last().unwrap_or_default();
     Ok(if finding == "ok" {
         Ok(())
@@ -192,7 +193,7 @@ fn check(db: &Connection) -> rusqlite::Result<Result<(), String>> {
     })
 }
 
-/// Lets readers go on while somebody writes.
+/// Switches to write-ahead logging, with which readers do not wait for writers.
 #[expect(
     clippy::disallowed_methods,
     reason = "stores are opened where one may block, and SQLite itself does not wait here"
@@ -204,10 +205,10 @@ fn share(db: &Connection) -> rusqlite::Result<()> {
         match changed {
             Err(error)
                 if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
-                    && patience > RETRY_AFTER =>
+                    && patience > WAL_RETRY_DELAY =>
             {
-                patience -= RETRY_AFTER;
-                std::thread::sleep(RETRY_AFTER);
+                patience -= WAL_RETRY_DELAY;
+                std::thread::sleep(WAL_RETRY_DELAY);
             }
             changed => return changed,
         }

@@ -1,15 +1,15 @@
-//! What can go wrong with a database, in words that tell what to do about it.
+//! Errors of a database. Each text says what to do.
 
 use std::io;
 use std::path::PathBuf;
 
 use rusqlite::{ErrorCode, ffi};
 
-/// Why something could not be read or written. Whatever it is, nothing was written.
+/// Why a read or a write failed. In any case, nothing was written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Somebody else writes, and does not come to an end. A later try may succeed.
+    /// Another connection keeps writing. A later try may succeed.
     #[error("the database is busy with other work; try again later")]
     Busy,
     /// There is no room left.
@@ -18,19 +18,19 @@ pub enum StoreError {
     /// The file or its folder may not be written.
     #[error("the database is read-only; check the permissions of its file and folder")]
     ReadOnly,
-    /// The file is no longer what it was.
+    /// The file is damaged.
     #[error("the database file is damaged; stop Plexus and put a backup in its place")]
     Damaged,
-    /// The disk does not do as it is told, or we may not tell it.
+    /// The disk failed, or the operating system refused access.
     #[error(
         "the database file cannot be accessed; check its permissions, those of its folder, and the \
          disk that they are on"
     )]
     Disk(#[source] rusqlite::Error),
-    /// Anything else, which is a mistake in the program.
+    /// Any other error of SQLite, which is a bug in Plexus.
     #[error("the database refused a statement")]
     Statement(#[source] rusqlite::Error),
-    /// The file could not be opened, which is tried again with every use.
+    /// The file could not be opened. Every use tries again.
     #[error("{}", because(.0))]
     Closed(Box<OpenError>),
     /// The work panicked, or the program is about to end.
@@ -50,7 +50,7 @@ impl From<rusqlite::Error> for StoreError {
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
             Some(ErrorCode::DiskFull) => Self::Full,
-            // What processes share beside the file needs room as well.
+            // The shared-memory file beside the database needs space as well.
             Some(ErrorCode::SystemIoFailure)
                 if error.sqlite_extended_error_code() == Some(ffi::SQLITE_IOERR_SHMSIZE) =>
             {
@@ -71,7 +71,7 @@ pub enum OpenError {
     /// Its folder or its file cannot be created.
     #[error("cannot create {}", path.display())]
     Create {
-        /// What was to be created.
+        /// The file or directory that was to be created.
         path: PathBuf,
         /// Why it was not.
         source: io::Error,
@@ -84,7 +84,7 @@ pub enum OpenError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The damage that SQLite reports.
         finding: String,
     },
     /// The file was written by another program.
@@ -102,7 +102,7 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
-    /// The file is what it should be, but cannot be used now.
+    /// The file is valid, but cannot be used now.
     #[error("cannot open {}", path.display())]
     Unusable {
         /// The file.
@@ -118,7 +118,7 @@ impl From<OpenError> for StoreError {
     }
 }
 
-/// What is wrong with a file, and why, in one line.
+/// An error of opening a file with its cause, in one line.
 fn because(error: &OpenError) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),

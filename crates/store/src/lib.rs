@@ -1,11 +1,10 @@
 //! The embedded database that the services built into Plexus keep their data in.
-//!
-//! A [`Store`] is one SQLite file. Any number of tasks, and of processes, may use it at once. What
-//! is stored in it is not its business: an activation brings its tables as [`Migrations`] and its
-//! statements as closures, which are handed a connection.
+//! A [`Store`] is one SQLite file, which any number of tasks and processes may use at once. The
+//! store does not know its tables: a service brings them as [`Migrations`], and its
+//! statements as closures that get a connection.
 //!
 //! ```
-//! use plexus_store::{Migrations, Store, StoreError};
+//! use plexus_mcp_store::{Migrations, Store, StoreError};
 //!
 //! const NOTES: Migrations = Migrations {
 //!     owner: "notes",
@@ -15,7 +14,7 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
-//! # let path = folder.path().join(plexus_store::FILE_NAME);
+//! # let path = folder.path().join(plexus_mcp_store::FILE_NAME);
 //! let store = Store::open(&path, &[NOTES])?;
 //! store
 //!     .write(|transaction| {
@@ -31,27 +30,28 @@
 //! # }
 //! ```
 //!
-//! # What is promised
+//! # Guarantees
 //!
-//! - A write that was acknowledged stays, whatever happens to the process or the machine. A write
-//!   that was not is there whole or not at all.
-//! - Writers take turns, across processes too. Readers never wait for them, and see one moment.
-//! - Dropping the future of [`Store::write`] while it waits for its turn means that nothing
-//!   happens. Later, the transaction is carried out whole all the same.
-//! - A file that is damaged, newer or another program's is refused, and left as it is.
+//! - An acknowledged write is durable: it survives a crash of the process or of the machine. A
+//!   write that was not acknowledged is there completely or not at all.
+//! - Writes are serialised, across processes too. Readers never wait for writers, and see a
+//!   consistent snapshot.
+//! - If the future of [`Store::write`] is dropped while it waits for its turn, nothing happens.
+//!   Later, the transaction is completed all the same.
+//! - A file that is damaged, written by a newer version, or by another program is refused and not
+//!   changed.
 //!
 //! # Queues
 //!
-//! There are none: whoever wants to read or write waits in its own future, so nothing piles up
-//! that its callers do not hold. Who waits for [`PATIENCE`] gets [`StoreError::Busy`].
+//! There are none: a caller that wants to read or write waits in its own future, so memory is
+//! bounded by the callers. A caller that has waited for [`MAX_WAIT`] gets [`StoreError::Busy`].
 //!
 //! # PostgreSQL
 //!
 //! When many nodes share their data, the same closures can run on a PostgreSQL connection: they run
-//! on blocking threads, as a blocking driver wants it, and they know of nothing but a transaction
-//! and SQL. What would change: the type of the connection that they are handed, `?1` to `$1`,
-//! `STRICT` and `WITHOUT ROWID` in migrations, and the kinds of [`StoreError`], which are read from
-//! SQLSTATE. What would not: who calls what, and when.
+//! on blocking threads, as a blocking driver needs it, and use only a transaction and SQL. To
+//! change: the type of the connection, `?1` to `$1`, `STRICT` and `WITHOUT ROWID` in migrations,
+//! and the mapping of SQLSTATE to [`StoreError`]. The callers would not change.
 
 mod backup;
 mod connection;
@@ -65,4 +65,4 @@ pub use error::{OpenError, StoreError};
 pub use location::{FILE_NAME, data_dir};
 pub use migrations::Migrations;
 pub use rusqlite;
-pub use store::{PATIENCE, Store};
+pub use store::{MAX_WAIT, Store};

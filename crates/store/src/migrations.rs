@@ -6,11 +6,11 @@ use rusqlite::{Connection, Transaction};
 
 /// The tables of one part of the program, as the steps that led to them.
 ///
-/// Steps are only ever added: what a released version has run is never edited.
+/// Steps are only appended: a step that a released version has run is never edited.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::exhaustive_structs, reason = "a constant of its user")]
 pub struct Migrations {
-    /// Whose tables these are. Nobody else's have this name.
+    /// The owner of the tables, a unique name.
     pub owner: &'static str,
     /// One or more SQL statements each, in order.
     pub steps: &'static [&'static str],
@@ -31,7 +31,7 @@ impl Migrations {
         })
     }
 
-    /// Runs what has not been run yet.
+    /// Runs the steps that have not been run yet.
     pub(crate) fn run(&self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
         let done = self.done(transaction)?;
         for (step, statements) in (1..).zip(self.steps).filter(|(step, _)| *step > done) {

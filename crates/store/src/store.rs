@@ -1,4 +1,4 @@
-//! The handle through which everything is read and written.
+//! [`Store`], the handle through which a database is read and written.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,10 +12,10 @@ use crate::error::{OpenError, StoreError};
 use crate::migrations::Migrations;
 
 /// How long a caller waits for its turn.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// How many may read at once: more would not be faster, since every page is in the system's cache.
-const READERS: usize = 4;
+const MAX_READERS: usize = 4;
 
 /// One database file. Cheap to clone: all clones are one.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ struct Inner {
     migrations: Vec<Migrations>,
     /// There from the moment that the file could be used.
     access: OnceLock<Access>,
-    /// Connections that nobody reads from at the moment.
+    /// Idle read connections.
     readers: Mutex<Vec<Connection>>,
 }
 
@@ -43,19 +43,19 @@ struct Access {
 }
 
 impl Store {
-    /// Opens the database at `path`, creating it and its folder as needed, and brings the tables
-    /// of these owners up to date. This blocks: it is meant for the start of a program.
+    /// Opens the database at `path`, creating the file and its directory as needed, and migrates
+    /// the tables of these owners. This blocks: call it when the program starts.
     ///
     /// # Errors
-    /// The file cannot be used, and was left as it is. The error says what to do.
+    /// The file cannot be used, and was not changed. The error says what to do.
     pub fn open(path: &Path, migrations: &[Migrations]) -> Result<Self, OpenError> {
         let store = Self::at(path, migrations);
         store.inner.open()?;
         Ok(store)
     }
 
-    /// The same, but the file is opened when it is first needed. As long as it cannot be used,
-    /// every use of the store tries again, and says why it fails.
+    /// Like [`Self::open`], but opens the file when it is first needed. As long as that fails,
+    /// every use of the store tries again and returns the error.
     pub fn at(path: &Path, migrations: &[Migrations]) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -67,13 +67,12 @@ impl Store {
         }
     }
 
-    /// Finds out what keeps the file from being used, before anybody uses it; creates it as needed.
+    /// Checks whether the file can be used, before the first use; creates it as needed.
     ///
-    /// A file in which there is nothing yet is not opened for that: its tables are made when
-    /// somebody needs them.
+    /// An empty file is not opened for this: its tables are created by the first use.
     ///
     /// # Errors
-    /// The file cannot be used, and was left as it is. The error says what to do.
+    /// The file cannot be used, and was not changed. The error says what to do.
     pub async fn try_out(&self) -> Result<(), StoreError> {
         let is_open = self.inner.access.get().is_some();
         if is_open || connection::create(&self.inner.path)? {
@@ -92,7 +91,7 @@ impl Store {
     /// Dropping the future does no harm.
     ///
     /// # Errors
-    /// What `work` returned, or why it could not be done.
+    /// The error that `work` returned, or why it could not run.
     pub async fn read<T, E, F>(&self, work: F) -> Result<T, E>
     where
         F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
@@ -116,7 +115,7 @@ impl Store {
     /// Reads on this thread, without a turn: for the start of a program.
     ///
     /// # Errors
-    /// What `work` returned, or why it could not be done.
+    /// The error that `work` returned, or why it could not run.
     pub fn read_blocking<T, E, F>(&self, work: F) -> Result<T, E>
     where
         F: FnOnce(&Connection) -> Result<T, E>,
@@ -129,13 +128,14 @@ impl Store {
         outcome
     }
 
-    /// Writes: `work` is done whole, or, if it fails, not at all.
+    /// Runs `work` in a write transaction: it is committed completely or, if `work` fails, rolled
+    /// back.
     ///
-    /// Dropping the future before it is its turn means that nothing is done; later, that it is done
-    /// all the same.
+    /// If the future is dropped before its turn, nothing is done; later, the transaction is
+    /// completed all the same.
     ///
     /// # Errors
-    /// What `work` returned, or why it could not be done. Nothing was written then.
+    /// The error that `work` returned, or why it could not run. Nothing was written then.
     pub async fn write<T, E, F>(&self, work: F) -> Result<T, E>
     where
         F: FnOnce(&Transaction<'_>) -> Result<T, E> + Send + 'static,
@@ -169,7 +169,7 @@ impl Store {
     /// Waits for the turn to write.
     async fn writer(&self) -> Result<OwnedMutexGuard<Connection>, StoreError> {
         let writer = Arc::clone(&self.access().await?.writer).lock_owned();
-        let turn = tokio::time::timeout(PATIENCE, writer).await;
+        let turn = tokio::time::timeout(MAX_WAIT, writer).await;
         turn.map_err(|_late| StoreError::Busy)
     }
 
@@ -184,12 +184,12 @@ impl Store {
 }
 
 impl Inner {
-    /// Opens the file, unless somebody else did meanwhile.
+    /// Opens the file, unless another task did meanwhile.
     fn open(&self) -> Result<(), OpenError> {
         let writer = connection::open(&self.path, &self.migrations)?;
         self.access.get_or_init(|| Access {
             writer: Arc::new(tokio::sync::Mutex::new(writer)),
-            reading: Arc::new(Semaphore::new(READERS)),
+            reading: Arc::new(Semaphore::new(MAX_READERS)),
         });
         Ok(())
     }
@@ -222,7 +222,7 @@ fn read<T, E: From<StoreError>>(
     db: &mut Connection,
     work: impl FnOnce(&Connection) -> Result<T, E>,
 ) -> Result<T, E> {
-    // Ends, with nothing to undo, when it is dropped.
+    // Dropping the transaction ends it; there is nothing to roll back.
     let moment = db.transaction().map_err(StoreError::from)?;
     work(&moment)
 }
@@ -231,8 +231,8 @@ fn write<T, E: From<StoreError>>(
     db: &mut Connection,
     work: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
 ) -> Result<T, E> {
-    // Whoever begins by reading may find later that somebody else wrote in the meantime, and would
-    // have to begin anew. Who has the lock from the start never has to.
+    // `BEGIN IMMEDIATE`: a transaction that begins with a read fails if another connection writes
+    // before its first write. With the write lock from the start, it never has to be retried.
     let transaction = db
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(StoreError::from)?;
@@ -245,7 +245,7 @@ fn write<T, E: From<StoreError>>(
 async fn in_time<T>(
     permit: impl Future<Output = Result<T, tokio::sync::AcquireError>>,
 ) -> Result<T, StoreError> {
-    match tokio::time::timeout(PATIENCE, permit).await {
+    match tokio::time::timeout(MAX_WAIT, permit).await {
         Ok(Ok(permit)) => Ok(permit),
         Ok(Err(_closed)) => Err(StoreError::Abandoned),
         Err(_late) => Err(StoreError::Busy),

@@ -1,7 +1,7 @@
 //! Processes that are killed while they write, again and again, on one file.
 //!
 //! Five kills of a few hundred writes are made by default. The full run is
-//! `PLEXUS_KILLS=50 PLEXUS_WRITES=10000 cargo nextest run -p plexus-store --test kill`.
+//! `PLEXUS_KILLS=50 PLEXUS_WRITES=10000 cargo nextest run -p plexus-mcp-store --test kill`.
 
 #![cfg(unix)]
 
@@ -14,21 +14,21 @@ mod kill {
     use std::path::Path;
     use std::process::{Child, Command, Stdio};
 
-    use plexus_store::rusqlite::{Connection, Transaction};
-    use plexus_store::{Migrations, Store, StoreError};
+    use plexus_mcp_store::rusqlite::{Connection, Transaction};
+    use plexus_mcp_store::{Migrations, Store, StoreError};
     use tokio::task::JoinSet;
 
     /// Tells the test below, started a second time, which file to write to.
-    const FILE: &str = "PLEXUS_KILL_TEST_FILE";
+    const FILE_VARIABLE: &str = "PLEXUS_KILL_TEST_FILE";
 
     /// How many tasks write at once.
     const WRITERS: i64 = 4;
 
     /// How many rows a step writes.
-    const PARTS: i64 = 5;
+    const ROWS_PER_STEP: i64 = 5;
 
     /// How long the rows of a step stay: each step deletes those of an older one.
-    const KEPT: i64 = 50;
+    const STEPS_KEPT: i64 = 50;
 
     const TABLES: Migrations = Migrations {
         owner: "kill",
@@ -48,7 +48,7 @@ mod kill {
     /// afterwards, every acknowledged write is there, and no half of any other.
     #[tokio::test]
     async fn a_kill_takes_nothing_away() {
-        if let Some(path) = env::var_os(FILE) {
+        if let Some(path) = env::var_os(FILE_VARIABLE) {
             return write_until_killed(path.as_ref()).await;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -63,11 +63,11 @@ mod kill {
         }
     }
 
-    /// What the process does that is killed: the test above, started a second time.
+    /// The work of the process that is killed: the test above, started a second time.
     async fn write_until_killed(path: &Path) {
         let writes = i64::try_from(number("PLEXUS_WRITES", 400)).unwrap();
         let store = Store::open(path, &[TABLES]).unwrap();
-        // What the test harness has begun to write does not belong to the first line.
+        // Ends the line that the test harness has begun.
         acknowledge("\n");
         let mut writing = JoinSet::new();
         for writer in 0..WRITERS {
@@ -92,11 +92,11 @@ mod kill {
             [writer],
             |row| row.get(0),
         )?;
-        for part in 0..PARTS {
+        for part in 0..ROWS_PER_STEP {
             let row = (writer, step, part, text(writer, step, part));
             db.execute("INSERT INTO parts VALUES (?1, ?2, ?3, ?4)", row)?;
         }
-        let old = (writer, step - KEPT);
+        let old = (writer, step - STEPS_KEPT);
         db.execute("DELETE FROM parts WHERE (writer, step) = (?1, ?2)", old)?;
         Ok(step)
     }
@@ -122,13 +122,15 @@ mod kill {
                 "{acknowledged} steps of writer {writer} were acknowledged, {steps} are there"
             );
             let mut expected = Vec::new();
-            for step in (steps - KEPT + 1).max(1)..=steps {
-                expected.extend((0..PARTS).map(|part| (step, part, text(writer, step, part))));
+            for step in (steps - STEPS_KEPT + 1).max(1)..=steps {
+                expected
+                    .extend((0..ROWS_PER_STEP).map(|part| (step, part, text(writer, step, part))));
             }
             let parts = "SELECT step, part, text FROM parts WHERE writer = ?1 ORDER BY step, part";
             let mut parts = db.prepare(parts)?;
-            let row =
-                |row: &plexus_store::rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+            let row = |row: &plexus_mcp_store::rusqlite::Row<'_>| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            };
             let found: Result<Vec<(i64, i64, String)>, _> =
                 parts.query_map([writer], row)?.collect();
             assert!(found? == expected, "writer {writer} at step {steps}");
@@ -145,7 +147,7 @@ mod kill {
     fn start(path: &Path, writes: u64) -> Child {
         Command::new(env::current_exe().unwrap())
             .args(["--exact", "kill::a_kill_takes_nothing_away", "--nocapture"])
-            .env(FILE, path)
+            .env(FILE_VARIABLE, path)
             .env("PLEXUS_WRITES", writes.to_string())
             .stdout(Stdio::piped())
             .spawn()

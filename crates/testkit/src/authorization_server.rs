@@ -1,10 +1,11 @@
-//! A small but real authorization server: it knows nothing of our clients, and trusts none.
+//! A small authorization server for tests, with the checks of a real one.
 //!
-//! It registers clients (RFC 7591), fetches documents about them (CIMD), lets its one user sign in
-//! with PKCE, issues signed tokens for one resource each (RFC 9068, RFC 8707), binds them to keys
-//! where that is asked for (RFC 9449), rotates refresh tokens, takes tokens back (RFC 7009), and says
-//! what they are worth (RFC 7662). It exchanges tokens (RFC 8693), takes the word of others for
-//! workloads and users (RFC 7523, ID-JAG), and knows clients by their keys. Whoever replays a refresh token loses everything got with it.
+//! It registers clients (RFC 7591), fetches their metadata documents (CIMD), lets its one user sign
+//! in with PKCE, issues signed tokens for one resource each (RFC 9068, RFC 8707), binds them to
+//! keys on request (RFC 9449), rotates refresh tokens, revokes tokens (RFC 7009) and introspects
+//! them (RFC 7662). It exchanges tokens (RFC 8693), accepts assertions for workloads and users (RFC
+//! 7523, ID-JAG), and authenticates clients by their keys. A replayed refresh token revokes all
+//! tokens issued from it.
 
 mod assertions;
 mod bearer;
@@ -25,7 +26,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use jsonwebtoken::Header;
 use jsonwebtoken::jwk::{Jwk, JwkSet};
-use plexus_oauth::jwt::Claims;
+use plexus_mcp_oauth::jwt::Claims;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -34,37 +35,37 @@ use state::State;
 
 use crate::server::{Received, Reply};
 
-pub use resource::Demands;
+pub use resource::TokenRequirements;
 pub use state::Counts;
 
-/// How the server behaves.
+/// The behaviour of the server.
 #[derive(Debug, Clone)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a habit that a test can change by itself"
 )]
 pub struct Behaviour {
-    /// How long access tokens hold, in seconds.
+    /// The lifetime of access tokens, in seconds.
     pub token_life: u64,
     /// Whether clients can register.
     pub registers: bool,
-    /// Whether clients must say what kind of application they are, as 2026-07-28 has it.
+    /// Whether clients must send their application type, as 2026-07-28 requires.
     pub wants_application_type: bool,
     /// Whether a URL can be a client id.
     pub fetches_documents: bool,
-    /// Whether proofs must hold a nonce.
+    /// Whether DPoP proofs must contain a nonce.
     pub wants_nonce: bool,
-    /// Whether the user agrees.
+    /// Whether the user consents.
     pub agrees: bool,
-    /// Clients that exist from the beginning, with their secrets.
+    /// Preconfigured clients, with their secrets.
     pub clients: Vec<(String, Option<String>)>,
-    /// Clients that prove themselves with a key, and its public half.
+    /// Preconfigured clients that authenticate with a key, and the public key.
     pub keys: Vec<(String, Jwk)>,
-    /// The audience of tokens that are exchanged for others (RFC 8693).
+    /// The audience of exchanged tokens (RFC 8693).
     pub exchanges: Option<String>,
-    /// Whose word is taken for workloads (RFC 7523): an issuer, and its key.
+    /// A trusted issuer of assertions for workloads (RFC 7523), and its key.
     pub vouched_by: Option<(String, Jwk)>,
-    /// What can be asked for.
+    /// The supported scopes.
     pub scopes: Vec<String>,
 }
 
@@ -86,24 +87,24 @@ impl Default for Behaviour {
     }
 }
 
-/// An authorization server on a port of its own. Ends when dropped.
+/// An authorization server on a free port. Ends when dropped.
 #[derive(Debug)]
 pub struct AuthorizationServer {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     _connections: JoinSet<()>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedState {
     issuer: String,
     behaviour: Behaviour,
     state: Mutex<State>,
     counts: watch::Sender<Counts>,
 }
 
-/// A request, taken apart.
+/// A parsed request.
 #[derive(Debug)]
-struct Asked {
+struct ParsedRequest {
     method: Method,
     path: String,
     query: String,
@@ -112,13 +113,13 @@ struct Asked {
 }
 
 impl AuthorizationServer {
-    /// Starts one.
+    /// Starts the server.
     pub async fn start(behaviour: Behaviour) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await;
         let listener = listener.unwrap_or_else(|error| panic!("no port: {error}"));
         let address = listener.local_addr();
         let address: SocketAddr = address.unwrap_or_else(|error| panic!("no address: {error}"));
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedState {
             issuer: format!("http://{address}"),
             state: Mutex::new(State::new(&behaviour)),
             behaviour,
@@ -132,33 +133,33 @@ impl AuthorizationServer {
         }
     }
 
-    /// Who it is.
+    /// The issuer URL.
     pub fn issuer(&self) -> &str {
         &self.shared.issuer
     }
 
-    /// What it has done so far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         *self.shared.counts.borrow()
     }
 
-    /// Makes every access token worthless, as if its time were over. Refresh tokens stay.
+    /// Invalidates every access token, as if it had expired. Refresh tokens stay valid.
     pub fn expire(&self) {
         self.shared.state().live.clear();
     }
 
-    /// That a user has signed in here, for the client of this id (`OpenID` Connect).
+    /// An ID token of `subject` for this client (`OpenID` Connect).
     pub fn id_token(&self, subject: &str, client_id: &str) -> String {
         assertions::id_token(&self.shared, subject, client_id)
     }
 
-    /// A token of `subject` for `resource`, as if it had signed in.
+    /// An access token of `subject` for `resource`, as after a sign-in.
     pub fn issue_to(&self, subject: &str, resource: &str, scope: &str) -> String {
         endpoints::issue_to(&self.shared, subject, resource, scope)
     }
 
-    /// A token with these claims, signed with the server's own key, whatever they say. The header
-    /// names the key unless it names one itself.
+    /// A token with these claims, signed with the server's key without any checks. The header gets
+    /// the key id unless it has one.
     pub fn sign(&self, mut header: Header, claims: &Claims) -> String {
         let state = self.shared.state();
         header.kid = header.kid.or_else(|| Some(state.key_name()));
@@ -166,24 +167,24 @@ impl AuthorizationServer {
         signed.unwrap_or_else(|error| panic!("the server can sign: {error}"))
     }
 
-    /// The keys that tokens are signed with, as everybody can see them.
+    /// The public keys for the token signatures.
     pub fn keys(&self) -> JwkSet {
         bearer::keys(&self.shared)
     }
 
-    /// Signs with a new key from now on, and forgets the old one.
+    /// Signs with a new key from now on; the old key is removed.
     pub fn rotate_key(&self) {
         self.shared.state().rotate_key();
     }
 
-    /// What a server that wants tokens of this issuer answers before it even looks at a message;
-    /// none if it may look. This is the resource's side, with its metadata and its challenges.
-    pub fn guard(&self, demands: Demands, request: &Received) -> Option<Reply> {
-        resource::guard(&self.shared, demands, request)
+    /// The response of a resource server that requires tokens of this issuer, before it reads a
+    /// message: metadata or a challenge. `None` if the token is valid.
+    pub fn guard(&self, requirements: TokenRequirements, request: &Received) -> Option<Reply> {
+        resource::guard(&self.shared, requirements, request)
     }
 }
 
-impl Shared {
+impl SharedState {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -193,7 +194,7 @@ impl Shared {
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, shared: Arc<SharedState>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let shared = Arc::clone(&shared);
@@ -202,7 +203,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             async move {
                 let (head, body) = request.into_parts();
                 let body = body.collect().await;
-                let asked = Asked {
+                let request = ParsedRequest {
                     method: head.method,
                     path: head.uri.path().to_owned(),
                     query: head.uri.query().unwrap_or_default().to_owned(),
@@ -211,13 +212,13 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                         .map(http_body_util::Collected::to_bytes)
                         .unwrap_or_default(),
                 };
-                let response: Response<Full<Bytes>> = endpoints::answer(&shared, &asked).await;
+                let response: Response<Full<Bytes>> = endpoints::answer(&shared, &request).await;
                 Ok::<_, Infallible>(response)
             }
         });
         connections.spawn(async move {
             let connection = http1::Builder::new();
-            // A client that leaves is no failure of the server.
+            // A client that disconnects is not an error of the server.
             drop(
                 connection
                     .serve_connection(TokioIo::new(stream), service)

@@ -1,4 +1,4 @@
-//! Servers as processes of their own.
+//! Server processes.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -9,31 +9,31 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::patience::within;
+use crate::timeout::within;
 
-/// How a server ended.
+/// The exit of a server.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Exit {
-    /// Its exit code; `None` if it was killed.
+    /// The exit code; `None` if it was killed.
     pub code: Option<i32>,
-    /// What it wrote to its standard error.
+    /// Its standard error output.
     pub log: String,
 }
 
-/// What a program came to that ended by itself.
+/// The exit and the output of a program.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Finished {
-    /// Its exit code; `None` if it was killed.
+    /// The exit code; `None` if it was killed.
     pub code: Option<i32>,
-    /// What it wrote to its standard output.
+    /// Its standard output.
     pub output: String,
-    /// What it wrote to its standard error.
+    /// Its standard error output.
     pub log: String,
 }
 
-/// Runs `binary` to its end.
+/// Runs `binary` until it exits.
 pub async fn run(binary: impl AsRef<Path>, arguments: &[&str]) -> Finished {
     let child = spawn(binary.as_ref(), arguments);
     let output = within("the program to end", child.wait_with_output()).await;
@@ -46,16 +46,16 @@ pub async fn run(binary: impl AsRef<Path>, arguments: &[&str]) -> Finished {
     }
 }
 
-/// A server that listens on a port of its own choice. Killed when dropped.
+/// A server that listens on a free port. Killed when dropped.
 #[derive(Debug)]
-pub struct Listening {
+pub struct ListeningServer {
     child: Child,
     log: Log,
     url: String,
 }
 
-impl Listening {
-    /// Starts `binary`, and waits until it says `listening on URL`.
+impl ListeningServer {
+    /// Starts `binary`, and waits for its line `listening on URL`.
     pub async fn start(binary: impl AsRef<Path>, arguments: &[&str]) -> Self {
         let mut child = spawn(binary.as_ref(), arguments);
         let mut log = Log::of(&mut child);
@@ -70,18 +70,18 @@ impl Listening {
         &self.url
     }
 
-    /// The process.
+    /// The process id.
     pub fn pid(&self) -> Option<u32> {
         self.child.id()
     }
 
-    /// Waits until the server has said `text` so many times.
-    pub async fn said(&mut self, text: &str, times: usize) {
-        let what = format!("{text:?} to be in the log of the server {times} times");
-        within(&what, self.log.said(text, times)).await;
+    /// Waits until the server has logged `text` this many times. Each record that it logs meanwhile may
+    /// take [`TEST_TIMEOUT`](crate::TEST_TIMEOUT).
+    pub async fn wait_for_log(&mut self, text: &str, times: usize) {
+        self.log.wait_for_log(text, times).await;
     }
 
-    /// Waits for the server to end, which somebody else has asked it to do.
+    /// Waits for the server to exit, without stopping it.
     pub async fn exit(mut self) -> Exit {
         let status = within("the server to end", self.child.wait()).await;
         let code = status.ok().and_then(|status| status.code());
@@ -90,7 +90,7 @@ impl Listening {
     }
 }
 
-/// Starts a server with pipes on all three of its streams. It is killed when dropped.
+/// Starts a server with pipes for stdin, stdout and stderr. It is killed when dropped.
 #[expect(
     clippy::disallowed_methods,
     reason = "the one place where tests start children"
@@ -106,7 +106,7 @@ pub(crate) fn spawn(binary: &Path, arguments: &[&str]) -> Child {
         .unwrap_or_else(|error| panic!("{}: {error}", binary.display()))
 }
 
-/// The standard error of a child: read all the time, so that the child never waits for us.
+/// The standard error of a child process, read continuously so that the child never blocks.
 #[derive(Debug)]
 pub(crate) struct Log {
     text: Arc<Mutex<String>>,
@@ -129,7 +129,7 @@ impl Log {
         }
     }
 
-    /// All that was written, once the child has closed it.
+    /// The whole output, after the child has closed the stream.
     pub(crate) async fn all(&mut self) -> String {
         within("the end of the log", async {
             while self.reader.join_next().await.is_some() {}
@@ -143,14 +143,20 @@ impl Log {
         text.clone()
     }
 
-    async fn said(&mut self, text: &str, times: usize) {
-        while self.so_far().matches(text).count() < times {
-            let grown = self.grown.changed().await;
+    async fn wait_for_log(&mut self, text: &str, times: usize) {
+        let what = format!("{text:?} to be in the log of the server {times} times");
+        while self.count(text) < times {
+            let grown = within(&what, self.grown.changed()).await;
             assert!(
-                grown.is_ok() || self.so_far().matches(text).count() >= times,
+                grown.is_ok() || self.count(text) >= times,
                 "the server ended without saying {text:?} {times} times"
             );
         }
+    }
+
+    fn count(&self, text: &str) -> usize {
+        let log = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        log.matches(text).count()
     }
 
     async fn line_with(&mut self, wanted: &str) -> String {

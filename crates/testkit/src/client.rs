@@ -4,18 +4,18 @@ mod over_http;
 
 use std::collections::VecDeque;
 
-use plexus_mcp::{Era, Revision};
+use plexus_mcp_protocol::{Era, Revision};
 use serde_json::{Map, Value, json};
 
 use crate::http::HttpClient;
 use crate::stdio::StdioClient;
 use over_http::OverHttp;
 
-/// The ways to reach a server.
+/// The transports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "MCP defines exactly these")]
 pub enum Transport {
-    /// Pipes.
+    /// stdio.
     Stdio,
     /// Streamable HTTP.
     Http,
@@ -23,13 +23,13 @@ pub enum Transport {
     Sse,
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Exchange {
-    /// What the server sent before the answer.
+    /// The messages before the response.
     pub before: Vec<Value>,
-    /// The answer.
+    /// The response.
     pub response: Value,
 }
 
@@ -39,7 +39,7 @@ pub struct Client {
     revision: Revision,
     capabilities: Value,
     last_id: i64,
-    /// Received, but not asked for yet.
+    /// Messages that were received, but not requested by the test yet.
     backlog: VecDeque<Value>,
     wire: Wire,
 }
@@ -51,7 +51,7 @@ enum Wire {
 }
 
 impl Client {
-    /// A client of the server that `pipes` lead to.
+    /// A client of the server process of `pipes`.
     pub fn stdio(pipes: StdioClient, revision: Revision, capabilities: Value) -> Self {
         Self::new(Wire::Stdio(Box::new(pipes)), revision, capabilities)
     }
@@ -61,7 +61,7 @@ impl Client {
         Self::over(HttpClient::new(url, revision), revision, capabilities)
     }
 
-    /// A client that sends what `client` sends, such as credentials, with every request.
+    /// A client that uses `client`, with its headers, for every request.
     pub fn over(client: HttpClient, revision: Revision, capabilities: Value) -> Self {
         let wire = OverHttp::streamable(client);
         Self::new(Wire::Http(Box::new(wire)), revision, capabilities)
@@ -69,22 +69,22 @@ impl Client {
 
     /// A client of the HTTP+SSE stream at `url`.
     pub async fn sse(url: &str, revision: Revision, capabilities: Value) -> Self {
-        let wire = OverHttp::two_endpoints(HttpClient::new(url, revision)).await;
+        let wire = OverHttp::http_sse(HttpClient::new(url, revision)).await;
         Self::new(Wire::Http(Box::new(wire)), revision, capabilities)
     }
 
-    /// The revision that is spoken.
+    /// The revision of the client.
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// Whether requests stand alone.
+    /// Whether the revision is stateless.
     pub fn is_stateless(&self) -> bool {
         self.revision.era() == Era::Stateless
     }
 
-    /// Begins as the revision wants it: with a handshake, or by asking who is there. Gives the
-    /// result of that.
+    /// Opens the session as the revision requires: with a handshake or `server/discover`. Returns
+    /// the result.
     pub async fn open(&mut self) -> Value {
         if self.is_stateless() {
             return self.result("server/discover", json!({})).await;
@@ -105,7 +105,7 @@ impl Client {
         greeting
     }
 
-    /// Sends a request, and gives its id.
+    /// Sends a request, and returns its id.
     pub async fn begin(&mut self, method: &str, params: Value) -> Value {
         self.last_id += 1;
         let id = json!(self.last_id);
@@ -113,7 +113,7 @@ impl Client {
         id
     }
 
-    /// Sends a request with an id of the test's choice.
+    /// Sends a request with this id.
     pub async fn begin_as(&mut self, id: &Value, method: &str, params: Value) {
         let params = self.with_meta(params);
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
@@ -123,13 +123,13 @@ impl Client {
         }
     }
 
-    /// The answer to the request with this id.
+    /// Waits for the response to the request with this id.
     pub async fn response(&mut self, id: &Value) -> Value {
         self.expect("the response", |message| answers(message, id))
             .await
     }
 
-    /// Sends a request, and gives all that came of it.
+    /// Sends a request; returns the response and all messages before it.
     pub async fn exchange(&mut self, method: &str, params: Value) -> Exchange {
         let id = self.begin(method, params).await;
         let mut before = Vec::new();
@@ -143,7 +143,7 @@ impl Client {
         }
     }
 
-    /// Sends a request, and gives the result, or fails.
+    /// Sends a request, and returns the result. An error fails the test.
     pub async fn result(&mut self, method: &str, params: Value) -> Value {
         let id = self.begin(method, params).await;
         let mut response = self.response(&id).await;
@@ -151,7 +151,7 @@ impl Client {
         response["result"].take()
     }
 
-    /// Sends a request that must fail, and gives the error.
+    /// Sends a request that must fail, and returns the error.
     pub async fn error(&mut self, method: &str, params: Value) -> Value {
         let id = self.begin(method, params).await;
         let mut response = self.response(&id).await;
@@ -159,7 +159,7 @@ impl Client {
         response["error"].take()
     }
 
-    /// Calls a tool, and gives the result.
+    /// Calls a tool, and returns the result.
     pub async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         self.result("tools/call", params).await
@@ -180,7 +180,7 @@ impl Client {
         self.say(&response).await;
     }
 
-    /// Gives up a request, in the way of the revision and the transport.
+    /// Cancels a request, as the revision and the transport require.
     pub async fn cancel(&mut self, id: &Value) {
         if self.is_stateless()
             && let Wire::Http(wire) = &mut self.wire
@@ -198,7 +198,7 @@ impl Client {
             .await
     }
 
-    /// The first message received that is `wanted`; others are kept for later.
+    /// Waits for a message that is `wanted`; others are kept.
     pub async fn expect(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(place) = self.backlog.iter().position(&wanted)
             && let Some(message) = self.backlog.remove(place)
@@ -217,13 +217,13 @@ impl Client {
         crate::within(what, search).await
     }
 
-    /// Messages that were received on the way and never asked for.
+    /// Messages that were received but not requested by the test.
     pub fn backlog(&self) -> impl Iterator<Item = &Value> {
         self.backlog.iter()
     }
 
-    /// Ends the conversation in an orderly way, and gives what was never asked for, the last words
-    /// of the server included.
+    /// Closes the session; returns all messages that the test did not request, including the last
+    /// ones.
     pub async fn close(self) -> Vec<Value> {
         let mut rest = Vec::from(self.backlog);
         match self.wire {
@@ -261,7 +261,8 @@ impl Client {
         }
     }
 
-    /// META26-01: what every stateless request says of its client. What the test says itself stays.
+    /// META26-01: adds the client's metadata to a stateless request. Members that the test set are
+    /// kept.
     fn with_meta(&self, mut params: Value) -> Value {
         if !self.is_stateless() {
             return params;
@@ -282,7 +283,7 @@ impl Client {
     }
 }
 
-/// Whether `message` is the answer to request `id`.
+/// Whether `message` is the response to request `id`.
 fn answers(message: &Value, id: &Value) -> bool {
     message.get("method").is_none() && message["id"] == *id
 }

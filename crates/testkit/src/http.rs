@@ -1,6 +1,6 @@
 //! A client of a server's HTTP endpoint.
 
-mod answer;
+mod response;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,21 +11,20 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use http_body_util::Full;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use plexus_mcp::Revision;
+use plexus_mcp_protocol::Revision;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-pub use answer::{Answer, StreamEvent};
+pub use response::{HttpResponse, StreamEvent};
 
-use crate::patience::within;
+use crate::timeout::within;
 use crate::transcript::Transcript;
 
-/// Sends what it is told to, each request on a connection of its own, and checks every message
-/// that comes back.
+/// Sends requests, each on its own connection, and checks every message in the responses.
 ///
-/// Cheap to clone; clones share what they know of the conversation.
+/// Cheap to clone; clones share the transcript of the conversation.
 #[derive(Debug, Clone)]
 pub struct HttpClient {
     address: SocketAddr,
@@ -35,8 +34,8 @@ pub struct HttpClient {
 }
 
 impl HttpClient {
-    /// A client of the endpoint at `url`, where errors are expected as `revision` has them until
-    /// another one is agreed on. Only `http` and an address are understood.
+    /// A client of the endpoint at `url`. Before a revision is negotiated, errors are checked as
+    /// those of `revision`. Only `http` URLs with an IP address are supported.
     pub fn new(url: &str, revision: Revision) -> Self {
         let rest = url.strip_prefix("http://").unwrap_or(url);
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -51,7 +50,7 @@ impl HttpClient {
         }
     }
 
-    /// The same with this header on every request.
+    /// Adds a header to every request.
     #[must_use]
     pub fn with_header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.insert(
@@ -61,14 +60,14 @@ impl HttpClient {
         self
     }
 
-    /// The same for another path of the server.
+    /// Uses another path of the server.
     #[must_use]
     pub fn at(mut self, path: &str) -> Self {
         path.clone_into(&mut self.path);
         self
     }
 
-    /// Where the server listens.
+    /// The address of the server.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -78,7 +77,7 @@ impl HttpClient {
         self.post_bytes(message.to_string())
     }
 
-    /// A POST of anything, said to be JSON.
+    /// A POST of any bytes, with the content type JSON.
     pub fn post_bytes(&self, body: impl Into<Bytes>) -> HttpRequest {
         let both = "application/json, text/event-stream";
         self.request(Method::POST, body.into())
@@ -97,7 +96,7 @@ impl HttpClient {
         self.request(Method::DELETE, Bytes::new())
     }
 
-    /// Any request, with the headers of this client only.
+    /// Any request, with only the headers of this client.
     pub fn request(&self, method: Method, body: Bytes) -> HttpRequest {
         HttpRequest {
             client: self.clone(),
@@ -123,28 +122,28 @@ pub struct HttpRequest {
 }
 
 impl HttpRequest {
-    /// Sets a header, in place of what it was.
+    /// Sets a header, and replaces earlier values.
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.headers
             .insert(header_name(name), header_value(value.as_ref()));
         self
     }
 
-    /// Adds a header beside others of its name.
+    /// Adds a value to a header.
     pub fn also(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.headers
             .append(header_name(name), header_value(value.as_ref()));
         self
     }
 
-    /// Leaves a header out.
+    /// Removes a header.
     pub fn without(mut self, name: &str) -> Self {
         self.headers.remove(name);
         self
     }
 
-    /// Sends it, and waits for the head of the answer.
-    pub async fn send(self) -> Answer {
+    /// Sends the request, and waits for the head of the response.
+    pub async fn send(self) -> HttpResponse {
         let Self {
             client,
             method,
@@ -165,8 +164,8 @@ impl HttpRequest {
     }
 }
 
-/// Writes `bytes` to a fresh connection to `address`, closes the sending half if told to, and gives
-/// all that comes back until the server closes.
+/// Writes `bytes` to a new connection to `address`, closes the sending half if `close_sending`, and
+/// returns everything that is received until the server closes the connection.
 pub async fn raw_exchange(address: SocketAddr, bytes: &[u8], close_sending: bool) -> String {
     let received = within("the server to close the connection", async {
         let mut stream = TcpStream::connect(address).await?;
@@ -184,21 +183,21 @@ pub async fn raw_exchange(address: SocketAddr, bytes: &[u8], close_sending: bool
     }
 }
 
-async fn exchange(client: HttpClient, request: Request<Full<Bytes>>) -> Answer {
+async fn exchange(client: HttpClient, request: Request<Full<Bytes>>) -> HttpResponse {
     let connected = TcpStream::connect(client.address).await;
     let stream = connected.unwrap_or_else(|error| panic!("cannot connect: {error}"));
     let handshake = http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) =
         handshake.unwrap_or_else(|error| panic!("no connection: {error}"));
-    // The connection lives as long as the answer that holds it.
+    // The connection stays open until the response is dropped.
     let mut driver = JoinSet::new();
     driver.spawn(async move {
-        // Whoever waits on the connection sees its errors too.
+        // The request on the connection reports the error, too.
         drop(connection.await);
     });
     let response = sender.send_request(request).await;
     let response = response.unwrap_or_else(|error| panic!("no answer: {error}"));
-    Answer::new(response, client.transcript, driver)
+    HttpResponse::new(response, client.transcript, driver)
 }
 
 fn header_name(name: &str) -> HeaderName {

@@ -1,13 +1,12 @@
 //! Scripted MCP clients and schema checks for tests.
 //!
-//! [`StdioClient`] and [`HttpClient`] say exactly what a test tells them to, right or wrong;
-//! [`Client`] speaks one revision properly over any transport, so that one script serves all.
-//! Whatever a server sends to any of them is checked against the official schema of the revision
-//! spoken ([`Schemas`]): every test that uses them is also a test of every message it provokes.
+//! [`StdioClient`] and [`HttpClient`] send exactly what a test says, correct or not; [`Client`]
+//! follows one revision over any transport, so that one test can run over all. Every message that a
+//! server sends to them is checked against the official schema of its revision ([`Schemas`]).
 //!
-//! Nothing here waits for ever, and every server started here ends with its owner.
+//! Every wait has a timeout, and every server ends when its owner is dropped.
 //!
-//! A helper of tests fails by panicking, with a text that says what was expected.
+//! Helpers panic on failure, and the message states the expectation.
 
 #![expect(
     clippy::panic,
@@ -21,19 +20,19 @@ mod child;
 mod client;
 mod http;
 pub mod model;
-mod patience;
 #[cfg(target_os = "linux")]
 mod process;
 mod schemas;
 pub mod server;
 mod stdio;
+mod timeout;
 mod transcript;
 
-pub use child::{Exit, Finished, Listening, run};
+pub use child::{Exit, Finished, ListeningServer, run};
 pub use client::{Client, Exchange, Transport};
-pub use http::{Answer, HttpClient, HttpRequest, StreamEvent, raw_exchange};
-pub use patience::{PATIENCE, within};
+pub use http::{HttpClient, HttpRequest, HttpResponse, StreamEvent, raw_exchange};
 #[cfg(target_os = "linux")]
 pub use process::Process;
 pub use schemas::{Invalid, Schemas};
 pub use stdio::StdioClient;
+pub use timeout::{TEST_TIMEOUT, within};

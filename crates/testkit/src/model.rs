@@ -1,8 +1,7 @@
-//! A scripted model: a server that speaks the APIs of language models and says what a test tells it
-//! to, right or wrong.
+//! A scripted model: a server with the APIs of language models, which answers as the test says.
 //!
-//! It understands Anthropic's `POST /v1/messages` and OpenAI's `POST /v1/chat/completions`, streamed,
-//! and the lists of models of both. Which of the two is spoken is told by the request.
+//! It supports Anthropic's `POST /v1/messages` and OpenAI's `POST /v1/chat/completions`, streamed,
+//! and the model lists of both. The path of the request selects the API.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::server::{HttpServer, Received, Reply, Stream};
 
-/// The models that the server says it has.
+/// The models that the server lists.
 pub const MODELS: [&str; 2] = ["scripted-large", "scripted-small"];
 
 /// An API of a language model.
@@ -29,10 +28,10 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Both.
+    /// Both APIs.
     pub const ALL: [Self; 2] = [Self::Anthropic, Self::OpenAi];
 
-    /// How a stream begins.
+    /// The events at the beginning of a stream.
     pub fn opening(self) -> String {
         match self {
             Self::Anthropic => {
@@ -57,7 +56,7 @@ impl Dialect {
         }
     }
 
-    /// A piece of what the model says.
+    /// The event for a chunk of text.
     pub fn piece(self, text: &str) -> String {
         match self {
             Self::Anthropic => {
@@ -70,7 +69,8 @@ impl Dialect {
         }
     }
 
-    /// How a complete stream ends: seven tokens were read, and three written.
+    /// The events at the end of a complete stream, with a usage of seven input and three output
+    /// tokens.
     pub fn closing(self) -> String {
         match self {
             Self::Anthropic => [
@@ -93,7 +93,7 @@ impl Dialect {
         }
     }
 
-    /// A failure on the way.
+    /// An error event within a stream.
     pub fn failure(self, message: &str) -> String {
         let error = json!({"type": "overloaded_error", "message": message});
         match self {
@@ -102,7 +102,7 @@ impl Dialect {
         }
     }
 
-    /// A refusal, as the body of an answer.
+    /// An error response.
     pub fn refusal(self, status: u16, message: &str) -> Reply {
         let error = json!({"type": "refusal", "message": message});
         let body = match self {
@@ -113,34 +113,34 @@ impl Dialect {
     }
 }
 
-/// What the model does when it is asked.
+/// The reaction of the model to a request.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Turn {
-    /// It says these pieces, and is done.
+    /// A complete answer of these chunks.
     Says(Vec<String>),
-    /// It says these pieces, and the stream ends without an end.
+    /// These chunks; the stream ends early.
     StopsAfter(Vec<String>),
-    /// It refuses with this status and message.
+    /// An error response with this status and message.
     Refuses(u16, String),
-    /// Its server fails after these pieces, with this message.
+    /// These chunks, then an error event with this message.
     FailsAfter(Vec<String>, String),
-    /// It answers with exactly this.
+    /// Exactly this reply.
     Answers(Reply),
 }
 
 impl Turn {
-    /// It says these pieces, and is done.
+    /// A complete answer of these chunks.
     pub fn says(pieces: &[&str]) -> Self {
         Self::Says(owned(pieces))
     }
 
-    /// It says these pieces, and the stream ends without an end.
+    /// These chunks; the stream ends early.
     pub fn stops_after(pieces: &[&str]) -> Self {
         Self::StopsAfter(owned(pieces))
     }
 
-    /// It answers with what the test goes on writing, in the dialect that the test expects.
+    /// A stream to which the test writes.
     pub fn held() -> (Self, Stream) {
         let (reply, stream) = Reply::stream();
         (Self::Answers(reply), stream)
@@ -162,14 +162,14 @@ impl Turn {
     }
 }
 
-/// A model that answers each question as it is told. Ends when dropped.
+/// A server that answers each question with the next turn. Ends when dropped.
 #[derive(Debug)]
 pub struct ScriptedModel {
     server: HttpServer,
 }
 
 impl ScriptedModel {
-    /// A model that takes these turns, one for each question. Whoever asks more often is refused.
+    /// Starts a model with these turns, one for each question. Further requests are refused.
     pub async fn start(turns: impl IntoIterator<Item = Turn>) -> Self {
         let turns = Mutex::new(turns.into_iter().collect::<VecDeque<_>>());
         let server = HttpServer::start(move |request| {
@@ -189,7 +189,7 @@ impl ScriptedModel {
         Self { server }
     }
 
-    /// The base URL that a client of this dialect is given.
+    /// The base URL for a client of this dialect.
     pub fn base_url(&self, dialect: Dialect) -> String {
         let url = self.server.url();
         let origin = url.strip_suffix("/mcp").unwrap_or(&url);
@@ -199,14 +199,14 @@ impl ScriptedModel {
         }
     }
 
-    /// Every question so far.
+    /// All questions so far.
     pub fn questions(&self) -> Vec<Received> {
         let mut requests = self.server.all();
         requests.retain(|request| request.method == Method::POST);
         requests
     }
 
-    /// The next question, when it has come.
+    /// Waits for the next question.
     pub async fn asked(&self) -> Received {
         self.server.requested(Method::POST).await
     }
@@ -216,7 +216,7 @@ fn dialect(request: &Received) -> Option<Dialect> {
     let path = request.path.split('?').next().unwrap_or_default();
     match path {
         "/v1/messages" => Some(Dialect::Anthropic),
-        // Both have their models there.
+        // Both APIs have this path for their models.
         "/v1/models" if request.header("anthropic-version").is_some() => Some(Dialect::Anthropic),
         "/v1/chat/completions" | "/v1/models" => Some(Dialect::OpenAi),
         _ => None,

@@ -1,4 +1,4 @@
-//! Processes that a server started, and must end.
+//! Child processes of a server, which the server must end.
 
 use std::os::fd::OwnedFd;
 
@@ -6,19 +6,19 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::patience::PATIENCE;
+use crate::timeout::TEST_TIMEOUT;
 
-/// A process of somebody else's.
+/// A process that is not a child of the test.
 #[derive(Debug)]
 pub struct Process {
     id: String,
-    /// Readable when it has ended, whether or not somebody has collected it; `None` if nothing is
-    /// left of it.
+    /// Readable when the process has ended, whether or not its parent has reaped it; `None` if it
+    /// has ended already.
     handle: Option<OwnedFd>,
 }
 
 impl Process {
-    /// The process of this id.
+    /// The process with this id.
     pub fn of(id: &str) -> Self {
         let number = id.parse().ok().and_then(Pid::from_raw);
         let number = number.unwrap_or_else(|| panic!("{id:?} is no process id"));
@@ -31,19 +31,19 @@ impl Process {
         Self { id, handle }
     }
 
-    /// Waits until it has ended.
+    /// Waits until the process has ended.
     pub async fn ended(self) {
         let Self { id, handle } = self;
         let Some(handle) = handle else { return };
-        let patience = Timespec::try_from(PATIENCE).ok();
-        // The runtime of the test may be what ends it, so another thread waits.
+        let patience = Timespec::try_from(TEST_TIMEOUT).ok();
+        // A separate thread waits, since the runtime of the test may be needed to end the process.
         let waiting = tokio::task::spawn_blocking(move || {
             let mut handles = [PollFd::new(&handle, PollFlags::IN)];
             poll(&mut handles, patience.as_ref())
         });
         match waiting.await {
             Ok(Ok(1..)) => {}
-            other => panic!("waited {PATIENCE:?} for process {id} to end: {other:?}"),
+            other => panic!("waited {TEST_TIMEOUT:?} for process {id} to end: {other:?}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The official JSON schemas, one per revision, as judges of what a server sends.
+//! The official JSON schemas, one per revision, to check the messages of servers.
 
 mod allowances;
 
@@ -7,20 +7,20 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use jsonschema::Validator;
-use plexus_mcp::Revision;
+use plexus_mcp_protocol::{ElicitationModes, Revision};
 use serde_json::{Value, json};
 
-/// Why a message is not one that a server of its revision may send.
+/// Why a message is not valid for its revision.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{revision}: {reason}")]
 pub struct Invalid {
-    /// The revision that was asked.
+    /// The revision whose schema was used.
     pub revision: Revision,
-    /// What is wrong.
+    /// The reason.
     pub reason: String,
 }
 
-/// The schemas of all revisions, read and compiled when they are first needed.
+/// The schemas of all revisions, loaded and compiled on first use.
 #[derive(Default)]
 pub struct Schemas {
     documents: Mutex<HashMap<Revision, Arc<Value>>>,
@@ -35,25 +35,34 @@ impl Schemas {
         &SCHEMAS
     }
 
-    /// Checks one message that a server sent; `request_method` is what it answers, if it is a
+    /// Checks one message of a server. `request_method` is the method of its request, if it is a
     /// response whose request is known.
     ///
     /// # Errors
-    /// The revision's schema does not allow the message, or its text does not.
+    /// The schema or the text of the revision does not allow the message.
     pub fn check_server_message(
         &self,
         revision: Revision,
         request_method: Option<&str>,
         raw: &[u8],
     ) -> Result<(), Invalid> {
-        let check = Check {
+        let check = |revision| Check {
             schemas: self,
             revision,
             document: self.document(revision),
         };
         let message: Value = serde_json::from_slice(raw)
-            .map_err(|error| check.invalid(format!("no JSON: {error}")))?;
+            .map_err(|error| check(revision).invalid(format!("no JSON: {error}")))?;
         let method = message.get("method").and_then(Value::as_str);
+        let is_early_elicitation = method == Some("elicitation/create")
+            && revision.features().elicitation == ElicitationModes::Absent;
+        // A client may declare elicitation in a revision from before it, and is asked as in the first
+        // revision that has it.
+        let check = check(if is_early_elicitation {
+            Revision::V2025_06_18
+        } else {
+            revision
+        });
         match (method, message.get("id"), message.get("error")) {
             (Some(method), Some(_), _) => check.request(method, &message),
             (Some(method), None, _) => check.notification(method, &message),
@@ -110,7 +119,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Draft 7 and 2020-12 keep their definitions in different places.
+/// Draft 7 and 2020-12 have different names for the member with the definitions.
 fn definitions_member(document: &Value) -> &'static str {
     if document.get("$defs").is_some() {
         "$defs"
@@ -119,7 +128,7 @@ fn definitions_member(document: &Value) -> &'static str {
     }
 }
 
-/// One message before one revision's schema.
+/// Checks one message against the schema of one revision.
 struct Check<'a> {
     schemas: &'a Schemas,
     revision: Revision,
@@ -139,7 +148,7 @@ impl Check<'_> {
         self.against(&definition, message)
     }
 
-    /// Some errors have a definition of their own, found by their code.
+    /// Some errors have their own definition, found by their code.
     fn error(&self, error: &Value, message: &Value) -> Result<(), Invalid> {
         self.against(
             self.first_of(["JSONRPCErrorResponse", "JSONRPCError"]),
@@ -171,7 +180,7 @@ impl Check<'_> {
             message,
         )?;
         let Some(method) = method else {
-            return Err(self.invalid(format!("a result that nobody asked for: {message}")));
+            return Err(self.invalid(format!("a result without a request: {message}")));
         };
         let result = &message["result"];
         if self.is_stateless() {

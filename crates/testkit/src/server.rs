@@ -1,8 +1,8 @@
-//! Scripted MCP servers: they do exactly what a test tells them to, right or wrong.
+//! Scripted MCP servers: they do exactly what a test says, correct or not.
 //!
-//! A [`StdioServer`] is a program whose reactions are a [`Script`], and which a test can also direct
-//! as it runs. A [`HttpServer`] runs in the test's own process and answers with [`Reply`]s. What a
-//! well-behaved server would say is an [`Offer`], from which both can start.
+//! A [`StdioServer`] is a program with a [`Script`], which a test can also control while it runs.
+//! An [`HttpServer`] runs in the process of the test and answers with [`Reply`]s. Both can start
+//! from an [`Offer`], the responses of a well-behaved server.
 
 mod http;
 mod offer;
@@ -19,10 +19,10 @@ pub use reply::{Reply, Stream};
 pub use script::{MARK, Script, Step};
 pub use stdio::{Process, StdioServer};
 
-/// A program of this workspace, which is built along with the tests of all its packages.
+/// The path of a program of this workspace, which is built with the tests.
 pub fn built(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap_or_default();
-    // The test is in target/<profile>/deps.
+    // The test binary is in target/<profile>/deps.
     let folder = test.parent().and_then(std::path::Path::parent);
     let program = folder.unwrap_or(&test).join(name);
     assert!(

@@ -1,22 +1,22 @@
-//! A client at the other end of a server's pipes.
+//! A client over the pipes of a server process.
 
 use std::path::Path;
 
-use plexus_mcp::Revision;
+use plexus_mcp_protocol::Revision;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
 use crate::child::{self, Exit, Log};
-use crate::patience::within;
+use crate::timeout::within;
 use crate::transcript::Transcript;
 
-/// Starts a server, writes to its standard input what it is told to, and checks every line of its
-/// standard output. The server is killed when this is dropped.
+/// Starts a server, writes to its standard input, and checks every line of its standard output. The
+/// server is killed when this is dropped.
 #[derive(Debug)]
 pub struct StdioClient {
     child: Child,
-    /// Gone once it is closed.
+    /// `None` once it is closed.
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     log: Log,
@@ -37,7 +37,7 @@ impl StdioClient {
             input,
             output: BufReader::new(output),
             log,
-            // As long as nothing was agreed on, errors are told in the oldest words.
+            // Before the handshake, errors have the format of the oldest revision.
             transcript: Transcript::new(Revision::V2024_11_05),
         }
     }
@@ -47,7 +47,7 @@ impl StdioClient {
         self.send_line(message.to_string()).await;
     }
 
-    /// Sends a line, message or not.
+    /// Sends a line, which need not be a message.
     pub async fn send_line(&mut self, line: impl AsRef<[u8]>) {
         self.transcript.sent(line.as_ref());
         let line = [line.as_ref(), b"\n"].concat();
@@ -61,7 +61,7 @@ impl StdioClient {
         self.write(message.as_bytes()).await;
     }
 
-    /// The process.
+    /// The process id.
     pub fn pid(&self) -> Option<u32> {
         self.child.id()
     }
@@ -72,7 +72,7 @@ impl StdioClient {
         serde_json::from_str(&line).unwrap_or_default()
     }
 
-    /// The next message, as it was written.
+    /// The next message as text.
     pub async fn receive_line(&mut self) -> String {
         match self.next_line().await {
             Some(line) => line,
@@ -83,12 +83,12 @@ impl StdioClient {
         }
     }
 
-    /// Closes the server's input. It may go on writing.
+    /// Closes the server's input. The server may continue to write.
     pub fn close_input(&mut self) {
         self.input = None;
     }
 
-    /// Closes the server's input, and waits for its end: gives what it still had to say.
+    /// Closes the server's input, and waits for its exit; returns its remaining messages.
     pub async fn finish(mut self) -> (Vec<Value>, Exit) {
         self.close_input();
         let mut rest = Vec::new();

@@ -1,34 +1,35 @@
-//! What was said between a client and a server, and whether the server was right to say it.
+//! The transcript of a conversation between a client and a server, with checks of the server's
+//! messages.
 
 use std::collections::HashMap;
 
-use plexus_mcp::Revision;
+use plexus_mcp_protocol::Revision;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::schemas::Schemas;
 
-/// Keeps track of requests, so that every answer can be checked as what it is.
+/// Tracks pending requests, so that every response can be checked against the schema of its method.
 #[derive(Debug)]
 pub(crate) struct Transcript {
-    /// What messages are taken to be in while nothing was agreed on: what was spoken last.
+    /// The revision of messages before one is negotiated: that of the last message.
     assumed: Revision,
     agreed: Option<Revision>,
-    /// Requests without an answer, by their ids. An id may be used twice.
-    open: HashMap<String, Vec<Open>>,
+    /// Requests without a response, by their ids. An id may be used twice.
+    open: HashMap<String, Vec<PendingRequest>>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct PendingRequest {
     method: Option<String>,
     revision: Option<Revision>,
 }
 
-/// The members of a message. Tests repeat members, which a struct would not forgive.
+/// The members of a message. Some tests repeat members, which a struct would not accept.
 type Envelope<'a> = HashMap<String, &'a RawValue>;
 
-/// As much of the params as says which revision a request is in.
+/// The part of the params with the revision of a request.
 #[derive(Deserialize)]
 struct Params {
     #[serde(rename = "_meta")]
@@ -50,7 +51,7 @@ impl Transcript {
         }
     }
 
-    /// Takes note of what the client sends, be it a message or not.
+    /// Records what the client sends, which need not be a message.
     pub(crate) fn sent(&mut self, raw: &[u8]) {
         if let Ok(batch) = serde_json::from_slice::<Vec<&RawValue>>(raw) {
             for message in batch {
@@ -64,6 +65,12 @@ impl Transcript {
         let Some(id) = envelope.get("id") else {
             return;
         };
+        // The id of a result is that of a server's request, which may equal the id of a request of
+        // the client.
+        let has = |member| envelope.contains_key(member);
+        if has("result") && !has("error") && !has("method") {
+            return;
+        }
         let params = envelope.get("params").map(|params| params.get());
         let params = params.and_then(|params| serde_json::from_str::<Params>(params).ok());
         let version = params
@@ -77,22 +84,25 @@ impl Transcript {
         }
         let method = envelope.get("method").map(|method| method.get());
         let method = method.and_then(|method| serde_json::from_str::<String>(method).ok());
-        self.open.entry(spelled(id)).or_default().push(Open {
-            method,
-            revision: stateless,
-        });
+        self.open
+            .entry(canonical_id(id))
+            .or_default()
+            .push(PendingRequest {
+                method,
+                revision: stateless,
+            });
     }
 
-    /// Checks what the server sent, or fails.
+    /// Checks a message of the server; panics if it is invalid.
     pub(crate) fn received(&mut self, raw: &[u8]) -> Value {
         let text = String::from_utf8_lossy(raw);
         let message: Value = serde_json::from_slice(raw)
             .unwrap_or_else(|error| panic!("the server sent no JSON ({error}): {text}"));
         if message.is_array() {
             assert!(
-                self.spoken().features().batches,
+                self.current_revision().features().batches,
                 "{} has no batches: {text}",
-                self.spoken()
+                self.current_revision()
             );
             let members = serde_json::from_slice::<Vec<&RawValue>>(raw).unwrap_or_default();
             for member in members {
@@ -102,16 +112,16 @@ impl Transcript {
         }
         let answered = self.answered(raw, &message);
         let revision = match &answered {
-            Some(Open {
+            Some(PendingRequest {
                 revision: Some(revision),
                 ..
             }) => *revision,
-            Some(Open {
+            Some(PendingRequest {
                 method: Some(method),
                 ..
             }) if method == "initialize" => self.agree(&message),
-            _ if is_of_a_subscription(&message) => Revision::V2026_07_28,
-            _ => self.spoken(),
+            _ if is_subscription_message(&message) => Revision::V2026_07_28,
+            _ => self.current_revision(),
         };
         let method = answered.and_then(|open| open.method);
         let checked = Schemas::get().check_server_message(revision, method.as_deref(), raw);
@@ -119,20 +129,21 @@ impl Transcript {
         message
     }
 
-    /// The revision that messages are in which do not say otherwise.
-    pub(crate) fn spoken(&self) -> Revision {
+    /// The revision of messages that do not name one.
+    pub(crate) fn current_revision(&self) -> Revision {
         self.agreed.unwrap_or(self.assumed)
     }
 
-    /// The request that `message` answers; an answer that nobody waits for is a failure (BASE-05).
-    fn answered(&mut self, raw: &[u8], message: &Value) -> Option<Open> {
+    /// The request that `message` answers; a response without a pending request is a failure
+    /// (BASE-05).
+    fn answered(&mut self, raw: &[u8], message: &Value) -> Option<PendingRequest> {
         if message.get("method").is_some() {
             return None;
         }
         let envelope: Envelope<'_> = serde_json::from_slice(raw).ok()?;
-        // `null` and no id say the same: that of the request is unknown.
+        // `null` and a missing id mean the same: the id of the request is unknown.
         let id = envelope.get("id").filter(|id| id.get() != "null")?;
-        let id = spelled(id);
+        let id = canonical_id(id);
         let open = self.open.get_mut(&id).filter(|open| !open.is_empty());
         let open = open.unwrap_or_else(|| panic!("this answers nothing that was asked: {message}"));
         Some(open.remove(0))
@@ -140,7 +151,7 @@ impl Transcript {
 
     fn agree(&mut self, message: &Value) -> Revision {
         let Some(version) = message["result"]["protocolVersion"].as_str() else {
-            return self.spoken();
+            return self.current_revision();
         };
         let revision = version
             .parse()
@@ -150,15 +161,15 @@ impl Transcript {
     }
 }
 
-/// An id in one spelling: numbers of any size as they are, strings without the choice of escapes.
-fn spelled(id: &RawValue) -> String {
+/// A canonical text of an id: numbers unchanged, strings without escapes.
+fn canonical_id(id: &RawValue) -> String {
     match serde_json::from_str::<String>(id.get()) {
         Ok(string) => format!("{string:?}"),
         Err(_) => id.get().to_owned(),
     }
 }
 
-fn is_of_a_subscription(message: &Value) -> bool {
+fn is_subscription_message(message: &Value) -> bool {
     let meta = &message["params"]["_meta"];
     meta.get("io.modelcontextprotocol/subscriptionId").is_some()
 }

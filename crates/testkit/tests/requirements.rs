@@ -1,5 +1,5 @@
-//! `docs/requirements.md` and `docs/checklist.md` list everything that they are there to list, and
-//! what they say of tests is true.
+//! Checks `docs/requirements.md` and `docs/checklist.md`: all ids are listed, and the named test
+//! files exist and name the ids.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-/// Ids that only differ in their number, which is written with so many digits.
+/// Ids with a common prefix and a number with this many digits.
 struct Series {
     prefix: &'static str,
     digits: usize,
@@ -20,7 +20,7 @@ struct Page {
     series: &'static [Series],
 }
 
-/// What each document asks for, and the resolutions.
+/// The requirements of each document, and the resolutions.
 const REQUIREMENTS: Page = Page {
     file: "docs/requirements.md",
     series: &[
@@ -33,7 +33,7 @@ const REQUIREMENTS: Page = Page {
     ],
 };
 
-/// The checklist behind document 004, the defects of two programs, and the traps.
+/// The checklist of document 004, the defects of two programs, and the traps.
 const CHECKLIST: Page = Page {
     file: "docs/checklist.md",
     series: &[
@@ -46,7 +46,7 @@ const CHECKLIST: Page = Page {
 
 const PAGES: [Page; 2] = [REQUIREMENTS, CHECKLIST];
 
-/// A line of a table of the page.
+/// A row of a table of the page.
 struct Row {
     id: String,
     words: String,
@@ -54,7 +54,7 @@ struct Row {
 }
 
 #[test]
-fn everything_is_listed_once_and_in_order() {
+fn every_id_is_listed_once_and_in_order() {
     for page in PAGES {
         let listed: Vec<_> = page.rows().into_iter().map(|row| row.id).collect();
         assert_eq!(listed, page.ids(), "{}", page.file);
@@ -62,7 +62,7 @@ fn everything_is_listed_once_and_in_order() {
 }
 
 #[test]
-fn everything_has_words_and_a_place() {
+fn every_row_has_a_text_and_tests() {
     let known = REQUIREMENTS.ids();
     for Row { id, words, place } in all_rows() {
         assert!(!words.is_empty(), "{id} says nothing");
@@ -78,7 +78,7 @@ fn everything_has_words_and_a_place() {
 }
 
 #[test]
-fn files_name_what_they_test() {
+fn test_files_name_their_ids() {
     let mut named_in = BTreeMap::new();
     let mut untrue = Vec::new();
     for Row { id, place, .. } in all_rows() {
@@ -97,7 +97,7 @@ fn files_name_what_they_test() {
 }
 
 #[test]
-fn ranges_name_what_is_between() {
+fn ranges_include_the_ids_between() {
     let text = "//! (S002-06…08, S003-28), C05 to\n//! C07, S004-K009…010 and HDR26-05";
     let expected = [
         "S002-06",
@@ -175,7 +175,7 @@ fn files(place: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The ids that a text names, those between the ends of a range included.
+/// The ids that a text names, including those within a range.
 fn ids(text: &str) -> Vec<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '…';
     let mut words = text
@@ -201,7 +201,7 @@ fn ids(text: &str) -> Vec<String> {
     ids
 }
 
-/// Which series an id is of, and its number there.
+/// The series of an id, and its number.
 fn parts(id: &str) -> Option<(&'static Series, usize)> {
     let mut series = PAGES.into_iter().flat_map(|page| page.series);
     series.find_map(|series| Some((series, series.number(id)?)))

@@ -8,10 +8,9 @@ use serde::de::{SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use self::envelope::Envelope;
-use crate::arrived::Stretch;
-use crate::{Flaw, Limits, Malformed, Message};
+use crate::{Limits, Malformed, MalformedReason, Message};
 
-/// What one piece of input holds.
+/// Decoded input: one message or one batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_enums,
@@ -20,15 +19,15 @@ use crate::{Flaw, Limits, Malformed, Message};
 pub enum Incoming {
     /// A message by itself.
     Single(Result<Message, Malformed>),
-    /// An array of messages, never empty. One bad element does not spoil the others.
+    /// An array of messages, never empty. A malformed element does not affect the others.
     Batch(Vec<Result<Message, Malformed>>),
 }
 
-/// Why input is not decoded at all.
+/// Why input cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(
     clippy::exhaustive_enums,
-    reason = "each reason has its own answer on the wire"
+    reason = "each reason has its own error response"
 )]
 pub enum DecodeError {
     /// The bytes are not text.
@@ -37,23 +36,23 @@ pub enum DecodeError {
     /// The text is not JSON. A byte order mark counts as such: JSON must not begin with one.
     #[error("invalid json at line {line} column {column}: {message}")]
     Syntax {
-        /// The line of the fault, from 1.
+        /// The line of the error, from 1.
         line: usize,
         /// The byte within the line, from 1; 0 if the line is empty.
         column: usize,
-        /// What was wrong there. Does not quote the input.
+        /// The reason. Does not quote the input.
         message: Box<str>,
     },
     /// The input is longer than [`Limits::max_bytes`].
     #[error("input is longer than {limit} bytes")]
     TooLarge {
-        /// The most that is accepted.
+        /// The limit.
         limit: usize,
     },
     /// The input nests deeper than [`Limits::max_depth`].
     #[error("input nests deeper than {limit} levels")]
     TooDeep {
-        /// The most that is accepted.
+        /// The limit.
         limit: usize,
     },
     /// The input is `[]`.
@@ -62,18 +61,18 @@ pub enum DecodeError {
     /// The batch has more elements than [`Limits::max_batch`].
     #[error("a batch has more than {limit} elements")]
     BatchTooLong {
-        /// The most that is accepted.
+        /// The limit.
         limit: usize,
     },
 }
 
 /// Decodes the envelope of one message or one batch.
 ///
-/// Params, results and error data stay as they arrived and share `bytes`. Unknown members are
-/// tolerated, repeated ones of JSON-RPC's own are not.
+/// Params, results and error data are slices of `bytes`. Unknown members are ignored; a repeated
+/// member of JSON-RPC makes the message malformed.
 ///
 /// ```
-/// use plexus_wire::{Incoming, Limits, Message, decode};
+/// use plexus_mcp_wire::{Incoming, Limits, Message, decode};
 ///
 /// let line = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add"}}"#;
 /// let Incoming::Single(Ok(Message::Request(request))) = decode(line.into(), &Limits::default())? else {
@@ -81,33 +80,18 @@ pub enum DecodeError {
 /// };
 /// assert_eq!(&*request.method, "tools/call");
 /// assert_eq!(request.params.unwrap().as_str(), r#"{"name":"add"}"#);
-/// # Ok::<(), plexus_wire::DecodeError>(())
+/// # Ok::<(), plexus_mcp_wire::DecodeError>(())
 /// ```
 #[expect(
     clippy::needless_pass_by_value,
     reason = "the message keeps slices of the bytes, so they are given up to it"
 )]
 pub fn decode(bytes: Bytes, limits: &Limits) -> Result<Incoming, DecodeError> {
-    decode_seen(&bytes, &Stretch::default(), limits)
-}
-
-/// Decodes what may have been seen in parts.
-pub(crate) fn decode_seen(
-    bytes: &Bytes,
-    plain: &Stretch,
-    limits: &Limits,
-) -> Result<Incoming, DecodeError> {
-    // Nearly everything that comes is one message and nothing is wrong with it.
-    if bytes.len() <= limits.max_bytes
-        && let Some(envelope) = Envelope::read(bytes, plain, limits.max_depth)
-    {
-        return Ok(Incoming::Single(envelope.into_message(bytes)));
-    }
-    let text = checked_text(bytes, limits)?;
+    let text = checked_text(&bytes, limits)?;
     if text.trim_ascii_start().starts_with('[') {
-        return decode_batch(bytes, text, limits).map(Incoming::Batch);
+        return decode_batch(&bytes, text, limits).map(Incoming::Batch);
     }
-    decode_element(bytes, text).map(Incoming::Single)
+    decode_element(&bytes, text).map(Incoming::Single)
 }
 
 /// The bytes as text, if they are within the limits of size and depth.
@@ -122,10 +106,10 @@ pub(crate) fn checked_text<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a s
             limit: limits.max_depth,
         });
     }
-    str::from_utf8(bytes).map_err(|_not_text| DecodeError::NotUtf8)
+    simdutf8::basic::from_utf8(bytes).map_err(|_not_text| DecodeError::NotUtf8)
 }
 
-/// What `serde_json` has to say of text that is not JSON.
+/// Converts the error of `serde_json` for text that is not JSON.
 pub(crate) fn syntax_error(error: &serde_json::Error) -> DecodeError {
     let (line, column) = (error.line(), error.column());
     let text = error.to_string();
@@ -138,7 +122,7 @@ pub(crate) fn syntax_error(error: &serde_json::Error) -> DecodeError {
     }
 }
 
-/// A message, or what is wrong with it.
+/// A message, or why it is malformed.
 type Element = Result<Message, Malformed>;
 
 fn decode_element(source: &Bytes, text: &str) -> Result<Element, DecodeError> {
@@ -150,7 +134,7 @@ fn decode_element(source: &Bytes, text: &str) -> Result<Element, DecodeError> {
     let _: &RawValue = serde_json::from_str(text).map_err(|error| syntax_error(&error))?;
     Ok(Err(Malformed {
         id: None,
-        reason: Flaw::NotAnObject,
+        reason: MalformedReason::NotAnObject,
     }))
 }
 
@@ -172,7 +156,7 @@ fn decode_batch(source: &Bytes, text: &str, limits: &Limits) -> Result<Vec<Eleme
     texts.map(|text| decode_element(source, text)).collect()
 }
 
-/// Collects the elements of an array, or nothing if there are more than allowed.
+/// Collects the elements of an array; `None` if there are more than the limit.
 struct BatchOfAtMost(usize);
 
 impl<'a> Visitor<'a> for BatchOfAtMost {
@@ -185,7 +169,7 @@ impl<'a> Visitor<'a> for BatchOfAtMost {
     fn visit_seq<A: SeqAccess<'a>>(self, mut array: A) -> Result<Self::Value, A::Error> {
         let mut elements = Vec::new();
         let mut is_too_long = false;
-        // A batch that is too long is still read to its end, so that bad syntax is told first.
+        // A batch over the limit is still read to its end, so that a syntax error is reported first.
         while let Some(element) = array.next_element::<&RawValue>()? {
             if elements.len() < self.0 {
                 elements.push(element);

@@ -1,18 +1,17 @@
 //! Writes envelopes around raw values.
 //!
 //! Every function appends one message, without a newline at its end and without one inside: a JSON
-//! string cannot hold a bare CR or LF, so those in a [`Raw`] stand between tokens and become spaces.
+//! string cannot hold a bare CR or LF, so those in a [`Raw`] are between tokens and become spaces.
 
 use std::borrow::Cow;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{BufMut, BytesMut};
 use memchr::memchr2;
 
-use crate::copy::append;
 use crate::id::write_integer;
 use crate::{Id, Message, Object, Raw, RpcError, string};
 
-/// What an error response says of the request it answers.
+/// The `id` member of an error response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_enums,
@@ -35,7 +34,7 @@ pub fn request(out: &mut BytesMut, id: &Id, method: &str, params: Option<&Raw>) 
 }
 
 /// Appends a request with these parameters.
-pub fn request_with(out: &mut BytesMut, id: &Id, method: &str, params: &Object) {
+pub fn request_with_object(out: &mut BytesMut, id: &Id, method: &str, params: &Object) {
     open(out, method.len() + params.size());
     write_id(out, ErrorId::Known(id));
     out.extend_from_slice(br#","method":"#);
@@ -63,86 +62,6 @@ pub fn response(out: &mut BytesMut, id: &Id, result: &Raw) {
     success(out, ErrorId::Known(id), result);
 }
 
-/// Appends a response that succeeded, whose result, an object, gets more `members`: some that it does
-/// not have, written without braces around them.
-pub fn response_with(out: &mut BytesMut, id: &Id, result: &Raw, members: &[u8]) {
-    open_response(out, id, result.len() + members.len());
-    if let Some([first, long, last]) = result.parts() {
-        out.extend_from_slice(first);
-        write_line(out, long);
-        close_framed(out, last, members);
-    } else {
-        write_line(out, kept_of(result, members));
-        close_response(out, result, members);
-    }
-}
-
-/// The same in parts, which share the result: what stands before it, what is kept of it, and what
-/// stands behind it. All together are the message, which has the line breaks of the result.
-pub fn response_parts(id: &Id, result: &Raw, members: &[u8]) -> [Bytes; 3] {
-    let (mut before, mut behind) = (BytesMut::new(), BytesMut::new());
-    open_response(&mut before, id, 0);
-    let long = if let Some([first, long, last]) = result.parts() {
-        before.extend_from_slice(first);
-        close_framed(&mut behind, last, members);
-        long.clone()
-    } else {
-        close_response(&mut behind, result, members);
-        let kept = kept_of(result, members).len();
-        result.clone().into_bytes().slice(..kept)
-    };
-    [before.freeze(), long, behind.freeze()]
-}
-
-/// Parts of one message as one line.
-pub fn joined(parts: &[Bytes]) -> Bytes {
-    let mut out = BytesMut::with_capacity(parts.iter().map(Bytes::len).sum());
-    for part in parts {
-        write_line(&mut out, part);
-    }
-    out.freeze()
-}
-
-/// What is written of a result that gets more members: all but its last brace.
-fn kept_of<'a>(result: &'a Raw, members: &[u8]) -> &'a [u8] {
-    let bytes = result.as_bytes();
-    match bytes.strip_suffix(b"}") {
-        Some(open_object) if !members.is_empty() => open_object,
-        _ => bytes,
-    }
-}
-
-fn open_response(out: &mut BytesMut, id: &Id, size: usize) {
-    open(out, size);
-    write_id(out, ErrorId::Known(id));
-    out.extend_from_slice(br#","result":"#);
-}
-
-fn close_response(out: &mut BytesMut, result: &Raw, members: &[u8]) {
-    let kept = kept_of(result, members);
-    if kept.len() < result.len() {
-        if !kept.trim_ascii_end().ends_with(b"{") {
-            out.put_u8(b',');
-        }
-        out.extend_from_slice(members);
-        out.put_u8(b'}');
-    }
-    out.put_u8(b'}');
-}
-
-/// The same behind a result that was framed, and so has something in it, of which this stands last.
-fn close_framed(out: &mut BytesMut, last: &[u8], members: &[u8]) {
-    match last.strip_suffix(b"}") {
-        Some(open_object) if !members.is_empty() => {
-            for piece in [open_object, b",", members, b"}"] {
-                out.extend_from_slice(piece);
-            }
-        }
-        _ => out.extend_from_slice(last),
-    }
-    out.put_u8(b'}');
-}
-
 /// Appends a response that failed.
 pub fn error(out: &mut BytesMut, id: ErrorId<'_>, error: &RpcError) {
     open(
@@ -164,7 +83,7 @@ pub fn error(out: &mut BytesMut, id: ErrorId<'_>, error: &RpcError) {
 /// Appends any message. A response without an id is written with a null one.
 pub fn message(out: &mut BytesMut, message: &Message) {
     match message {
-        Message::Request(it) => request(out, &it.id, &it.method, it.params.as_deref()),
+        Message::Request(it) => request(out, &it.id, &it.method, it.params.as_ref()),
         Message::Notification(it) => notification(out, &it.method, it.params.as_ref()),
         Message::Response(it) => {
             let id = it.id.as_ref().map_or(ErrorId::Null, ErrorId::Known);
@@ -223,18 +142,18 @@ fn call(out: &mut BytesMut, method: &str, params: Option<&Raw>) {
 }
 
 fn raw(out: &mut BytesMut, value: &Raw) {
-    write_line(out, value.as_bytes());
+    write_single_line(out, value.as_bytes());
 }
 
-/// Appends JSON, or a part of it, as one line.
-fn write_line(out: &mut BytesMut, mut rest: &[u8]) {
+/// Appends JSON text with every bare CR and LF replaced by a space.
+fn write_single_line(out: &mut BytesMut, mut rest: &[u8]) {
     while let Some(at) = memchr2(b'\r', b'\n', rest) {
         let (before, after) = rest.split_at(at);
-        append(out, before);
+        out.extend_from_slice(before);
         out.put_u8(b' ');
         rest = after.get(1..).unwrap_or_default();
     }
-    append(out, rest);
+    out.extend_from_slice(rest);
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ impl Id {
 
 /// Appends a decimal integer.
 pub(crate) fn write_integer(out: &mut BytesMut, number: i64) {
-    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+    out.extend_from_slice(number.to_string().as_bytes());
 }
 
 impl From<i64> for Id {

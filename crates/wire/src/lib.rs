@@ -1,19 +1,20 @@
 //! JSON-RPC 2.0 over raw JSON: envelopes, ids, line and event-stream framing. No I/O.
 //!
-//! A message is parsed once, as far as its envelope. What it carries (params, result, error data)
-//! stays a [`Raw`]: a slice of the bytes that arrived, which is written out again as it is, or
-//! edited member by member with an [`Object`]. Numbers of any size, unknown members and the
-//! spelling of strings survive.
+//! Only the envelope of a message is parsed. The payload (params, result, error data) stays a
+//! [`Raw`]: a slice of the received bytes, which is written out unchanged or edited member by
+//! member with an [`Object`]. Numbers of any size, unknown members and the spelling of strings
+//! are preserved.
 //!
 //! [`decode()`] reads an envelope and [`encode`] writes one. [`LineDecoder`] frames messages on
-//! pipes, [`sse`] on event streams. Everything a peer can send is bounded by [`Limits`] or by an
+//! pipes, [`sse`] on event streams. A message above a limit is discarded, and [`EnvelopeSkimmer`]
+//! finds the id of the request that it belongs to. All input is bounded by [`Limits`] or by an
 //! argument, and no input makes this crate panic.
 //!
-//! The crate knows nothing of MCP, of sockets or of time, and never builds a `serde_json::Value`.
+//! The crate is independent of MCP, sockets and time, and never builds a `serde_json::Value`.
 //!
 //! ```
 //! use bytes::BytesMut;
-//! use plexus_wire::{Incoming, LineDecoder, Limits, Line, Message, Raw, decode, encode};
+//! use plexus_mcp_wire::{Incoming, LineDecoder, Limits, Line, Message, Raw, decode, encode};
 //!
 //! let limits = Limits::default();
 //! let mut lines = LineDecoder::new(limits.max_bytes);
@@ -27,13 +28,9 @@
 //! let mut output = BytesMut::new();
 //! encode::response(&mut output, &request.id, &Raw::empty_object());
 //! assert_eq!(output, r#"{"jsonrpc":"2.0","id":"a","result":{}}"#);
-//! # Ok::<(), plexus_wire::DecodeError>(())
+//! # Ok::<(), plexus_mcp_wire::DecodeError>(())
 //! ```
 
-mod arrived;
-pub mod block;
-mod check;
-mod copy;
 mod decode;
 pub mod encode;
 mod id;
@@ -43,20 +40,18 @@ mod message;
 mod object;
 mod raw;
 mod scan;
+mod skim;
 pub mod sse;
 mod string;
 #[cfg(test)]
 mod testing;
-mod writer;
 
-pub use arrived::Arrived;
-pub use block::Block;
 pub use decode::{DecodeError, Incoming, decode};
 pub use encode::ErrorId;
 pub use id::Id;
 pub use limits::Limits;
 pub use line::{Line, LineDecoder};
-pub use message::{Flaw, Malformed, Message, Notification, Params, Request, Response, RpcError};
+pub use message::{Malformed, MalformedReason, Message, Notification, Request, Response, RpcError};
 pub use object::{Object, ObjectError};
 pub use raw::{Kind, Raw};
-pub use writer::Writer;
+pub use skim::{EnvelopeSkimmer, SkimmedEnvelope, skim};

@@ -2,7 +2,7 @@ use crate::scan::after_string;
 
 /// Limits of what a decoder accepts.
 ///
-/// They are checked before anything is built from the bytes, so a hostile message costs one scan.
+/// They are checked before anything is allocated for a message, so a hostile one costs one scan.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// The longest message, in bytes.
@@ -26,8 +26,8 @@ impl Default for Limits {
 impl Limits {
     /// Whether arrays and objects nest deeper than allowed.
     ///
-    /// Capturing a raw value is iterative in `serde_json` and knows no depth limit, but whoever
-    /// decodes the captured value later recurses. The text need not be valid JSON yet.
+    /// `serde_json` captures a raw value iteratively and without a depth limit, but decoding the
+    /// captured value recurses. The text need not be valid JSON.
     pub(crate) fn is_too_deep(&self, text: &[u8]) -> bool {
         let mut depth = 0_usize;
         let mut rest = text;

@@ -1,19 +1,27 @@
 use bytes::{Bytes, BytesMut};
 use memchr::memchr;
 
+use crate::skim::{EnvelopeSkimmer, SkimmedEnvelope, skim};
+
 /// Splits a byte stream into lines, one message each.
 ///
-/// The caller appends what it reads to a buffer and calls [`LineDecoder::next`] until it gives
-/// nothing. A line that is too long is thrown away as it streams by, so the buffer stays bounded
+/// The caller appends its input to a buffer and calls [`LineDecoder::next`] until it gives
+/// `None`. A line that is too long is discarded while it arrives, so the buffer stays bounded
 /// and the lines after it are intact.
 #[derive(Debug)]
 pub struct LineDecoder {
     max_line: usize,
-    /// How much of the buffer is known to hold no newline, so that a long line which arrives in
-    /// small pieces is searched only once.
+    /// The length of the prefix of the buffer without a newline, so that a long line that arrives
+    /// in small pieces is searched only once.
     searched: usize,
-    /// Bytes of the current line already thrown away, if it is too long.
-    discarded: Option<u64>,
+    /// The discarded part of the current line, if the line is too long.
+    discarded: Option<Box<Discarded>>,
+}
+
+#[derive(Debug, Default)]
+struct Discarded {
+    size: u64,
+    skimmer: EnvelopeSkimmer,
 }
 
 /// One line of input.
@@ -25,10 +33,12 @@ pub struct LineDecoder {
 pub enum Line {
     /// A line that is not blank, without its line ending.
     Complete(Bytes),
-    /// A line over the limit, told once, when it has ended.
+    /// A line over the limit, reported once, when it has ended.
     TooLong {
-        /// The bytes thrown away: all of the line up to its newline.
+        /// The discarded bytes: all of the line up to its newline.
         discarded: u64,
+        /// The requests and responses in it, as far as their ids could be read.
+        envelopes: Vec<SkimmedEnvelope>,
     },
 }
 
@@ -42,7 +52,7 @@ impl LineDecoder {
         }
     }
 
-    /// Takes the next line off the front of the buffer; nothing means that more input is needed.
+    /// Takes the next line off the front of the buffer; `None` means that more input is needed.
     ///
     /// LF ends a line, a CR before it belongs to the ending, and blank lines are skipped.
     pub fn next(&mut self, buffer: &mut BytesMut) -> Option<Line> {
@@ -50,7 +60,7 @@ impl LineDecoder {
             let unsearched = buffer.get(self.searched..).unwrap_or_default();
             let Some(offset) = memchr(b'\n', unsearched) else {
                 self.searched = buffer.len();
-                if self.discarded.is_some() || self.is_hopeless(buffer) {
+                if self.discarded.is_some() || self.exceeds_limit(buffer) {
                     self.discard(buffer);
                 }
                 return None;
@@ -63,9 +73,8 @@ impl LineDecoder {
         }
     }
 
-    /// As [`LineDecoder::next`] once the input has ended: at last gives the line without a newline.
-    ///
-    /// Nothing means that the input is used up.
+    /// As [`LineDecoder::next`] after the end of the input: also returns the last line without a
+    /// newline. `None` means that the input is used up.
     pub fn finish(&mut self, buffer: &mut BytesMut) -> Option<Line> {
         self.next(buffer).or_else(|| {
             let line = buffer.split();
@@ -73,33 +82,46 @@ impl LineDecoder {
         })
     }
 
-    /// Makes a line of all bytes before a line feed, unless they are blank.
+    /// Makes a [`Line`] of the bytes before a line feed, unless they are blank.
     fn complete(&mut self, mut line: BytesMut) -> Option<Line> {
         self.searched = 0;
         let size = line.len() as u64;
-        if let Some(already) = self.discarded.take() {
+        if let Some(mut discarded) = self.discarded.take() {
+            discarded.skimmer.feed(&line);
             return Some(Line::TooLong {
-                discarded: already + size,
+                discarded: discarded.size + size,
+                envelopes: discarded.skimmer.finish(),
             });
         }
         if line.ends_with(b"\r") {
             line.truncate(line.len() - 1);
         }
         if line.len() > self.max_line {
-            return Some(Line::TooLong { discarded: size });
+            return Some(Line::TooLong {
+                discarded: size,
+                envelopes: skim(&line),
+            });
         }
         (!line.trim_ascii().is_empty()).then(|| Line::Complete(line.freeze()))
     }
 
-    /// Whether a line that begins like this is too long, however it goes on.
-    fn is_hopeless(&self, start: &[u8]) -> bool {
+    /// Whether a line with this beginning is too long, whatever follows.
+    fn exceeds_limit(&self, start: &[u8]) -> bool {
         let start = start.strip_suffix(b"\r").unwrap_or(start);
         start.len() > self.max_line
     }
 
     fn discard(&mut self, buffer: &mut BytesMut) {
-        *self.discarded.get_or_insert(0) += buffer.len() as u64;
-        buffer.clear();
+        let is_first = self.discarded.is_none();
+        let discarded = self.discarded.get_or_insert_default();
+        discarded.size += buffer.len() as u64;
+        discarded.skimmer.feed(buffer);
+        if is_first {
+            // The buffer has grown to the limit: free its memory.
+            *buffer = BytesMut::new();
+        } else {
+            buffer.clear();
+        }
         self.searched = 0;
     }
 }

@@ -1,24 +1,22 @@
-mod typed;
-
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use memchr::memchr;
+use serde::de::DeserializeOwned;
 
-use crate::check::{Spelled, plain_words};
-use crate::copy::append;
 use crate::scan::Members;
 use crate::string;
 use crate::{Kind, Raw};
 
-/// The members of one JSON object, in order, values undecoded: read, edit, write back.
+/// The members of one JSON object in order, with undecoded values, to read, edit and write back.
 ///
-/// Members that are not touched keep their bytes, the spelling of the key included, and share them
-/// with the value they were parsed from.
+/// Members that are not edited keep their bytes, with the spelling of the key, and share them with
+/// the value they were parsed from.
 ///
 /// ```
-/// use plexus_wire::{Limits, Object, Raw};
+/// use plexus_mcp_wire::{Limits, Object, Raw};
 ///
 /// let arrived = Raw::parse(r#"{"name":"hub__add", "arguments":{"a":1.50}}"#.into(), &Limits::default())?;
 /// let mut params = Object::parse(&arrived)?;
@@ -28,10 +26,10 @@ use crate::{Kind, Raw};
 /// ```
 #[derive(Clone)]
 pub struct Object {
-    /// What it was parsed from, and where its keys are spelled.
+    /// The text that the object was parsed from; keys are ranges in it.
     source: Bytes,
     members: Vec<Member>,
-    /// Whether it is no longer what it was parsed from.
+    /// Whether the object differs from `source`.
     is_edited: bool,
 }
 
@@ -42,10 +40,10 @@ pub enum ObjectError {
     /// The value is of another type.
     #[error("not an object")]
     NotAnObject,
-    /// Two members have the same key, so the object has no one meaning.
+    /// Two members have the same key, so the object is ambiguous.
     #[error("duplicate key {0:?}")]
     DuplicateKey(Box<str>),
-    /// A key has no text: it holds half of a surrogate pair.
+    /// A key holds an unpaired surrogate.
     #[error("a key is not unicode text")]
     Key(#[source] serde_json::Error),
 }
@@ -65,19 +63,14 @@ impl Object {
         if raw.kind() != Kind::Object {
             return Err(ObjectError::NotAnObject);
         }
-        let mut members = Member::room_for_some();
+        let mut members = Vec::new();
         for (key, value) in Members::of(raw.as_bytes()) {
             let key = Key::read(raw.as_bytes(), key).map_err(ObjectError::Key)?;
             let value = raw.at(value);
-            members.push(Member::new(key, value));
+            members.push(Member { key, value });
         }
-        Self::of(raw.clone(), members)
-    }
-
-    /// The object that `raw` is, with these members.
-    pub(crate) fn of(raw: Raw, members: Vec<Member>) -> Result<Self, ObjectError> {
         let object = Self {
-            source: raw.into_bytes(),
+            source: raw.clone().into_bytes(),
             members,
             is_edited: false,
         };
@@ -93,48 +86,16 @@ impl Object {
         self.members.get(at).map(|member| &member.value)
     }
 
-    /// The object under `key`, taken apart; nobody has to look for its members who was the first to
-    /// ask for them.
-    ///
-    /// # Errors
-    /// The value is no object, or has no one meaning.
-    pub fn take_apart(&mut self, key: &str) -> Option<Result<Self, ObjectError>> {
-        let at = self.position(key)?;
-        let member = self.members.get_mut(at)?;
-        Some(match member.members.take() {
-            Some(members) => Self::of(member.value.clone(), members),
-            None => Self::parse(&member.value),
-        })
-    }
-
-    /// The value under `key`, to be replaced.
+    /// The value under `key`, mutable.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Raw> {
         let at = self.position(key)?;
         self.is_edited = true;
-        self.members.get_mut(at).map(Member::value_mut)
+        self.members.get_mut(at).map(|member| &mut member.value)
     }
 
     /// The text under `key`, if that is a string.
     pub fn text(&self, key: &str) -> Option<Cow<'_, str>> {
-        let Member {
-            value,
-            has_no_escapes,
-            ..
-        } = self.members.get(self.position(key)?)?;
-        if *has_no_escapes && value.kind() == Kind::String {
-            return string::read_plain(value.as_bytes()).map(Cow::Borrowed);
-        }
-        value.text()
-    }
-
-    /// The string under `key` as it is written, if it has a text: one with half a surrogate pair has
-    /// none. Cheaper than to have the text.
-    pub fn text_as_written(&self, key: &str) -> Option<&Raw> {
-        let member = self.members.get(self.position(key)?)?;
-        let value = &member.value;
-        let is_text = value.kind() == Kind::String
-            && (member.has_no_escapes || !value.mentions("\\") || value.text().is_some());
-        is_text.then_some(value)
+        self.get(key)?.text()
     }
 
     /// Whether there is a member `key`.
@@ -152,7 +113,7 @@ impl Object {
         self.members.len()
     }
 
-    /// Replaces the value under `key` where it stands and returns the old one, or appends a member.
+    /// Replaces the value under `key` in its place and returns the old one, or appends a member.
     pub fn set(&mut self, key: impl Into<Cow<'static, str>>, value: Raw) -> Option<Raw> {
         let key = key.into();
         if let Some(present) = self.get_mut(&key) {
@@ -160,7 +121,7 @@ impl Object {
         }
         let key = Key::Named(key);
         self.is_edited = true;
-        self.members.push(Member::new(key, value));
+        self.members.push(Member { key, value });
         None
     }
 
@@ -171,7 +132,7 @@ impl Object {
         Some(self.members.remove(at).value)
     }
 
-    /// Leaves only the members of whose keys `is_kept` holds; they keep their order.
+    /// Keeps only the members whose keys satisfy `is_kept`, in their order.
     pub fn retain(&mut self, mut is_kept: impl FnMut(&str) -> bool) {
         let source = &self.source;
         let before = self.members.len();
@@ -187,13 +148,13 @@ impl Object {
             .map(|member| (member.key.name(&self.source), &member.value))
     }
 
-    /// The values of the members in order, to be replaced.
+    /// The values of the members in order, mutable.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Raw> {
         self.is_edited = true;
-        self.members.iter_mut().map(Member::value_mut)
+        self.members.iter_mut().map(|member| &mut member.value)
     }
 
-    /// The object as one value: the bytes it was parsed from if nothing was edited, else written
+    /// The object as one value: the bytes it was parsed from if it was not edited, else written
     /// without white space between its members.
     pub fn to_raw(&self) -> Raw {
         if !self.is_edited {
@@ -207,7 +168,12 @@ impl Object {
         Raw::from_written(out.freeze())
     }
 
-    /// About how many bytes it takes to write it.
+    /// Deserialises the object.
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        self.to_raw().decode()
+    }
+
+    /// An estimate of the written size, in bytes.
     pub(crate) fn size(&self) -> usize {
         let members = self.members.iter();
         let sizes = members.map(|member| member.key.size() + member.value.len() + 4);
@@ -217,11 +183,11 @@ impl Object {
     /// Appends the object, without white space between its members.
     pub(crate) fn write(&self, out: &mut BytesMut) {
         let mut separator = b'{';
-        for Member { key, value, .. } in &self.members {
+        for Member { key, value } in &self.members {
             out.put_u8(separator);
             key.write(&self.source, out);
             out.put_u8(b':');
-            append(out, value.as_bytes());
+            out.extend_from_slice(value.as_bytes());
             separator = b',';
         }
         if self.members.is_empty() {
@@ -236,11 +202,11 @@ impl Object {
             .position(|member| member.key.is(&self.source, key))
     }
 
-    /// A key that occurs twice. Sorting keeps a hostile object of many keys from costing its square.
+    /// A key that occurs twice. Sorting avoids quadratic time for a hostile object with many keys.
     fn duplicate_key(&self) -> Option<&str> {
-        // Sorting pays only where there are many.
-        const FEW: usize = 16;
-        if self.members.len() <= FEW {
+        // Sorting pays off only with many members.
+        const MAX_UNSORTED: usize = 16;
+        if self.members.len() <= MAX_UNSORTED {
             let mut seen = self.members.iter().enumerate();
             let repeated = seen.find(|(index, member)| {
                 let mut before = self.members.iter().take(*index);
@@ -270,89 +236,29 @@ impl fmt::Debug for Object {
 
 /// A member of an object.
 #[derive(Clone)]
-pub(crate) struct Member {
+struct Member {
     key: Key,
     value: Raw,
-    /// Whether the value is known to be no string with escapes.
-    has_no_escapes: bool,
-    /// The members of the object that the value is, if somebody has seen them.
-    members: Option<Vec<Member>>,
 }
 
-impl Member {
-    /// One as it stands in the object that begins at `start` of `source`, by the places of its key
-    /// and its value there.
-    pub(crate) fn in_object(
-        source: &Bytes,
-        start: usize,
-        key: &Spelled,
-        value: &Spelled,
-    ) -> Result<Self, serde_json::Error> {
-        let place = key.place.start - start..key.place.end - start;
-        let key = if key.has_escapes {
-            Key::read_escaped(source.get(start..).unwrap_or_default(), place)?
-        } else {
-            Key::Plain(place)
-        };
-        Ok(Self {
-            key,
-            value: Raw::at_place(source, value.place.clone()),
-            has_no_escapes: !value.has_escapes,
-            members: None,
-        })
-    }
-
-    fn new(key: Key, value: Raw) -> Self {
-        Self {
-            key,
-            value,
-            has_no_escapes: false,
-            members: None,
-        }
-    }
-
-    /// The same, whose value is an object with these members, if they are known.
-    pub(crate) fn with_members(mut self, members: Option<Vec<Self>>) -> Self {
-        self.members = members;
-        self
-    }
-
-    /// The value, to be replaced.
-    fn value_mut(&mut self) -> &mut Raw {
-        self.has_no_escapes = false;
-        self.members = None;
-        &mut self.value
-    }
-
-    /// A list for the members of an object; few in messages have more.
-    pub(crate) fn room_for_some() -> Vec<Self> {
-        Vec::with_capacity(8)
-    }
-}
-
-/// A key, as it arrived or as it was set.
+/// A key, as it was received or set.
 #[derive(Clone)]
 enum Key {
     /// Spelled in the source, without escapes.
     Plain(Range<usize>),
     /// Spelled in the source, with escapes.
     Escaped(Range<usize>, Box<str>),
-    /// Not from the source.
+    /// Set by the program.
     Named(Cow<'static, str>),
 }
 
 impl Key {
-    /// A key as `source` spells it at a place, quotes included.
+    /// Reads the key at a range of `source`, quotes included.
     fn read(source: &[u8], place: Range<usize>) -> Result<Self, serde_json::Error> {
         let spelled = inside(source, &place);
-        if plain_words(spelled).0 == spelled.len() {
+        if memchr(b'\\', spelled).is_none() {
             return Ok(Self::Plain(place));
         }
-        Self::read_escaped(source, place)
-    }
-
-    /// The same for one that has escapes.
-    fn read_escaped(source: &[u8], place: Range<usize>) -> Result<Self, serde_json::Error> {
         let literal = source.get(place.clone()).unwrap_or_default();
         let text = serde_json::from_slice(literal)?;
         Ok(Self::Escaped(place, text))
@@ -366,7 +272,7 @@ impl Key {
         }
     }
 
-    /// As comparing [`Key::name`], without looking at what differs in length.
+    /// Compares with [`Key::name`]; keys of another length are not read.
     fn is(&self, source: &[u8], name: &str) -> bool {
         match self {
             Self::Plain(place) => inside(source, place) == name.as_bytes(),
@@ -392,7 +298,7 @@ impl Key {
         }
     }
 
-    /// Appends it as it was spelled.
+    /// Appends the key with its original spelling.
     fn write(&self, source: &[u8], out: &mut BytesMut) {
         match self {
             Self::Plain(place) | Self::Escaped(place, _) => {
@@ -403,7 +309,7 @@ impl Key {
     }
 }
 
-/// What stands between the quotes at a place of `source`.
+/// The bytes between the quotes at a range of `source`.
 fn inside<'a>(source: &'a [u8], place: &Range<usize>) -> &'a [u8] {
     source
         .get(place.start + 1..place.end - 1)

@@ -1,10 +1,6 @@
-mod framed;
-
 use std::borrow::Cow;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::ops::Range;
-use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use memchr::{memchr, memmem};
@@ -12,23 +8,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 use serde_json::value::RawValue;
 use simdutf8::basic::from_utf8;
 
-use self::framed::Framed;
 use crate::decode::{checked_text, syntax_error};
-use crate::scan::{Elements, Members, after_string};
+use crate::scan::{Elements, Members};
 use crate::{DecodeError, Limits, string};
 
-/// One JSON value as the bytes it arrived in: a reference-counted slice, always valid JSON in UTF-8.
+/// One JSON value as received bytes: a reference-counted slice, always valid JSON in UTF-8.
 ///
 /// Cloning and slicing share the bytes of the message the value came in. Equality and hash are of
 /// the bytes: `1.0` and `1.00` differ.
-#[derive(Clone)]
-pub struct Raw(Repr);
-
-#[derive(Clone)]
-enum Repr {
-    Whole(Bytes),
-    Framed(Arc<Framed>),
-}
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Raw(Bytes);
 
 /// The type of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -64,9 +53,6 @@ impl Kind {
     }
 }
 
-/// To copy what is shorter costs less than to keep it in parts.
-const LONG: usize = 2 * 1024;
-
 impl Raw {
     /// Reads exactly one JSON value; the white space around it is trimmed.
     #[expect(
@@ -81,14 +67,14 @@ impl Raw {
 
     /// Serialises a value.
     pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
-        serde_json::to_vec(value).map(|json| Self::whole(json.into()))
+        serde_json::to_vec(value).map(|json| Self(json.into()))
     }
 
     /// A string.
     pub fn string(text: &str) -> Self {
         let mut out = BytesMut::with_capacity(text.len() + 2);
         string::write(&mut out, text);
-        Self::whole(out.freeze())
+        Self(out.freeze())
     }
 
     /// Deserialises the value, borrowing from it where `T` can.
@@ -96,7 +82,7 @@ impl Raw {
         serde_json::from_slice(self.as_bytes())
     }
 
-    /// The text that this is, if it is a string; one with half a surrogate pair has none.
+    /// The text of a string value. A string with an unpaired surrogate has none.
     pub fn text(&self) -> Option<Cow<'_, str>> {
         if self.kind() != Kind::String {
             return None;
@@ -104,16 +90,9 @@ impl Raw {
         string::read(self.as_bytes())
     }
 
-    /// The value's JSON text as bytes: the form for the hot path.
+    /// The value's JSON text as bytes. Does not cost a check.
     pub fn as_bytes(&self) -> &[u8] {
-        self.bytes()
-    }
-
-    fn bytes(&self) -> &Bytes {
-        match &self.0 {
-            Repr::Whole(bytes) => bytes,
-            Repr::Framed(framed) => framed.whole(),
-        }
+        &self.0
     }
 
     /// The value's JSON text.
@@ -129,12 +108,9 @@ impl Raw {
         from_utf8(self.as_bytes()).expect("a raw value is made of UTF-8 text only")
     }
 
-    /// The value's JSON text, given away.
+    /// The value's JSON text as owned bytes.
     pub fn into_bytes(self) -> Bytes {
-        match self.0 {
-            Repr::Whole(bytes) => bytes,
-            Repr::Framed(framed) => framed.whole().clone(),
-        }
+        self.0
     }
 
     /// The length of the JSON text in bytes; never zero.
@@ -143,65 +119,28 @@ impl Raw {
         reason = "a JSON value has at least one byte"
     )]
     pub fn len(&self) -> usize {
-        match &self.0 {
-            Repr::Whole(bytes) => bytes.len(),
-            Repr::Framed(framed) => framed.len(),
-        }
+        self.0.len()
     }
 
-    /// The type of the value, told by its first byte.
+    /// The type of the value, from its first byte.
     pub fn kind(&self) -> Kind {
-        match &self.0 {
-            Repr::Whole(bytes) => Kind::of(bytes),
-            Repr::Framed(framed) => Kind::of(&framed.parts[0]),
-        }
+        Kind::of(&self.0)
     }
 
     /// `null`, without allocating.
     pub fn null() -> Self {
-        Self::whole(Bytes::from_static(b"null"))
+        Self(Bytes::from_static(b"null"))
     }
 
     /// `{}`, without allocating.
     pub fn empty_object() -> Self {
-        Self::whole(Bytes::from_static(b"{}"))
+        Self(Bytes::from_static(b"{}"))
     }
 
-    /// A text of the program itself, which is one JSON value. Only builds with debug assertions
-    /// look whether it is.
-    pub fn known(text: &'static str) -> Self {
+    /// A constant of the program that is one JSON value. Only builds with debug assertions check
+    /// that.
+    pub fn from_static(text: &'static str) -> Self {
         Self::from_written(Bytes::from_static(text.as_bytes()))
-    }
-
-    /// A value that is `before`, a value as it came, and `behind`: pieces of the program itself. A long
-    /// value is not copied until somebody wants all of it in one piece.
-    #[must_use]
-    pub fn framed(before: &'static str, value: &Self, behind: &'static str) -> Self {
-        let (before, behind) = (before.as_bytes(), behind.as_bytes());
-        let framed = match &value.0 {
-            Repr::Framed(inner) => {
-                let [first, long, last] = &inner.parts;
-                let first = framed::concat(&[before, &**first]);
-                let last = framed::concat(&[&**last, behind]);
-                [first, long.clone(), last]
-            }
-            Repr::Whole(long) if long.len() >= LONG => {
-                let piece = Bytes::from_static;
-                [piece(before), long.clone(), piece(behind)]
-            }
-            Repr::Whole(short) => {
-                return Self::from_written(framed::concat(&[before, &**short, behind]));
-            }
-        };
-        Self(Repr::Framed(Arc::new(Framed::new(framed))))
-    }
-
-    /// What stands before a long value, the value, and what stands behind it, if it was framed.
-    pub(crate) fn parts(&self) -> Option<&[Bytes; 3]> {
-        match &self.0 {
-            Repr::Whole(_) => None,
-            Repr::Framed(framed) => Some(&framed.parts),
-        }
     }
 
     /// An array of these values.
@@ -225,47 +164,28 @@ impl Raw {
     /// Shares the bytes if `part` was borrowed from `self`, and copies it otherwise.
     #[must_use]
     pub fn part(&self, part: &RawValue) -> Self {
-        Self::slice(self.bytes(), part.get().as_bytes())
+        Self::slice(&self.0, part.get().as_bytes())
     }
 
-    /// This object with `new` instead of `old` as the value of its first member, if that is `key`,
-    /// written without white space. Nothing else is read; if it is `None`, there is still
-    /// [`Object`](crate::Object).
-    pub fn with_first_member(&self, key: &str, old: &Self, new: &Self) -> Option<Self> {
-        let bytes = self.as_bytes();
-        let start = bytes.strip_prefix(b"{")?;
-        let start = start.strip_prefix(Self::encode(key).ok()?.as_bytes())?;
-        let rest = start.strip_prefix(b":")?.strip_prefix(old.as_bytes())?;
-        if !rest.starts_with(b",") && !rest.starts_with(b"}") {
-            return None;
-        }
-        let kept = bytes.len() - rest.len() - old.len();
-        let mut edited = Vec::with_capacity(kept + new.len() + rest.len());
-        edited.extend_from_slice(bytes.get(..kept)?);
-        edited.extend_from_slice(new.as_bytes());
-        edited.extend_from_slice(rest);
-        Some(Self::from_written(edited.into()))
-    }
-
-    /// As [`Raw::part`], out of bytes that are not themselves one JSON value.
+    /// As [`Raw::part`], from bytes that may be more than one JSON value.
     pub(crate) fn slice(source: &Bytes, part: &[u8]) -> Self {
         let (outer, inner) = (source.as_ptr_range(), part.as_ptr_range());
         if outer.start <= inner.start && inner.end <= outer.end {
-            Self::whole(source.slice_ref(part))
+            Self(source.slice_ref(part))
         } else {
-            Self::whole(Bytes::copy_from_slice(part))
+            Self(Bytes::copy_from_slice(part))
         }
     }
 
-    /// The elements of the array that this is; `None` if it is none.
+    /// The elements of an array; `None` for any other type.
     pub fn elements(&self) -> Option<impl Iterator<Item = Self>> {
         let places = (self.kind() == Kind::Array).then(|| Elements::of(self.as_bytes()))?;
         Some(places.map(|place| self.at(place)))
     }
 
-    /// Whether this object may have a member with one of these keys, none of which needs escapes; if
-    /// not, there is no need to take it apart. Copies nothing.
-    pub fn may_have(&self, keys: &[&str]) -> bool {
+    /// Whether this object may have a member with one of these keys, none of which needs escapes.
+    /// If not, the caller need not parse it. Does not allocate.
+    pub fn may_contain_key(&self, keys: &[&str]) -> bool {
         if self.kind() != Kind::Object {
             return false;
         }
@@ -279,38 +199,26 @@ impl Raw {
         })
     }
 
-    /// Whether these letters stand anywhere in the JSON text.
-    pub fn mentions(&self, letters: &str) -> bool {
-        memmem::find(self.as_bytes(), letters.as_bytes()).is_some()
+    /// Whether the JSON text contains this text anywhere.
+    pub fn contains_text(&self, text: &str) -> bool {
+        memmem::find(self.as_bytes(), text.as_bytes()).is_some()
     }
 
-    /// Whether this is a string between `before` and one of `after`, which together make a value of
-    /// it. Nothing else is looked at.
-    pub fn is_string_between(&self, before: &[u8], after: &[&[u8]]) -> bool {
-        if let Repr::Framed(framed) = &self.0 {
-            let [first, long, last] = &framed.parts;
-            return first == before && Kind::of(long) == Kind::String && after.contains(&&**last);
-        }
-        let string = self.as_bytes().strip_prefix(before);
-        let inside = string.and_then(|string| string.strip_prefix(b"\""));
-        inside.is_some_and(|inside| after.contains(&after_string(inside)))
-    }
-
-    /// The same value in bytes of its own, for whoever keeps it: as part of a message, it keeps all
-    /// of the buffer that the message came in.
+    /// A copy of the value in its own buffer, for values that are kept. A slice of a message would
+    /// keep the whole receive buffer allocated.
     #[must_use]
     pub fn detached(&self) -> Self {
-        Self::whole(Bytes::copy_from_slice(self.as_bytes()))
+        Self(Bytes::copy_from_slice(self.as_bytes()))
     }
 
-    /// The value at a place that [`Members`](crate::scan::Members) found in this one.
+    /// The value at a range that [`Members`](crate::scan::Members) found in this one.
     pub(crate) fn at(&self, place: Range<usize>) -> Self {
-        Self::at_place(self.bytes(), place)
+        Self::at_place(&self.0, place)
     }
 
     /// The value that was found at a place of `source`.
     pub(crate) fn at_place(source: &Bytes, place: Range<usize>) -> Self {
-        Self::whole(source.slice(place))
+        Self(source.slice(place))
     }
 
     /// Wraps bytes that the caller wrote as one JSON value.
@@ -319,25 +227,7 @@ impl Raw {
             serde_json::from_slice::<&RawValue>(&json).is_ok(),
             "{json:?} is not one JSON value"
         );
-        Self::whole(json)
-    }
-
-    fn whole(json: Bytes) -> Self {
-        Self(Repr::Whole(json))
-    }
-}
-
-impl PartialEq for Raw {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_bytes() == other.as_bytes()
-    }
-}
-
-impl Eq for Raw {}
-
-impl Hash for Raw {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.as_bytes().hash(state);
+        Self(json)
     }
 }
 
@@ -357,7 +247,7 @@ impl fmt::Debug for Raw {
 
 /// Embeds the value verbatim, where the serialiser is `serde_json`'s.
 ///
-/// The text is scanned once more on the way; [`crate::encode`] does not.
+/// This scans the text again; [`crate::encode`] does not.
 impl Serialize for Raw {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let value: &RawValue =
@@ -371,7 +261,7 @@ impl<'de> Deserialize<'de> for Raw {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Box::<RawValue>::deserialize(deserializer)?;
         let text = String::from(Box::<str>::from(value));
-        Ok(Self::whole(text.into()))
+        Ok(Self(text.into()))
     }
 }
 

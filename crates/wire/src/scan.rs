@@ -1,16 +1,14 @@
-//! Finding the way in text that is known to be JSON.
+//! Finds the members and elements of text that is known to be valid JSON.
 //!
-//! A message is checked once, when it arrives. Whoever looks into it later only has to see where a
-//! value ends, and looks at the inside of no string and no number again. On text that is no JSON
-//! the ends are wrong, and nothing worse.
+//! A message is validated once, when it is decoded. Code that reads its members later only needs
+//! the end of each value, so this scanner skips strings and numbers without validating them again.
+//! On text that is not JSON the ranges are wrong, but nothing panics.
 
 use std::ops::Range;
 
 use memchr::memchr2;
 
-use crate::check::bytes_like;
-
-/// The members of an object, in their order, as the places of their keys and values.
+/// An iterator over the members of an object, in order: the byte ranges of key and value.
 #[derive(Debug, Clone)]
 pub(crate) struct Members<'a> {
     text: &'a [u8],
@@ -18,7 +16,7 @@ pub(crate) struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Those of the object that `text` is.
+    /// The members of the object in `text`.
     pub(crate) fn of(text: &'a [u8]) -> Self {
         Self { text, at: 0 }
     }
@@ -28,19 +26,19 @@ impl Iterator for Members<'_> {
     type Item = (Range<usize>, Range<usize>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        // Before a key stands the opening brace or a comma, and whitespace.
+        // The opening brace or a comma, and whitespace, precede a key.
         let mut rest = self.text.get(self.at..)?.iter();
         let key = rest.position(|byte| *byte == b'"')? + self.at;
         let key_end = string_end(self.text, key);
         let value = value_start(self.text, key_end);
         let value_end = value_end(self.text, value);
-        // Whatever follows the value up to the next key has no quote in it.
+        // There is no quote between a value and the next key.
         self.at = value_end;
         Some((key..key_end, value..value_end))
     }
 }
 
-/// The elements of an array, in their order, as their places.
+/// An iterator over the elements of an array, in order: their byte ranges.
 #[derive(Debug, Clone)]
 pub(crate) struct Elements<'a> {
     text: &'a [u8],
@@ -48,7 +46,7 @@ pub(crate) struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// Those of the array that `text` is.
+    /// The elements of the array in `text`.
     pub(crate) fn of(text: &'a [u8]) -> Self {
         let start = memchr::memchr(b'[', text);
         Self {
@@ -69,16 +67,16 @@ impl Iterator for Elements<'_> {
             return None;
         }
         let end = value_end(self.text, start);
-        // Whatever is no JSON must not keep us here.
+        // Advance even if the text is not JSON.
         self.at = end.max(start + 1);
         Some(start..end)
     }
 }
 
-/// What follows the string whose opening quote was just read.
+/// The text after the string whose opening quote was just read.
 pub(crate) fn after_string(mut text: &[u8]) -> &[u8] {
     loop {
-        let at = quote_or_escape(text);
+        let at = memchr2(b'"', b'\\', text).unwrap_or(text.len());
         let skipped = match text.get(at) {
             None => return &[],
             Some(b'"') => return text.get(at + 1..).unwrap_or_default(),
@@ -88,32 +86,13 @@ pub(crate) fn after_string(mut text: &[u8]) -> &[u8] {
     }
 }
 
-/// Where the first quote or backslash is; the length of the text, if there is none.
-#[inline]
-fn quote_or_escape(text: &[u8]) -> usize {
-    // Most strings end soon; for those that do not, there is a faster way to find their ends.
-    const SOON: usize = 6;
-    let words = text.as_chunks::<8>().0.iter().take(SOON);
-    let mut at = 0;
-    for word in words {
-        let word = u64::from_le_bytes(*word);
-        let found = bytes_like(word, b'"') | bytes_like(word, b'\\');
-        if found != 0 {
-            return at + (found.trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
-    let rest = text.get(at..).unwrap_or_default();
-    at + memchr2(b'"', b'\\', rest).unwrap_or(rest.len())
-}
-
-/// Where the string ends that starts at `start`.
+/// The end of the string that starts at `start`.
 fn string_end(text: &[u8], start: usize) -> usize {
     let inside = text.get(start + 1..).unwrap_or_default();
     text.len() - after_string(inside).len()
 }
 
-/// Where the value begins whose key ends at `key_end`.
+/// The start of the value whose key ends at `key_end`.
 fn value_start(text: &[u8], key_end: usize) -> usize {
     let between = text.get(key_end..).unwrap_or_default();
     let spaces = between
@@ -122,7 +101,7 @@ fn value_start(text: &[u8], key_end: usize) -> usize {
     key_end + spaces.count()
 }
 
-/// Where the value ends that starts at `start`.
+/// The end of the value that starts at `start`.
 fn value_end(text: &[u8], start: usize) -> usize {
     match text.get(start) {
         Some(b'"') => string_end(text, start),
@@ -136,7 +115,7 @@ fn value_end(text: &[u8], start: usize) -> usize {
     }
 }
 
-/// Where the object or array ends that starts at `start`.
+/// The end of the object or array that starts at `start`.
 fn container_end(text: &[u8], start: usize) -> usize {
     let mut depth = 0_usize;
     let mut rest = text.get(start..).unwrap_or_default();
@@ -229,7 +208,7 @@ mod tests {
             prop_assert_eq!(found, parsed.into_iter().map(RawValue::get).collect::<Vec<_>>());
         }
 
-        /// Every place holds one value, and nothing but punctuation is left between them.
+        /// Every range holds one value, and only punctuation is left between them.
         #[test]
         fn places_are_values_and_the_rest_is_punctuation(text in json_object()) {
             let mut end = 0;

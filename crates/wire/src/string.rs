@@ -6,80 +6,30 @@ use bytes::{BufMut, BytesMut};
 use memchr::memchr;
 use simdutf8::basic::from_utf8;
 
-use crate::check::{plain, plain_words};
-use crate::copy::append;
-
-/// The text of a literal that is known to be a valid JSON string; half a surrogate pair, which JSON
-/// can spell but text cannot hold, has none.
+/// The text of a literal that is known to be a valid JSON string. A literal with an unpaired
+/// surrogate has no text: JSON can spell it, but Unicode text cannot hold it.
 pub(crate) fn read(literal: &[u8]) -> Option<Cow<'_, str>> {
-    const SHORT: usize = 48;
     let inside = between_quotes(literal);
-    let has_escapes = if inside.len() <= SHORT {
-        plain_words(inside).0 < inside.len()
-    } else {
-        memchr(b'\\', inside).is_some()
-    };
-    if has_escapes {
+    if memchr(b'\\', inside).is_some() {
         return serde_json::from_slice(literal).ok().map(Cow::Owned);
     }
-    read_plain(literal).map(Cow::Borrowed)
+    from_utf8(inside).ok().map(Cow::Borrowed)
 }
 
-/// The same for one that has no escapes.
-pub(crate) fn read_plain(literal: &[u8]) -> Option<&str> {
-    from_utf8(between_quotes(literal)).ok()
-}
-
-/// What stands between the quotes of a literal, escapes and all.
+/// The bytes between the quotes of a literal, with their escapes.
 pub(crate) fn between_quotes(literal: &[u8]) -> &[u8] {
     let inside = literal.get(1..literal.len().saturating_sub(1));
     inside.unwrap_or_default()
 }
 
-/// How much the nearest cache of a processor holds, with room for a copy.
-const NEAR: usize = 8 * 1024;
-
-/// Appends the literal for a text: only what must be escaped is.
+/// Appends a text as a string literal. Only characters that must be escaped are.
+#[expect(
+    clippy::expect_used,
+    reason = "a string is always JSON, and writing to memory cannot fail"
+)]
 pub(crate) fn write(out: &mut BytesMut, text: &str) {
     out.reserve(text.len() + 2);
-    out.put_u8(b'"');
-    // What was just looked at is copied while it is still near.
-    for mut rest in text.as_bytes().chunks(NEAR) {
-        loop {
-            let (plain, special) = rest.split_at(plain(rest).min(rest.len()));
-            append(out, plain);
-            let Some((byte, tail)) = special.split_first() else {
-                break;
-            };
-            write_escape(out, *byte);
-            rest = tail;
-        }
-    }
-    out.put_u8(b'"');
-}
-
-fn write_escape(out: &mut BytesMut, byte: u8) {
-    let short = match byte {
-        b'"' | b'\\' => byte,
-        b'\n' => b'n',
-        b'\r' => b'r',
-        b'\t' => b't',
-        _ => {
-            out.extend_from_slice(b"\\u00");
-            out.put_u8(hex_digit(byte >> 4));
-            out.put_u8(hex_digit(byte & 0xf));
-            return;
-        }
-    };
-    out.extend_from_slice(&[b'\\', short]);
-}
-
-fn hex_digit(nibble: u8) -> u8 {
-    if nibble < 10 {
-        b'0' + nibble
-    } else {
-        b'a' + nibble - 10
-    }
+    serde_json::to_writer(out.writer(), text).expect("a string can be written to memory");
 }
 
 #[cfg(test)]

@@ -42,10 +42,8 @@ pub(crate) fn id() -> impl Strategy<Value = Id> {
 pub(crate) fn message() -> impl Strategy<Value = Message> {
     let params = || proptest::option::of(json_container().prop_map(|json| raw(&json)));
     let call = || (any::<String>().prop_map(Into::into), params());
-    let request = (id(), call()).prop_map(|(id, (method, params))| {
-        let params = params.map(Into::into);
-        Message::Request(Request { id, method, params })
-    });
+    let request = (id(), call())
+        .prop_map(|(id, (method, params))| Message::Request(Request { id, method, params }));
     let notification =
         call().prop_map(|(method, params)| Message::Notification(Notification { method, params }));
     let success = (id(), json()).prop_map(|(id, result)| {

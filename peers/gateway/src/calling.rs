@@ -1,4 +1,4 @@
-//! A call, with the answers to what is asked during it, always the same.
+//! A call, with fixed answers to the questions that are asked during it.
 
 use plexus_testkit::Client;
 use serde::Serialize;

@@ -1,5 +1,5 @@
 //! Visits an MCP server over HTTP as a client of exactly one revision: opens, lists, calls one tool,
-//! closes, and says on one line of JSON what came of it.
+//! closes, and prints its findings as one line of JSON.
 //!
 //! Every message is checked against the official schema of the revision; one that breaks it ends
 //! the visit.
@@ -16,7 +16,7 @@ mod calling;
 use std::io::{self, Write};
 
 use anyhow::Context as _;
-use plexus_mcp::{Era, Revision};
+use plexus_mcp_protocol::{Era, Revision};
 use plexus_testkit::Client;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -30,14 +30,14 @@ struct Plan {
     /// The endpoint: of Streamable HTTP in the stateless era, of HTTP+SSE before.
     url: String,
     revision: String,
-    /// What the server is told that it may ask for.
+    /// The client capabilities to declare.
     #[serde(default)]
     capabilities: Option<Value>,
     /// The params of the call to make.
     call: Option<Value>,
 }
 
-/// What a visit found.
+/// The findings of a visit.
 #[derive(Debug, Serialize)]
 struct Findings {
     revision: Value,

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use plexus_client::{ClientCapabilities, Definition, Era, Program, Target, Upstream};
-use plexus_mcp::Revision;
-use plexus_service::{Call, EventSender, Limits, Object, Peer, Principal, Raw, Section, Service};
+use plexus_mcp_client::{ClientCapabilities, Definition, Era, Program, Target, Upstream};
+use plexus_mcp_core::{Call, EventSender, Limits, Object, Peer, Principal, Raw, Section, Service};
+use plexus_mcp_protocol::Revision;
 use tokio_util::sync::CancellationToken;
 
 /// Acceptance 3 of the client edge: connected, listed, called, left.
@@ -25,7 +25,7 @@ async fn the_official_rust_server_is_visited_in_either_era() {
         upstream.connect().await.unwrap();
         let report = upstream.report().unwrap();
         assert_eq!(report.facts.revision, revision, "{era:?}");
-        assert!(report.oddities.is_empty() && report.quarantined.is_empty());
+        assert!(report.list_problems.is_empty() && report.quarantined.is_empty());
         let catalogue = Arc::clone(&upstream.catalogue().borrow());
         assert_eq!(catalogue.list(Section::Tools).entries().len(), 1);
 

@@ -1,11 +1,11 @@
-//! What a visit found.
+//! The findings of a visit.
 
-use plexus_client::{Misdeeds, Upstream};
-use plexus_mcp::messages::CallToolResult;
-use plexus_service::{Outcome, Section, Service};
+use plexus_mcp_client::{ProtocolViolations, Upstream};
+use plexus_mcp_core::{Outcome, Section, Service};
+use plexus_mcp_protocol::messages::CallToolResult;
 use serde::Serialize;
 
-/// What is known of a connected server. Kinds of oddities are shown as the client edge names them.
+/// The state of a connected server. Kinds of list problems are shown as the client edge names them.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Findings {
@@ -19,8 +19,8 @@ pub(crate) struct Findings {
     prompts: usize,
     quirks: Vec<String>,
     quarantined: Vec<String>,
-    oddities: Vec<String>,
-    misdeeds: Option<String>,
+    list_problems: Vec<String>,
+    violations: Option<String>,
     called: Option<Called>,
 }
 
@@ -54,11 +54,11 @@ impl Findings {
             prompts: count(Section::Prompts),
             quirks: named(report.iter().flat_map(|report| &report.quirks)),
             quarantined: named(report.iter().flat_map(|report| &report.quarantined)),
-            oddities: named(report.iter().flat_map(|report| &report.oddities)),
-            misdeeds: report
-                .map(|report| report.misdeeds)
-                .filter(|misdeeds| *misdeeds != Misdeeds::default())
-                .map(|misdeeds| format!("{misdeeds:?}")),
+            list_problems: named(report.iter().flat_map(|report| &report.list_problems)),
+            violations: report
+                .map(|report| report.violations)
+                .filter(|violations| *violations != ProtocolViolations::default())
+                .map(|violations| format!("{violations:?}")),
             called: outcome.map(Called::from),
         }
     }

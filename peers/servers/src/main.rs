@@ -1,5 +1,5 @@
-//! Connects to one MCP server through the client edge, looks at what it offers, calls one of its
-//! tools, and says on one line of JSON what came of it.
+//! Connects to one MCP server through the client edge, reads its catalogue, calls one of its tools,
+//! and prints its findings as one line of JSON.
 //!
 //! `visit-server PLAN`, where the plan is JSON: see [`Plan`].
 
@@ -13,10 +13,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use plexus_client::Upstream;
-use plexus_mcp::messages::CallToolParams;
-use plexus_mcp::{Revision, method};
-use plexus_service::{Call, EventSender, Fault, Object, Outcome, Peer, Principal, Service};
+use plexus_mcp_client::{Supervision, Upstream};
+use plexus_mcp_core::{Call, EventSender, Fault, Object, Outcome, Peer, Principal, Service};
+use plexus_mcp_protocol::messages::CallToolParams;
+use plexus_mcp_protocol::{Revision, method};
 use serde_json::json;
 use tokio::signal::ctrl_c;
 use tokio_util::sync::CancellationToken;
@@ -25,7 +25,7 @@ use tracing_subscriber::EnvFilter;
 use findings::Findings;
 use plan::Plan;
 
-/// What shells expect of a process that Ctrl-C ended.
+/// The exit code after SIGINT, by the convention of shells.
 const INTERRUPTED: u8 = 128 + 2;
 
 #[tokio::main]
@@ -39,7 +39,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         .with_writer(io::stderr)
         .init();
 
-    let upstream = Upstream::new(plan.definition()?);
+    let upstream = Upstream::supervised(plan.definition()?, Supervision::once());
     let exit_code = tokio::select! {
         visited = visit(&upstream, &plan) => visited?,
         interrupted = ctrl_c() => {

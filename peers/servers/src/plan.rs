@@ -1,13 +1,14 @@
-//! What is to be visited, and what is to be done there.
+//! The plan of a visit: the server, and the call to make.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use anyhow::Context as _;
 use http::{HeaderName, HeaderValue};
-use plexus_client::{Definition, HttpTarget, Program, Target};
-use plexus_mcp::Era;
-use plexus_mcp::messages::{CallToolParams, ClientCapabilities};
+use plexus_mcp_client::{Definition, HttpTarget, Program, Target};
+use plexus_mcp_protocol::Era;
+use plexus_mcp_protocol::messages::{CallToolParams, ClientCapabilities};
 use serde::Deserialize;
 
 /// One visit.
@@ -16,8 +17,8 @@ use serde::Deserialize;
 pub(crate) struct Plan {
     target: PlannedTarget,
     /// The era to insist on; left out, it is to be found out.
-    era: Option<PlannedEra>,
-    /// What the server is told that it may ask for.
+    era: Option<String>,
+    /// The client capabilities to declare.
     #[serde(default = "ClientCapabilities::none")]
     pub(crate) capabilities: ClientCapabilities,
     /// The call to make.
@@ -54,13 +55,6 @@ struct PlannedAddress {
     headers: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum PlannedEra {
-    Handshake,
-    Stateless,
-}
-
 impl Plan {
     /// The server, as the client edge wants it described.
     pub(crate) fn definition(&self) -> anyhow::Result<Definition> {
@@ -70,7 +64,7 @@ impl Plan {
             PlannedTarget::Sse(address) => Target::Sse(address.target()?),
         };
         let mut definition = Definition::new(target);
-        definition.era = self.era.map(Era::from);
+        definition.era = self.era.as_deref().map(Era::from_str).transpose()?;
         definition.capabilities = self.capabilities.clone();
         Ok(definition)
     }
@@ -98,14 +92,5 @@ impl PlannedAddress {
             target.headers.insert(name, value);
         }
         Ok(target)
-    }
-}
-
-impl From<PlannedEra> for Era {
-    fn from(era: PlannedEra) -> Self {
-        match era {
-            PlannedEra::Handshake => Self::Handshake,
-            PlannedEra::Stateless => Self::Stateless,
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Answers to what servers ask during a call, always the same.
 
-use plexus_mcp::messages::{ElicitResult, ListRootsResult};
-use plexus_service::{Ask, AskError, Event, EventReceiver, Question, Raw, Root};
+use plexus_mcp_core::{Ask, AskError, Event, EventReceiver, Question, Raw, Root};
+use plexus_mcp_protocol::messages::{ElicitResult, ListRootsResult};
 use serde_json::json;
 
 /// Answers until the call is over.

@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use plexus_wire::sse;
+use plexus_mcp_wire::sse;
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -47,7 +47,7 @@ impl Connection {
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         let mut driver = JoinSet::new();
         driver.spawn(async move {
-            // Whoever sends a request sees what went wrong with the connection.
+            // The sender of a request reports the error of the connection.
             drop(connection.await);
         });
         Ok(Self {

@@ -1,4 +1,4 @@
-//! What a process takes of the machine's memory.
+//! The memory usage of a process.
 
 /// The resident memory of process `pid`, in bytes, where the system tells.
 pub(crate) fn resident(pid: u32) -> Option<u64> {

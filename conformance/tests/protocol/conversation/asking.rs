@@ -3,15 +3,17 @@
 
 use std::slice::from_ref;
 
-use plexus_mcp::Revision;
-use plexus_testkit::Client;
+use plexus_mcp_protocol::Revision;
+use plexus_testkit::{Client, Transport};
 use serde_json::{Map, Value, json};
 
-use crate::support::text;
+use crate::support::{connect, text};
 
 every_client!(elicits);
 every_client!(elicits_with_defaults);
 every_client!(elicits_choices);
+every_client!(elicits_until_the_answer_fits);
+every_client!(elicits_three_times_at_most);
 every_client!(elicits_a_visit);
 every_client!(samples);
 every_client!(asks_for_roots);
@@ -22,13 +24,6 @@ every_client!(asks_in_prompts);
 /// ELIC-07, ELIC-19, MRTR26-01, TRANSLATION §6.4.
 async fn elicits(client: &mut Client, _: &Value) {
     let call = json!({"name": "test_elicitation", "arguments": {"message": "Who are you?"}});
-    if client.revision() < Revision::V2025_06_18 {
-        let error = client.error("tools/call", call).await;
-        assert_eq!(error["code"], -32021);
-        let needed = json!({"requiredCapabilities": {"elicitation": {}}});
-        assert_eq!(error["data"], needed);
-        return;
-    }
     let content = json!({"username": "kim", "email": "kim@example.com"});
     let accepted = json!({"action": "accept", "content": content});
     for answer in [
@@ -52,11 +47,8 @@ async fn elicits(client: &mut Client, _: &Value) {
     }
 }
 
-/// REVISIONS §13: defaults are harmless where the revision does not know them.
+/// Defaults are harmless where the revision does not know them.
 async fn elicits_with_defaults(client: &mut Client, _: &Value) {
-    if client.revision() < Revision::V2025_06_18 {
-        return;
-    }
     let call = json!({"name": "test_elicitation_sep1034_defaults", "arguments": {}});
     let (questions, result) =
         asked(client, "tools/call", &call, &[json!({"action": "cancel"})]).await;
@@ -67,26 +59,112 @@ async fn elicits_with_defaults(client: &mut Client, _: &Value) {
     assert!(text(&result).contains("action=cancel"), "{result}");
 }
 
-/// TRANSLATION §6.4: a form that the revision cannot show is cancelled on the client's behalf.
+/// TRANSLATION §6.4: choices that the revision lacks are asked for as text, and arrive typed.
 async fn elicits_choices(client: &mut Client, _: &Value) {
     let call = json!({"name": "test_elicitation_sep1330_enums", "arguments": {}});
-    match client.revision() {
-        Revision::V2024_11_05 | Revision::V2025_03_26 => {}
-        Revision::V2025_06_18 => {
-            let result = client.result("tools/call", call).await;
-            assert!(text(&result).contains("action=cancel"), "{result}");
-        }
-        Revision::V2025_11_25 | Revision::V2026_07_28 => {
-            let content =
-                json!({"titledSingle": "value1", "untitledMulti": ["option1", "option2"]});
-            let answer = json!({"action": "accept", "content": content});
-            let (questions, result) = asked(client, "tools/call", &call, &[answer]).await;
-            let fields = &questions[0].1["requestedSchema"]["properties"];
-            assert_eq!(fields["titledSingle"]["oneOf"][0]["const"], "value1");
-            assert_eq!(fields["untitledMulti"]["type"], "array");
-            assert!(text(&result).contains("action=accept"), "{result}");
-        }
+    let is_lowered = has_plain_forms(client);
+    let content = if is_lowered {
+        json!({"titledSingle": "First Option", "untitledMulti": "option1, option2",
+            "titledMulti": "[\"Third Choice\"]", "legacyEnum": "opt1"})
+    } else {
+        json!({"titledSingle": "value1", "untitledMulti": ["option1", "option2"],
+            "titledMulti": ["value3"], "legacyEnum": "opt1"})
+    };
+    let answer = json!({"action": "accept", "content": content});
+    let (questions, result) = asked(client, "tools/call", &call, &[answer]).await;
+    let fields = &questions[0].1["requestedSchema"]["properties"];
+    if is_lowered {
+        assert_eq!(fields["titledSingle"]["enumNames"][0], "First Option");
+        assert_eq!(fields["untitledMulti"]["type"], "string");
+        let description = fields["titledMulti"]["description"].as_str().unwrap();
+        assert!(
+            description.contains("value1 (First Choice)"),
+            "{description}"
+        );
+    } else {
+        assert_eq!(fields["titledSingle"]["oneOf"][0]["const"], "value1");
+        assert_eq!(fields["untitledMulti"]["type"], "array");
     }
+    let received = received(&result);
+    let expected = json!({"titledSingle": "value1", "untitledMulti": ["option1", "option2"],
+        "titledMulti": ["value3"], "legacyEnum": "opt1"});
+    assert_eq!(received, expected, "{result}");
+}
+
+/// An answer to a lowered form that does not fit the original one is asked for again.
+async fn elicits_until_the_answer_fits(client: &mut Client, _: &Value) {
+    if !has_plain_forms(client) {
+        return;
+    }
+    let call = json!({"name": "test_elicitation_sep1330_enums", "arguments": {}});
+    let answers = ["option9", "option1,option2,optoin3", "OPTION3"];
+    let answers =
+        answers.map(|written| json!({"action": "accept", "content": {"untitledMulti": written}}));
+    let (questions, result) = asked(client, "tools/call", &call, &answers).await;
+    let messages: Vec<_> = questions
+        .iter()
+        .map(|(_, params)| params["message"].as_str().unwrap())
+        .collect();
+    assert_eq!(messages[0], "Please choose.");
+    assert!(
+        messages[1].contains("\"option9\" is not one of"),
+        "{messages:?}"
+    );
+    assert!(
+        messages[2].contains("\"optoin3\" is not one of"),
+        "{messages:?}"
+    );
+    assert_eq!(received(&result), json!({"untitledMulti": ["option3"]}));
+}
+
+/// After two repetitions the question counts as cancelled: no invalid answer reaches the server.
+async fn elicits_three_times_at_most(client: &mut Client, _: &Value) {
+    if !has_plain_forms(client) {
+        return;
+    }
+    let call = json!({"name": "test_elicitation_sep1330_enums", "arguments": {}});
+    let answer = json!({"action": "accept", "content": {"titledMulti": "Fourth Choice"}});
+    let answers = [answer.clone(), answer.clone(), answer];
+    let (_, result) = asked(client, "tools/call", &call, &answers).await;
+    assert!(text(&result).contains("action=cancel"), "{result}");
+    // A repeated question may be declined like any other.
+    let declined = json!({"action": "decline"});
+    let answers = [answers[0].clone(), declined];
+    let (_, result) = asked(client, "tools/call", &call, &answers).await;
+    assert!(text(&result).contains("action=decline"), "{result}");
+}
+
+/// LIFE-09: a question whose capability is not declared is not asked, in any revision.
+#[tokio::test]
+async fn a_client_that_declares_nothing_is_not_asked() {
+    for revision in Revision::ALL {
+        let (mut client, _server) = connect(Transport::Http, revision, json!({})).await;
+        client.open().await;
+        for (tool, arguments, capability) in [
+            ("test_elicitation", json!({"message": "?"}), "elicitation"),
+            ("test_sampling", json!({"prompt": "?"}), "sampling"),
+            ("test_roots", json!({}), "roots"),
+        ] {
+            let call = json!({"name": tool, "arguments": arguments});
+            let error = client.error("tools/call", call).await;
+            assert_eq!(error["code"], -32021, "{revision}");
+            let needed = json!({"requiredCapabilities": {capability: {}}});
+            assert_eq!(error["data"], needed, "{revision}");
+        }
+        client.close().await;
+    }
+}
+
+/// Whether the client's forms are those of 2025-06-18: such a client is asked in them even if its
+/// revision is older.
+fn has_plain_forms(client: &Client) -> bool {
+    client.revision() < Revision::V2025_11_25
+}
+
+/// The content that reached the tool, as it says.
+fn received(result: &Value) -> Value {
+    let (_, content) = text(result).split_once("content=").unwrap();
+    serde_json::from_str(content).unwrap()
 }
 
 /// ELIC-03, ELIC-07: an id only where the revision has one.
@@ -137,9 +215,6 @@ async fn asks_for_roots(client: &mut Client, _: &Value) {
 
 /// MRTR26-03: all in one round; in a session, all before the first answer.
 async fn asks_several_things_at_once(client: &mut Client, _: &Value) {
-    if client.revision() < Revision::V2025_06_18 {
-        return;
-    }
     let call = json!({"name": "test_input_required_result_multiple_inputs", "arguments": {}});
     let answers = [
         json!({"action": "accept", "content": {"name": "Kim"}}),
@@ -152,9 +227,6 @@ async fn asks_several_things_at_once(client: &mut Client, _: &Value) {
 
 /// MRTR26-09.
 async fn asks_again_and_again(client: &mut Client, _: &Value) {
-    if client.revision() < Revision::V2025_06_18 {
-        return;
-    }
     let call = json!({"name": "test_input_required_result_multi_round", "arguments": {}});
     let answers = [
         json!({"action": "accept", "content": {"name": "Kim"}}),
@@ -166,9 +238,6 @@ async fn asks_again_and_again(client: &mut Client, _: &Value) {
 
 /// MRTR26-02: not only tools may ask.
 async fn asks_in_prompts(client: &mut Client, _: &Value) {
-    if client.revision() < Revision::V2025_06_18 {
-        return;
-    }
     let get = json!({"name": "test_input_required_result_prompt"});
     let answer = json!({"action": "accept", "content": {"context": "tests"}});
     let (_, result) = asked(client, "prompts/get", &get, &[answer]).await;

@@ -1,6 +1,6 @@
 //! Tools, resources, prompts and completion, in the words of each revision.
 
-use plexus_mcp::Revision;
+use plexus_mcp_protocol::Revision;
 use plexus_testkit::Client;
 use serde_json::{Value, json};
 

@@ -65,7 +65,7 @@ async fn listens(client: &mut Client) {
         .await;
     subscribed(client, &named).await;
 
-    // Who wants nothing, or nothing that there is, hears nothing, on a stream that stays open.
+    // An empty subscription, or one to an unknown resource, stays open and receives nothing.
     for (id, wanted) in [
         (json!("nothing"), json!({})),
         (

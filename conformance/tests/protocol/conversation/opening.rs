@@ -1,6 +1,6 @@
-//! Getting to know the server: who it is, what it offers.
+//! Opening a connection: the handshake, and the lists of the server.
 
-use plexus_mcp::Revision;
+use plexus_mcp_protocol::Revision;
 use plexus_testkit::Client;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
-//! What happens while a call runs: progress, log messages, cancellation.
+//! Running calls: progress, log messages, cancellation.
 
-use plexus_mcp::Revision;
+use plexus_mcp_protocol::Revision;
 use plexus_testkit::{Client, within};
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ async fn reports_progress_to_who_asked(client: &mut Client, _: &Value) {
     assert_eq!(with_method(&exchange.before, PROGRESS), [] as [&Value; 0]);
 }
 
-/// S003-02, S003-46: what is streamed is seen on the way, and is in the result.
+/// S003-02, S003-46: streamed text is sent as progress, and is also in the result.
 async fn streams_content_as_progress(client: &mut Client, _: &Value) {
     let params =
         json!({"name": "test_streaming", "arguments": {}, "_meta": {"progressToken": "t"}});

@@ -1,19 +1,19 @@
-//! What those are told who are not let in.
+//! The challenges and statuses of refused requests.
 
-use plexus_access::{Issuer, Options, ResourceServer, SettingsError, TokenFile};
+use plexus_mcp_access::{Issuer, Options, ResourceServer, SettingsError, TokenFile};
 use serde_json::{Value, json};
 
 use crate::world::{SCOPE, World, greeting, hello, who};
 
-/// AUTH03-05, AUTH06-03, AUTH11-03: without a token there is no error to speak of.
+/// AUTH03-05, AUTH06-03, AUTH11-03: the challenge names the metadata, without an error code.
 #[tokio::test]
-async fn who_has_no_token_is_told_where_to_get_one() {
+async fn a_request_without_a_token_gets_a_challenge() {
     let world = World::start().await;
     let origin = world.url.strip_suffix("/mcp").unwrap();
-    let place = format!("{origin}/.well-known/oauth-protected-resource/mcp");
+    let metadata_url = format!("{origin}/.well-known/oauth-protected-resource/mcp");
     let answer = greeting(&world.client()).send().await;
     assert_eq!(answer.status(), 401);
-    let expected = format!(r#"Bearer scope="{SCOPE}", resource_metadata="{place}""#);
+    let expected = format!(r#"Bearer scope="{SCOPE}", resource_metadata="{metadata_url}""#);
     assert_eq!(answer.header("www-authenticate"), Some(&*expected));
 
     let basic = world.client().with_header("authorization", "Basic YTpi");
@@ -21,15 +21,15 @@ async fn who_has_no_token_is_told_where_to_get_one() {
     assert_eq!(answer.header("www-authenticate"), Some(&*expected));
 }
 
-/// AUTH06-01, AUTH11-01, AUTH26-13: at both places, and for anybody.
+/// AUTH06-01, AUTH11-01, AUTH26-13: the metadata is at both paths, and needs no token.
 #[tokio::test]
-async fn the_metadata_says_who_issues_tokens() {
+async fn the_metadata_names_the_issuers() {
     let world = World::start().await;
-    for place in [
+    for path in [
         "/.well-known/oauth-protected-resource",
         "/.well-known/oauth-protected-resource/mcp",
     ] {
-        let answer = world.client().at(place).get().send().await;
+        let answer = world.client().at(path).get().send().await;
         assert_eq!(answer.status(), 200);
         assert_eq!(answer.header("content-type"), Some("application/json"));
         let document: Value = serde_json::from_str(&answer.text().await).unwrap();
@@ -41,14 +41,14 @@ async fn the_metadata_says_who_issues_tokens() {
         });
         assert_eq!(document, expected);
     }
-    let elsewhere = "/.well-known/oauth-protected-resource/other";
-    let answer = world.client().at(elsewhere).get().send().await;
+    let unknown_path = "/.well-known/oauth-protected-resource/other";
+    let answer = world.client().at(unknown_path).get().send().await;
     assert_eq!(answer.status(), 404);
 }
 
-/// AUTH11-11, AUTH26-11: one challenge names everything that is needed.
+/// AUTH11-11, AUTH26-11: the challenge names all required scopes.
 #[tokio::test]
-async fn who_may_not_do_enough_is_told_what_is_needed() {
+async fn a_token_without_the_scopes_gets_a_challenge() {
     let more = |options: &mut Options| options.scopes.push("files:read".to_owned());
     let world = World::with(who(), more).await;
     let answer = world.try_token(&world.token("alice")).await;
@@ -60,12 +60,12 @@ async fn who_may_not_do_enough_is_told_what_is_needed() {
     let enough = world
         .issuer
         .issue_to("alice", &world.url, "files:read other mcp");
-    world.takes(&enough).await;
+    world.accepts(&enough).await;
 }
 
-/// AUTH03-08, AUTH06-15: a token in the address is refused even if it is good.
+/// AUTH03-08, AUTH06-15: a token in the URL is refused even if it is valid.
 #[tokio::test]
-async fn a_token_in_the_address_is_refused() {
+async fn a_token_in_the_url_is_refused() {
     let world = World::start().await;
     let token = world.token("alice");
     for client in [world.client(), world.client_with(&token)] {
@@ -83,7 +83,7 @@ async fn a_token_in_the_address_is_refused() {
     assert_eq!(twice.send().await.status(), 400);
 }
 
-/// Every request is looked at, not only the first of a session (SEC-02, AUTH26-19).
+/// The token of every request is checked, not only that of the first request of a session (SEC-02, AUTH26-19).
 #[tokio::test]
 async fn a_session_is_no_credential() {
     let world = World::start().await;
@@ -94,9 +94,9 @@ async fn a_session_is_no_credential() {
     assert_eq!(again.send().await.status(), 401);
 }
 
-/// Tokens of our own need no authorization server, and then there is none to speak of.
+/// Static tokens work without an authorization server; challenges then name no metadata.
 #[tokio::test]
-async fn a_token_of_our_own_is_enough() {
+async fn a_static_token_is_enough() {
     let home = tempfile::tempdir().unwrap();
     let file = TokenFile::at(home.path().join("tokens.json"));
     let made = file.add("ci", &[SCOPE.to_owned()]).unwrap();
@@ -105,28 +105,28 @@ async fn a_token_of_our_own_is_enough() {
         options.tokens = Some(TokenFile::at(file.path()));
     })
     .await;
-    world.takes(made.token.expose()).await;
+    world.accepts(made.token.expose()).await;
     let answer = greeting(&world.client()).send().await;
     let challenge = answer.header("www-authenticate");
     assert_eq!(challenge, Some(r#"Bearer scope="mcp""#));
-    let place = "/.well-known/oauth-protected-resource";
-    assert_eq!(world.client().at(place).get().send().await.status(), 404);
+    let metadata = "/.well-known/oauth-protected-resource";
+    assert_eq!(world.client().at(metadata).get().send().await.status(), 404);
 
     file.remove("ci").unwrap();
     assert_eq!(world.try_token(made.token.expose()).await.status(), 401);
 }
 
 #[test]
-fn settings_that_let_nobody_or_anybody_in_are_refused() {
+fn unusable_and_insecure_settings_are_refused() {
     let refused = |change: &dyn Fn(&mut Options)| {
         let mut options = Options::new("https://plexus.example/mcp");
         options.issuers.push(Issuer::new("https://as.example"));
         change(&mut options);
         ResourceServer::new(options).unwrap_err().to_string()
     };
-    assert!(refused(&|options| options.issuers.clear()).contains("nobody could be let in"));
+    assert!(refused(&|options| options.issuers.clear()).contains("no request can be authorized"));
     let plain = refused(&|options| options.issuers.push(Issuer::new("http://as.example")));
-    assert!(plain.contains("others could read along"), "{plain}");
+    assert!(plain.contains("would not be encrypted"), "{plain}");
     let link_local = "https://169.254.169.254/latest";
     assert!(refused(&|options| options.issuers.push(Issuer::new(link_local))).contains("network"));
     for resource in [

@@ -1,20 +1,20 @@
-//! Tokens that must not be taken, one test each. All of them are signed with the issuer's own key
-//! where they are signed at all, so that nothing but the one thing is wrong with them.
+//! Tokens that must be refused, one test for each defect. Unless the signature is the defect, the
+//! token is signed with the issuer's own key, so that nothing else is wrong with it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{EncodingKey, Header};
-use plexus_oauth::jwt::{Audience, Claims};
-use plexus_oauth::keys::SigningKey;
+use plexus_mcp_oauth::jwt::{Audience, Claims};
+use plexus_mcp_oauth::keys::SigningKey;
 
 use crate::world::World;
 
-/// A token that is changed in one thing.
+/// A valid token is accepted; after `change` to its claims it is refused.
 async fn refused_when(change: impl FnOnce(&mut Claims, &World)) {
     let world = World::start().await;
     let mut claims = world.claims();
     world
-        .takes(&world.issuer.sign(Header::default(), &claims))
+        .accepts(&world.issuer.sign(Header::default(), &claims))
         .await;
     change(&mut claims, &world);
     world
@@ -28,7 +28,7 @@ async fn an_expired_token() {
     refused_when(|claims, _| claims.exp = Some(1_000_000)).await;
 }
 
-/// AUTH03-11: a token that holds for ever is none.
+/// AUTH03-11: a token that never expires is refused.
 #[tokio::test]
 async fn a_token_without_an_end() {
     refused_when(|claims, _| claims.exp = None).await;
@@ -36,7 +36,7 @@ async fn a_token_without_an_end() {
 
 /// AUTH06-07
 #[tokio::test]
-async fn a_token_that_does_not_hold_yet() {
+async fn a_token_that_is_not_valid_yet() {
     refused_when(|claims, _| claims.nbf = Some(u64::MAX / 4)).await;
 }
 
@@ -47,9 +47,9 @@ async fn a_token_for_another_server() {
         .await;
 }
 
-/// AUTH06-06: the audience is the resource to the byte, not the server it is on.
+/// AUTH06-06: the audience must be the URL of the resource, byte for byte.
 #[tokio::test]
-async fn a_token_for_something_similar() {
+async fn a_token_for_a_similar_url() {
     refused_when(|claims, world| claims.aud = Audience::One(format!("{}/", world.url))).await;
     refused_when(|claims, world| {
         let origin = world.url.strip_suffix("/mcp").unwrap();
@@ -60,20 +60,20 @@ async fn a_token_for_something_similar() {
 
 /// AUTH06-07
 #[tokio::test]
-async fn a_token_for_nobody() {
+async fn a_token_without_an_audience() {
     refused_when(|claims, _| claims.aud = Audience::default()).await;
 }
 
-/// AUTH26-05, AUTH06-08: even with the right key.
+/// AUTH26-05, AUTH06-08: the signature is valid, the `iss` claim is not.
 #[tokio::test]
 async fn a_token_of_another_issuer() {
     refused_when(|claims, _| claims.iss = "https://evil.example".to_owned()).await;
     refused_when(|claims, world| claims.iss = format!("{}/", world.issuer.issuer())).await;
 }
 
-/// ELIC-21: a user is who the token says, so it must say who.
+/// ELIC-21: the user is identified by `sub`, so a token needs one.
 #[tokio::test]
-async fn a_token_of_nobody() {
+async fn a_token_without_a_subject() {
     refused_when(|claims, _| claims.sub = None).await;
     refused_when(|claims, _| claims.sub = Some("x".repeat(300))).await;
 }
@@ -94,7 +94,7 @@ async fn an_unsigned_token() {
     }
 }
 
-/// SEC-05: the public key is no password.
+/// SEC-05: a public key is not accepted as an HMAC secret.
 #[tokio::test]
 async fn a_token_signed_with_the_public_key() {
     let world = World::start().await;
@@ -109,7 +109,7 @@ async fn a_token_signed_with_the_public_key() {
     }
 }
 
-/// SEC-05: a key that the token itself brings is worth nothing.
+/// SEC-05: keys in the header of the token are ignored.
 #[tokio::test]
 async fn a_token_signed_with_another_key() {
     let world = World::start().await;
@@ -127,9 +127,9 @@ async fn a_token_signed_with_another_key() {
     }
 }
 
-/// EMA-03 and the like: what is signed with the same key for another purpose is no access token.
+/// EMA-03: a JWT that the issuer signed for another purpose is not an access token.
 #[tokio::test]
-async fn something_else_that_the_issuer_signed() {
+async fn another_kind_of_jwt_of_the_issuer() {
     let world = World::start().await;
     for typ in ["dpop+jwt", "oauth-id-jag+jwt", "logout+jwt", "secevent+jwt"] {
         let header = Header {
@@ -142,7 +142,7 @@ async fn something_else_that_the_issuer_signed() {
     }
 }
 
-/// Not looked at at all, whoever signed it.
+/// A token that is too long is refused before parsing, even with a valid signature.
 #[tokio::test]
 async fn an_oversized_token() {
     let world = World::start().await;
@@ -168,7 +168,7 @@ async fn garbage() {
     }
 }
 
-/// A token that was changed on its way.
+/// The claims of a signed token were changed.
 #[tokio::test]
 async fn a_token_with_other_claims_than_were_signed() {
     let world = World::start().await;

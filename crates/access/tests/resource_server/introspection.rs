@@ -1,11 +1,11 @@
-//! Tokens about which their issuer is asked.
+//! Tokens that are verified by introspection (RFC 7662).
 
-use plexus_access::{Check, Introspection, Issuer, Options};
-use plexus_oauth::Secret;
+use plexus_mcp_access::{Check, Introspection, Issuer, Options};
+use plexus_mcp_oauth::Secret;
 
 use crate::world::{World, later, who};
 
-async fn asking(client_secret: &str) -> World {
+async fn with_introspection(client_secret: &str) -> World {
     let client_secret = Secret::new(client_secret);
     let change = |options: &mut Options| {
         let issuer = options.issuers[0].issuer.clone();
@@ -19,13 +19,13 @@ async fn asking(client_secret: &str) -> World {
     World::with(who(), change).await
 }
 
-/// A token that was taken back is worth nothing, and the issuer is not asked for every request.
+/// A revoked token is refused; responses are cached, so not every request asks the issuer.
 #[tokio::test]
-async fn a_token_holds_while_its_issuer_says_so() {
-    let world = asking("hush").await;
+async fn a_revoked_token_is_refused() {
+    let world = with_introspection("hush").await;
     let token = world.token("alice");
     for _ in 0..3 {
-        world.takes(&token).await;
+        world.accepts(&token).await;
     }
     assert_eq!(world.issuer.counts().questions, 1);
     world.issuer.expire();
@@ -34,10 +34,10 @@ async fn a_token_holds_while_its_issuer_says_so() {
     assert_eq!(world.issuer.counts().questions, 2);
 }
 
-/// AUTH06-07, SEC-05: the issuer says that it holds, but not that it holds here.
+/// AUTH06-07, SEC-05: an active token for another audience is refused.
 #[tokio::test]
 async fn a_token_for_another_server_is_refused() {
-    let world = asking("hush").await;
+    let world = with_introspection("hush").await;
     let token = world
         .issuer
         .issue_to("alice", "https://other.example/mcp", "mcp");
@@ -45,20 +45,20 @@ async fn a_token_for_another_server_is_refused() {
     world.refuses("made-up").await;
 }
 
-/// Somebody else's token is shown to nobody.
+/// A token of an unknown issuer is sent to no issuer.
 #[tokio::test]
 async fn a_token_of_another_issuer_is_not_asked_about() {
-    let world = asking("hush").await;
+    let world = with_introspection("hush").await;
     let other = World::start().await;
     world.refuses(&other.token("alice")).await;
     world.refuses(&"x".repeat(20_000)).await;
     assert_eq!(world.issuer.counts().questions, 0);
 }
 
-/// An issuer that does not know us tells nothing, so nobody is let in.
+/// An issuer that does not accept our credentials verifies no token, so every request is refused.
 #[tokio::test]
-async fn a_wrong_password_lets_nobody_in() {
-    let world = asking("wrong").await;
+async fn with_a_wrong_client_secret_every_request_is_refused() {
+    let world = with_introspection("wrong").await;
     let answer = world.try_token(&world.token("alice")).await;
     assert_eq!(answer.status(), 503);
 }

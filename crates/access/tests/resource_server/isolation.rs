@@ -1,25 +1,24 @@
-//! Two callers on one gateway: what belongs to one is not there for the other, whichever era they
-//! and the server behind it speak.
+//! Two callers on one gateway: neither can reach calls, questions, subscriptions or sessions of the
+//! other, in every combination of client and server revision.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
-use plexus_access::{Options, TokenFile};
-use plexus_client::{Definition, HttpTarget, Target};
-use plexus_hub::{Hub, MemberKind, MemberSpec};
-use plexus_mcp::Revision;
-use plexus_service::{Context, Implementation, LocalService, NoArguments, Service, Tool};
+use plexus_mcp_access::{Options, TokenFile};
+use plexus_mcp_client::{Definition, HttpTarget, Target};
+use plexus_mcp_core::{Context, Implementation, LocalService, NoArguments, Service, Tool};
+use plexus_mcp_hub::{Hub, MemberKind, MemberSpec};
+use plexus_mcp_protocol::Revision;
 use plexus_testkit::server::{HttpServer, Offer, Received, built, tool};
-use plexus_testkit::{Client, HttpClient, Listening};
+use plexus_testkit::{Client, HttpClient, ListeningServer};
 use serde_json::{Value, json};
 
 use crate::world::World;
 
 const ERAS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
-const ASKS: &str = "up__test_input_required_result_elicitation";
+const ELICITATION_TOOL: &str = "up__test_input_required_result_elicitation";
 
-/// A gateway to the server at `url`, for those who have a token.
+/// A gateway to the server at `url`, which requires tokens.
 async fn gateway(url: &str) -> World {
     let target = Target::Http(HttpTarget::new(url.parse().unwrap()));
     let definition = Definition::new(target).for_clients();
@@ -28,14 +27,16 @@ async fn gateway(url: &str) -> World {
     hub.set_members(vec![MemberSpec::new("up", kind, [1; 32])])
         .await;
     hub.connect_in_background();
-    hub.settle(Duration::from_secs(30)).await;
+    if let Some(settling) = hub.settling() {
+        settling.await;
+    }
     World::with(Arc::new(hub) as Arc<dyn Service>, |_| {}).await
 }
 
 /// A gateway to the fixture server, which speaks `revision`.
-async fn gateway_to(revision: Revision) -> (World, Listening) {
+async fn gateway_to(revision: Revision) -> (World, ListeningServer) {
     let arguments = ["--http", "127.0.0.1:0", "--revision", revision.as_str()];
-    let server = Listening::start(built("conformance-server"), &arguments).await;
+    let server = ListeningServer::start(built("conformance-server"), &arguments).await;
     (gateway(server.url()).await, server)
 }
 
@@ -48,14 +49,14 @@ async fn client(world: &World, who: &str, revision: Revision) -> Client {
     client
 }
 
-/// TRAP-20, MRTR26-07, SEC-04: whoever gets hold of a state gets nothing for it.
+/// TRAP-20, MRTR26-07, SEC-04: a request state is refused from any other caller.
 #[tokio::test]
 async fn a_parked_call_is_its_callers_only() {
     for upstream in ERAS {
         let (world, _server) = gateway_to(upstream).await;
         let mut alice = client(&world, "alice", Revision::V2026_07_28).await;
         let mut bob = client(&world, "bob", Revision::V2026_07_28).await;
-        let mut params = json!({"name": ASKS, "arguments": {}});
+        let mut params = json!({"name": ELICITATION_TOOL, "arguments": {}});
         let asked = alice.result("tools/call", params.clone()).await;
         assert_eq!(asked["resultType"], "input_required", "{asked}");
         let asks = asked["inputRequests"].as_object().unwrap();
@@ -87,7 +88,7 @@ async fn a_question_is_its_callers_only() {
         let alice = alice.with_header("mcp-session-id", &id);
         let bob = bob.with_header("mcp-session-id", &id);
 
-        let params = json!({"name": ASKS, "arguments": {}});
+        let params = json!({"name": ELICITATION_TOOL, "arguments": {}});
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
         let mut stream = alice.post(&call).send().await;
         let mut last_event = None;
@@ -119,7 +120,7 @@ async fn a_question_is_its_callers_only() {
     }
 }
 
-/// Who watches is told, and nobody else; nobody else can make it stop.
+/// Only the subscriber gets updates, and only the subscriber can unsubscribe.
 #[tokio::test]
 async fn a_subscription_is_its_callers_only() {
     for upstream in ERAS {
@@ -127,7 +128,7 @@ async fn a_subscription_is_its_callers_only() {
         for revision in ERAS {
             let mut alice = client(&world, "alice", revision).await;
             let mut bob = client(&world, "bob", revision).await;
-            let uri = watched(&mut alice).await;
+            let uri = watched_resource(&mut alice).await;
             if alice.is_stateless() {
                 let filter = json!({"resourceSubscriptions": [uri]});
                 let listen = json!({"notifications": filter});
@@ -143,18 +144,18 @@ async fn a_subscription_is_its_callers_only() {
                     .await;
             }
             bob.call("up__test_touch_watched_resource", json!({})).await;
-            let told = alice.expect_method("notifications/resources/updated").await;
-            assert_eq!(told["params"]["uri"], *uri, "{upstream} {revision}");
-            let overheard = bob.close().await;
-            let overheard = overheard
+            let update = alice.expect_method("notifications/resources/updated").await;
+            assert_eq!(update["params"]["uri"], *uri, "{upstream} {revision}");
+            let messages = bob.close().await;
+            let update = messages
                 .iter()
                 .find(|message| message["method"] == "notifications/resources/updated");
-            assert_eq!(overheard, None, "{upstream} {revision}");
+            assert_eq!(update, None, "{upstream} {revision}");
         }
     }
 }
 
-async fn watched(client: &mut Client) -> String {
+async fn watched_resource(client: &mut Client) -> String {
     let listed = client.result("resources/list", json!({})).await;
     let uris = listed["resources"].as_array().unwrap().iter();
     let mut uris = uris.map(|resource| resource["uri"].as_str().unwrap());
@@ -162,8 +163,8 @@ async fn watched(client: &mut Client) -> String {
     uri.unwrap().to_owned()
 }
 
-/// Whoever acts for a caller further on gets to know the token that its issuer gave it, and for whom
-/// it is; a token of our own is nobody else's business.
+/// A service sees the caller's token and its audience, if an external issuer issued it; static
+/// tokens are not passed on.
 #[tokio::test]
 async fn a_service_may_act_for_its_caller() {
     let audience = async |_: NoArguments, context: Context| {
@@ -199,14 +200,14 @@ async fn sessions_upstream_are_not_shared() {
         match request.mcp() {
             "initialize" => {
                 let number = sessions.fetch_add(1, Ordering::Relaxed);
-                let reply = request.plainly(&offer);
+                let reply = request.reply_from(&offer);
                 reply.with_header("mcp-session-id", &format!("session-{number}"))
             }
             "tools/call" => {
                 let text = json!({"content": [{"type": "text", "text": "done"}]});
                 plexus_testkit::server::Reply::json(&request.result(&text))
             }
-            _ => request.plainly(&offer),
+            _ => request.reply_from(&offer),
         }
     })
     .await;

@@ -1,4 +1,4 @@
-//! A server that wants tokens, with a real authorization server and real clients.
+//! A server that requires tokens, with a real authorization server and real clients.
 
 #[cfg(test)]
 mod challenges;

@@ -1,24 +1,24 @@
-//! Tokens that are bound to a key.
+//! Tokens that are bound to a key (DPoP, RFC 9449).
 
 use std::cell::Cell;
 
 use jsonwebtoken::Header;
-use plexus_access::Options;
-use plexus_oauth::Ambient;
-use plexus_oauth::dpop::{self, Proven};
-use plexus_oauth::jwt::Confirmation;
-use plexus_oauth::keys::SigningKey;
-use plexus_testkit::{Answer, HttpRequest};
+use plexus_mcp_access::Options;
+use plexus_mcp_oauth::Ambient;
+use plexus_mcp_oauth::dpop::{self, ProofRequest};
+use plexus_mcp_oauth::jwt::Confirmation;
+use plexus_mcp_oauth::keys::SigningKey;
+use plexus_testkit::{HttpRequest, HttpResponse};
 
 use crate::world::{World, greeting, who};
 
-/// A clock, and chance.
-struct Real {
+/// A fixed clock, and a counter instead of random bytes.
+struct FixedAmbient {
     now: u64,
     count: Cell<u8>,
 }
 
-impl Ambient for Real {
+impl Ambient for FixedAmbient {
     fn now(&self) -> u64 {
         self.now
     }
@@ -34,7 +34,7 @@ struct Holder {
     world: World,
     key: SigningKey,
     token: String,
-    ambient: Real,
+    ambient: FixedAmbient,
 }
 
 impl Holder {
@@ -46,7 +46,7 @@ impl Holder {
         let jkt = key.thumbprint().unwrap();
         claims.cnf = Some(Confirmation { jkt });
         let token = world.issuer.sign(Header::default(), &claims);
-        let ambient = Real {
+        let ambient = FixedAmbient {
             now: std::fs::metadata(world.home.path())
                 .unwrap()
                 .modified()
@@ -65,13 +65,13 @@ impl Holder {
     }
 
     fn proof(&self, key: &SigningKey, nonce: Option<&str>) -> String {
-        let proven = Proven {
+        let proven = ProofRequest {
             method: "POST",
             url: &self.world.url,
             token: Some(&self.token),
             nonce,
         };
-        dpop::proof(key, proven, &self.ambient).unwrap()
+        dpop::create_proof(key, proven, &self.ambient).unwrap()
     }
 
     fn request(&self, scheme: &str, proof: Option<&str>) -> HttpRequest {
@@ -83,11 +83,11 @@ impl Holder {
         }
     }
 
-    async fn send(&self, proof: &str) -> Answer {
+    async fn send(&self, proof: &str) -> HttpResponse {
         self.request("DPoP", Some(proof)).send().await
     }
 
-    /// What the server wants to see in a proof.
+    /// The nonce that the server requires in a proof.
     async fn nonce(&self) -> String {
         let refused = self.send(&self.proof(&self.key, None)).await;
         assert_eq!(refused.status(), 401);
@@ -100,12 +100,12 @@ impl Holder {
     }
 }
 
-fn error(answer: &Answer) -> &str {
+fn error(answer: &HttpResponse) -> &str {
     let challenge = answer.header("www-authenticate").unwrap();
     challenge.split('"').nth(1).unwrap()
 }
 
-/// The proof is wanted, then good, and good once only.
+/// A proof with the nonce of the server is accepted once only.
 #[tokio::test]
 async fn a_replayed_proof() {
     let holder = Holder::new().await;
@@ -119,7 +119,7 @@ async fn a_replayed_proof() {
     assert_eq!(holder.send(&another).await.status(), 200);
 }
 
-/// Who stole a token has not stolen the key.
+/// A stolen token is useless without its key.
 #[tokio::test]
 async fn a_stolen_token() {
     let holder = Holder::new().await;
@@ -134,7 +134,7 @@ async fn a_stolen_token() {
     assert_eq!(error(&without), "invalid_dpop_proof");
 }
 
-/// A proof is for one method and one address.
+/// A proof is for one method and one URL.
 #[tokio::test]
 async fn a_proof_of_another_request() {
     let holder = Holder::new().await;
@@ -151,9 +151,9 @@ async fn a_proof_of_another_request() {
     );
 }
 
-/// Where keys are wanted, a token without one is not enough.
+/// A server that requires DPoP refuses a token that is not bound to a key.
 #[tokio::test]
-async fn a_token_that_is_bound_to_nothing() {
+async fn a_token_that_is_not_bound_to_a_key() {
     let holder = Holder::new().await;
     let plain = holder.world.token("alice");
     let answer = holder.world.try_token(&plain).await;

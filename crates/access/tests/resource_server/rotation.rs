@@ -1,8 +1,8 @@
 //! Keys that change, and issuers that cannot be reached.
 
 use jsonwebtoken::Header;
-use plexus_access::{Check, Issuer};
-use plexus_oauth::keys::SigningKey;
+use plexus_mcp_access::{Check, Issuer};
+use plexus_mcp_oauth::keys::SigningKey;
 
 use crate::world::{World, later, who};
 
@@ -11,22 +11,22 @@ use crate::world::{World, later, who};
 async fn a_new_key_is_found() {
     let world = World::start().await;
     for _ in 0..5 {
-        world.takes(&world.token("alice")).await;
+        world.accepts(&world.token("alice")).await;
     }
     assert_eq!(world.issuer.counts().key_fetches, 1);
     let old = world.token("alice");
     world.issuer.rotate_key();
     later(11).await;
-    world.takes(&world.token("alice")).await;
+    world.accepts(&world.token("alice")).await;
     assert_eq!(world.issuer.counts().key_fetches, 2);
     world.refuses(&old).await;
 }
 
-/// Whoever makes up names of keys makes us fetch them rarely.
+/// Made-up key ids cause few fetches of keys.
 #[tokio::test]
 async fn made_up_keys_are_not_looked_for_again_and_again() {
     let world = World::start().await;
-    world.takes(&world.token("alice")).await;
+    world.accepts(&world.token("alice")).await;
     let (key, _) = SigningKey::generate().unwrap();
     for number in 0..20 {
         let header = Header {
@@ -38,12 +38,12 @@ async fn made_up_keys_are_not_looked_for_again_and_again() {
             .await;
     }
     assert_eq!(world.issuer.counts().key_fetches, 1);
-    world.takes(&world.token("alice")).await;
+    world.accepts(&world.token("alice")).await;
 }
 
-/// Nobody is let in because nobody can tell, and nobody is sent to sign in again for it.
+/// A token that cannot be verified is refused, without a request to sign in again.
 #[tokio::test]
-async fn an_issuer_that_cannot_be_asked_lets_nobody_in() {
+async fn with_an_unreachable_issuer_every_request_is_refused() {
     let world = World::with(who(), |options| {
         let issuer = options.issuers[0].issuer.clone();
         let jwks_uri = Some("http://127.0.0.1:1/jwks".to_owned());
@@ -56,7 +56,7 @@ async fn an_issuer_that_cannot_be_asked_lets_nobody_in() {
     assert_eq!(answer.header("www-authenticate"), None);
 }
 
-/// SEC-07: metadata cannot send us anywhere, and is of the issuer that was asked.
+/// SEC-07: metadata that names another issuer is rejected.
 #[tokio::test]
 async fn metadata_of_another_issuer_is_not_used() {
     let world = World::with(who(), |options| {

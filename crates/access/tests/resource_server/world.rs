@@ -1,17 +1,17 @@
-//! A server that wants tokens, and who issues them.
+//! A server that requires tokens, and their issuer.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use plexus_access::{Issuer, Options, ResourceServer};
-use plexus_mcp::Revision;
-use plexus_oauth::Scopes;
-use plexus_oauth::jwt::{Audience, Claims};
-use plexus_server::http::{HttpOptions, HttpServer, SsePaths};
-use plexus_server::{Edge, Options as EdgeOptions};
-use plexus_service::{Context, LocalService, NoArguments, Service, Tool};
+use plexus_mcp_access::{Issuer, Options, ResourceServer};
+use plexus_mcp_core::{Context, LocalService, NoArguments, Service, Tool};
+use plexus_mcp_oauth::Scopes;
+use plexus_mcp_oauth::jwt::{Audience, Claims};
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_server::http::{HttpOptions, HttpServer, SsePaths};
+use plexus_mcp_server::{Edge, Options as EdgeOptions};
 use plexus_testkit::authorization_server::{AuthorizationServer, Behaviour};
-use plexus_testkit::{Answer, HttpClient, HttpRequest};
+use plexus_testkit::{HttpClient, HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -28,12 +28,12 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Whose tool `who` says who calls.
+    /// A server with the tool of [`who`].
     pub(crate) async fn start() -> Self {
         Self::with(who(), |_| {}).await
     }
 
-    /// One that serves `service`, with other options than tokens of the issuer, by their signature.
+    /// A server of `service`. The default options accept signed tokens of the issuer.
     pub(crate) async fn with(service: Arc<dyn Service>, change: impl FnOnce(&mut Options)) -> Self {
         let behaviour = Behaviour {
             clients: vec![("gateway".to_owned(), Some("hush".to_owned()))],
@@ -65,12 +65,12 @@ impl World {
         self.running.spawn(server.admitting(Arc::new(access)).run());
     }
 
-    /// A token that is as it should be.
+    /// A valid token.
     pub(crate) fn token(&self, subject: &str) -> String {
         self.issuer.issue_to(subject, &self.url, SCOPE)
     }
 
-    /// What such a token says.
+    /// The claims of a valid token.
     pub(crate) fn claims(&self) -> Claims {
         let mut claims = Claims::default();
         self.issuer.issuer().clone_into(&mut claims.iss);
@@ -90,12 +90,12 @@ impl World {
             .with_header("authorization", &format!("Bearer {token}"))
     }
 
-    /// What becomes of somebody who comes with `token`.
-    pub(crate) async fn try_token(&self, token: &str) -> Answer {
+    /// The outcome of a request with `token`.
+    pub(crate) async fn try_token(&self, token: &str) -> HttpResponse {
         greeting(&self.client_with(token)).send().await
     }
 
-    /// Refuses `token`, as every token that is worth nothing is refused.
+    /// The server refuses `token`, in the same way for every reason.
     pub(crate) async fn refuses(&self, token: &str) {
         let answer = self.try_token(token).await;
         assert_eq!(answer.status(), 401);
@@ -105,17 +105,17 @@ impl World {
         );
         assert_eq!(answer.header("www-authenticate"), Some(&*expected));
         let text = answer.text().await;
-        let told = "the access token is expired, was taken back, or is not for this server\n";
-        assert_eq!(text, told, "it tells which");
+        let body = "the access token is expired, revoked, or not for this server\n";
+        assert_eq!(text, body, "the body tells the reason");
     }
 
-    /// Takes `token`.
-    pub(crate) async fn takes(&self, token: &str) {
+    /// The server accepts `token`.
+    pub(crate) async fn accepts(&self, token: &str) {
         assert_eq!(self.try_token(token).await.status(), 200);
     }
 }
 
-/// A service with one tool, which says who calls it.
+/// A service with one tool, which returns the principal of its caller.
 pub(crate) fn who() -> Arc<dyn Service> {
     let who = async |_: NoArguments, context: Context| context.peer().principal.as_str().to_owned();
     let service = LocalService::builder("who", "1.0.0").tool(Tool::new("who"), who);
@@ -133,7 +133,7 @@ pub(crate) fn hello() -> Value {
     json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
 }
 
-/// Lets time pass.
+/// Advances the clock of tokio.
 pub(crate) async fn later(seconds: u64) {
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(seconds)).await;

@@ -1,4 +1,4 @@
-//! Tokens in encrypted files, for all processes of a user.
+//! A token vault of encrypted files, which all processes of a user share.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -7,25 +7,25 @@ use std::sync::Arc;
 
 use chacha20poly1305::aead::{Aead as _, Payload};
 use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305, XNonce};
-use plexus_service::Boxed;
+use plexus_mcp_core::Boxed;
 use sha2::{Digest as _, Sha256};
 use zeroize::{Zeroize as _, Zeroizing};
 
-use super::{Drawer, Holding, Vault, VaultError};
+use super::{LockedTokens, StoredTokens, Vault, VaultError};
 
-const SEALED: &str = "sealed";
-/// What a file begins with, so that another form can be told from this one.
-const FORM: &[u8] = b"plexus tokens 1\n";
-const NONCE: usize = 24;
-/// No account has more to keep than this.
-const LONGEST: u64 = 1024 * 1024;
+const SEALED_EXTENSION: &str = "sealed";
+/// The first bytes of a file. They name the version of the format.
+const FILE_HEADER: &[u8] = b"plexus tokens 1\n";
+const NONCE_BYTES: usize = 24;
+/// The largest file that is read.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// What a vault is opened with.
+/// The key that the files of a vault are encrypted with.
 #[derive(Clone)]
 pub struct VaultKey(Zeroizing<[u8; 32]>);
 
 impl VaultKey {
-    /// This key.
+    /// Wraps the bytes of a key, and erases `bytes`.
     pub fn new(mut bytes: [u8; 32]) -> Self {
         let key = Self(Zeroizing::new(bytes));
         bytes.zeroize();
@@ -39,105 +39,105 @@ impl std::fmt::Debug for VaultKey {
     }
 }
 
-/// Keeps tokens in a folder, one encrypted file for each account.
+/// A vault in a folder, with one encrypted file for each entry.
 ///
-/// A drawer is locked with a file of its own, so that processes wait for one another; the lock goes
-/// with the process that held it. What is kept is replaced as a whole, and is on the disk before
-/// anybody uses it.
+/// Each entry has a lock file, so that processes wait for one another; the operating system releases
+/// the lock of a process that ends. A file is replaced atomically, and is synced to disk before the
+/// tokens in it are used.
 #[derive(Debug, Clone)]
 pub struct FileVault {
-    place: Arc<Place>,
+    vault: Arc<VaultFolder>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct VaultFolder {
     folder: PathBuf,
     key: VaultKey,
 }
 
 impl FileVault {
-    /// The vault in `folder`, which is created when something is kept in it.
+    /// The vault in `folder`, which is created with the first entry.
     pub fn new(folder: impl Into<PathBuf>, key: VaultKey) -> Self {
         let folder = folder.into();
         Self {
-            place: Arc::new(Place { folder, key }),
+            vault: Arc::new(VaultFolder { folder, key }),
         }
     }
 
-    /// What is kept for all accounts, in no particular order.
+    /// All entries, in no particular order.
     ///
     /// # Errors
     /// The folder or one of its files cannot be read.
-    pub async fn list(&self) -> Result<Vec<Holding>, VaultError> {
-        let place = Arc::clone(&self.place);
-        blocking(move || place.list()).await
+    pub async fn list(&self) -> Result<Vec<StoredTokens>, VaultError> {
+        let vault = Arc::clone(&self.vault);
+        blocking(move || vault.list()).await
     }
 }
 
 impl Vault for FileVault {
-    fn read(&self, account: &str) -> Boxed<Result<Holding, VaultError>> {
-        let (place, name) = (Arc::clone(&self.place), name_of(account));
-        Box::pin(blocking(move || place.read(&name)))
+    fn read(&self, key: &str) -> Boxed<Result<StoredTokens, VaultError>> {
+        let (vault, name) = (Arc::clone(&self.vault), file_name(key));
+        Box::pin(blocking(move || vault.read(&name)))
     }
 
-    fn open(&self, account: &str) -> Boxed<Result<Box<dyn Drawer>, VaultError>> {
-        let (place, name) = (Arc::clone(&self.place), name_of(account));
+    fn lock(&self, key: &str) -> Boxed<Result<Box<dyn LockedTokens>, VaultError>> {
+        let (vault, name) = (Arc::clone(&self.vault), file_name(key));
         Box::pin(blocking(move || {
-            let lock = place.lock(&name)?;
-            let holding = place.read(&name)?;
-            let drawer = FileDrawer {
-                place,
+            let lock = vault.lock(&name)?;
+            let tokens = vault.read(&name)?;
+            let locked = LockedFile {
+                vault,
                 name,
-                holding,
+                tokens,
                 _lock: lock,
             };
-            Ok(Box::new(drawer) as Box<dyn Drawer>)
+            Ok(Box::new(locked) as Box<dyn LockedTokens>)
         }))
     }
 }
 
-/// A drawer that this process has open. The lock ends with the file.
-struct FileDrawer {
-    place: Arc<Place>,
+/// An entry that this process has locked. Closing the lock file releases the lock.
+struct LockedFile {
+    vault: Arc<VaultFolder>,
     name: String,
-    holding: Holding,
+    tokens: StoredTokens,
     _lock: File,
 }
 
-impl Drawer for FileDrawer {
-    fn holding(&self) -> &Holding {
-        &self.holding
+impl LockedTokens for LockedFile {
+    fn tokens(&self) -> &StoredTokens {
+        &self.tokens
     }
 
-    fn put(&mut self, holding: Holding) -> Boxed<Result<(), VaultError>> {
-        self.holding.clone_from(&holding);
-        let (place, name) = (Arc::clone(&self.place), self.name.clone());
-        Box::pin(blocking(move || place.write(&name, &holding)))
+    fn replace(&mut self, tokens: StoredTokens) -> Boxed<Result<(), VaultError>> {
+        self.tokens.clone_from(&tokens);
+        let (vault, name) = (Arc::clone(&self.vault), self.name.clone());
+        Box::pin(blocking(move || vault.write(&name, &tokens)))
     }
 }
 
-impl Place {
-    fn list(&self) -> Result<Vec<Holding>, VaultError> {
+impl VaultFolder {
+    fn list(&self) -> Result<Vec<StoredTokens>, VaultError> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(|error| self.failed(&self.folder, error))?,
         };
-        let mut holdings = Vec::new();
+        let mut stored = Vec::new();
         for entry in entries {
             let entry = entry.map_err(|error| self.failed(&self.folder, error))?;
             let name = entry.file_name();
             let name = name.to_str().and_then(|name| name.strip_suffix(".sealed"));
             if let Some(name) = name {
-                holdings.push(self.read(name)?);
+                stored.push(self.read(name)?);
             }
         }
-        Ok(holdings)
+        Ok(stored)
     }
 
     fn lock(&self, name: &str) -> Result<File, VaultError> {
         self.create_folder()?;
         let path = self.path(name, "lock");
-        let lock = private()
+        let lock = private_file()
             .write(true)
             .create(true)
             .truncate(false)
@@ -147,23 +147,29 @@ impl Place {
         Ok(lock)
     }
 
-    fn read(&self, name: &str) -> Result<Holding, VaultError> {
-        let path = self.path(name, SEALED);
+    fn read(&self, name: &str) -> Result<StoredTokens, VaultError> {
+        let path = self.path(name, SEALED_EXTENSION);
         let bytes = match fs::metadata(&path).and_then(|about| match about.len() {
-            0..=LONGEST => fs::read(&path),
+            0..=MAX_FILE_BYTES => fs::read(&path),
             _ => Err(io::ErrorKind::FileTooLarge.into()),
         }) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Holding::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(StoredTokens::default());
+            }
             bytes => bytes.map_err(|error| self.failed(&path, error))?,
         };
-        self.unsealed(name, &bytes)
+        self.decrypt(name, &bytes)
             .ok_or_else(|| VaultError::Sealed {
                 place: path.display().to_string(),
             })
     }
 
-    fn unsealed(&self, name: &str, bytes: &[u8]) -> Option<Holding> {
-        let (nonce, sealed) = bytes.strip_prefix(FORM)?.split_first_chunk::<NONCE>()?;
+    /// Decrypts the bytes of a file. The file's name is authenticated, so that the file of one account
+    /// cannot be used for another.
+    fn decrypt(&self, name: &str, bytes: &[u8]) -> Option<StoredTokens> {
+        let (nonce, sealed) = bytes
+            .strip_prefix(FILE_HEADER)?
+            .split_first_chunk::<NONCE_BYTES>()?;
         let payload = Payload {
             msg: sealed,
             aad: name.as_bytes(),
@@ -172,13 +178,13 @@ impl Place {
         serde_json::from_slice(&Zeroizing::new(plain)).ok()
     }
 
-    /// Replaces a file as a whole: whoever reads meanwhile finds the old one.
-    fn write(&self, name: &str, holding: &Holding) -> Result<(), VaultError> {
-        let path = self.path(name, SEALED);
+    /// Replaces a file atomically: a concurrent reader sees the old contents or the new ones.
+    fn write(&self, name: &str, tokens: &StoredTokens) -> Result<(), VaultError> {
+        let path = self.path(name, SEALED_EXTENSION);
         let failed = |error| self.failed(&path, error);
-        let plain = serde_json::to_vec(holding).map_err(|error| failed(error.into()))?;
+        let plain = serde_json::to_vec(tokens).map_err(|error| failed(error.into()))?;
         let plain = Zeroizing::new(plain);
-        let mut nonce = [0; NONCE];
+        let mut nonce = [0; NONCE_BYTES];
         getrandom::fill(&mut nonce).map_err(|error| failed(io::Error::other(error)))?;
         let payload = Payload {
             msg: &plain,
@@ -187,14 +193,14 @@ impl Place {
         let sealed = self.cipher().encrypt(&XNonce::from(nonce), payload);
         let sealed = sealed.map_err(|_too_long| failed(io::ErrorKind::FileTooLarge.into()))?;
         let write = || {
-            // Such a file is readable by its owner alone.
+            // `NamedTempFile` creates a file that only its owner can read.
             let mut new = tempfile::NamedTempFile::new_in(&self.folder)?;
-            new.write_all(FORM)?;
+            new.write_all(FILE_HEADER)?;
             new.write_all(&nonce)?;
             new.write_all(&sealed)?;
             new.as_file().sync_all()?;
             new.persist(&path)?;
-            // Elsewhere a folder cannot be opened, and renaming is as lasting as it gets.
+            // Syncs the rename itself. Other systems cannot open a folder.
             #[cfg(unix)]
             File::open(&self.folder)?.sync_all()?;
             Ok(())
@@ -219,23 +225,24 @@ impl Place {
         self.folder.join(format!("{name}.{extension}"))
     }
 
-    #[expect(clippy::unused_self, reason = "it reads as part of the place")]
+    #[expect(clippy::unused_self, reason = "it reads as part of the vault")]
     fn failed(&self, path: &Path, source: io::Error) -> VaultError {
         let place = path.display().to_string();
         VaultError::System { place, source }
     }
 }
 
-/// A file's name must not tell what it is about, and must fit every file system.
-fn name_of(account: &str) -> String {
-    let digest = Sha256::digest(account);
+/// The file name of an entry: a hash, because it must not reveal the server or the account, and must
+/// be valid on every file system.
+fn file_name(key: &str) -> String {
+    let digest = Sha256::digest(key);
     let (half, _) = digest.split_at(16);
     half.iter()
         .fold(String::new(), |name, byte| format!("{name}{byte:02x}"))
 }
 
-/// Files that only their owner can read.
-fn private() -> OpenOptions {
+/// Options for a file that only its owner can read.
+fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -262,35 +269,35 @@ mod tests {
         FileVault::new(folder.join("tokens"), VaultKey::new([key; 32]))
     }
 
-    fn holding(server: &str) -> Holding {
-        Holding {
+    fn tokens(server: &str) -> StoredTokens {
+        StoredTokens {
             server: server.to_owned(),
-            ..Holding::default()
+            ..StoredTokens::default()
         }
     }
 
-    async fn put(vault: &FileVault, account: &str, server: &str) {
-        let mut drawer = vault.open(account).await.unwrap();
-        drawer.put(holding(server)).await.unwrap();
+    async fn store(vault: &FileVault, key: &str, server: &str) {
+        let mut locked = vault.lock(key).await.unwrap();
+        locked.replace(tokens(server)).await.unwrap();
     }
 
     #[tokio::test]
-    async fn what_is_kept_is_found_again_by_whoever_has_the_key() {
+    async fn tokens_are_read_with_the_same_key_only() {
         let folder = tempfile::tempdir().unwrap();
-        put(&vault(folder.path(), 1), "a", "https://s.example").await;
+        store(&vault(folder.path(), 1), "a", "https://s.example").await;
         let again = vault(folder.path(), 1);
         assert_eq!(again.read("a").await.unwrap().server, "https://s.example");
-        assert_eq!(again.read("b").await.unwrap(), Holding::default());
+        assert_eq!(again.read("b").await.unwrap(), StoredTokens::default());
         assert_eq!(again.list().await.unwrap().len(), 1);
         let stranger = vault(folder.path(), 2).read("a").await;
         assert!(matches!(stranger, Err(VaultError::Sealed { .. })));
     }
 
-    /// Neither contents nor names are readable, and nobody else can open the files.
+    /// Contents and names are encrypted, and other users cannot open the files.
     #[tokio::test]
     async fn files_tell_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        put(
+        store(
             &vault(folder.path(), 1),
             "https://s.example",
             "https://s.example",
@@ -310,26 +317,26 @@ mod tests {
         }
     }
 
-    /// A file that was put in another's place is not taken for it.
+    /// A file that is copied over the file of another account is rejected.
     #[tokio::test]
     async fn accounts_are_not_exchanged() {
         let folder = tempfile::tempdir().unwrap();
         let vault = vault(folder.path(), 1);
-        put(&vault, "a", "https://a.example").await;
-        let at = |account: &str| vault.place.path(&name_of(account), SEALED);
+        store(&vault, "a", "https://a.example").await;
+        let at = |key: &str| vault.vault.path(&file_name(key), SEALED_EXTENSION);
         fs::copy(at("a"), at("b")).unwrap();
         assert!(vault.read("b").await.is_err());
     }
 
     #[tokio::test]
-    async fn an_open_drawer_is_nobody_elses() {
+    async fn a_locked_entry_is_locked_for_others() {
         let folder = tempfile::tempdir().unwrap();
         let vault = vault(folder.path(), 1);
-        let mut drawer = vault.open("a").await.unwrap();
-        let waiting = tokio_util::task::TaskTracker::new().spawn(vault.open("a"));
-        drawer.put(holding("first")).await.unwrap();
+        let mut locked = vault.lock("a").await.unwrap();
+        let waiting = tokio_util::task::TaskTracker::new().spawn(vault.lock("a"));
+        locked.replace(tokens("first")).await.unwrap();
         assert!(!waiting.is_finished());
-        drop(drawer);
-        assert_eq!(waiting.await.unwrap().unwrap().holding().server, "first");
+        drop(locked);
+        assert_eq!(waiting.await.unwrap().unwrap().tokens().server, "first");
     }
 }

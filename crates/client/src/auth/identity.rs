@@ -1,4 +1,4 @@
-//! Servers that are used in their callers' own names.
+//! Credentials for each caller, for servers that are called on behalf of callers.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,59 +6,58 @@ use std::sync::{Arc, Mutex};
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Method, Uri};
-use plexus_oauth::{Grant, Secret};
-use plexus_service::{Boxed, Credential, Peer, Principal};
+use plexus_mcp_core::{Boxed, Credential, Peer, Principal};
+use plexus_mcp_oauth::{Grant, Secret};
 
 use super::oauth::OAuth;
-use super::options::{Means, OAuthOptions};
-use super::{AuthError, Authorizer, MemoryVault, Refusal, concealed};
+use super::options::{OAuthOptions, SignInMethod};
+use super::{AuthError, Authorizer, MemoryVault, Refusal, masked};
 use crate::lock::lock;
 
-/// How many principals are remembered.
-const MAX_USERS: usize = 1024;
+/// How many principals have their authorizer cached.
+const MAX_CACHED_PRINCIPALS: usize = 1024;
 
-/// Gives callers credentials of their own.
+/// Supplies the credentials of callers, for servers that are called on behalf of their callers.
 pub trait Identities: fmt::Debug + Send + Sync {
-    /// What the calls of `peer` carry; none if that is what the server is connected with.
+    /// The credentials for the calls of `peer`; `None` if they are those of the server's own connection.
     ///
     /// # Errors
-    /// There is nothing that they could carry.
-    fn of(&self, peer: &Peer) -> Result<Option<OwnIdentity>, AuthError>;
+    /// The caller has shown no token that could be used.
+    fn identity_of(&self, peer: &Peer) -> Result<Option<OwnIdentity>, AuthError>;
 }
 
-/// What the calls of one caller carry, and nobody else's.
+/// The credentials for the calls of one caller only.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct OwnIdentity {
-    /// Has or gets it.
+    /// Supplies the credentials.
     pub authorizer: Arc<dyn Authorizer>,
-    /// The credential of the caller that it depends on, by its digest.
+    /// The digest of the caller's token, if the credentials were derived from it.
     pub credential: Option<[u8; 32]>,
 }
 
-/// In whose name a server is used.
+/// How the credentials for a caller's calls are obtained.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Identity {
-    /// Each principal signs in by itself, and its tokens are kept apart from all others. The user of
-    /// this machine has those that the server is connected with.
-    User(ForPrincipal),
-    /// The token that a caller showed us is exchanged for one that is for the server.
+    /// Each principal signs in and has tokens of its own. The user of this machine has those of the
+    /// server's own connection.
+    User(CustomizePrincipal),
+    /// The caller's token is exchanged for a token for the server (RFC 8693).
     Exchange {
-        /// What the authorization server calls the server, if not by its address.
+        /// The name of the server at the authorization server; `None` for the server's URL.
         audience: Option<String>,
     },
-    /// The token that a caller showed us is passed on, where it is for the server as well: its
-    /// audience, which the server shares with us, must be this, byte by byte.
+    /// The caller's token is forwarded to the server, if it was issued for the server as well.
     Forward {
-        /// The audience.
+        /// The audience that the token must have, compared byte by byte. Plexus and the server share it.
         audience: String,
     },
 }
 
-/// Says how a principal signs in, where it is otherwise than for the user of this machine: what it is
-/// told, and where it is awaited. By itself, it is awaited nowhere.
-pub type ForPrincipal = Arc<dyn Fn(&Principal, &mut OAuthOptions) + Send + Sync>;
+/// Changes the options for the sign-in of one principal: its hint, and the agent that receives its
+/// redirect. Without a change, a principal has no such agent and is not asked to sign in.
+pub type CustomizePrincipal = Arc<dyn Fn(&Principal, &mut OAuthOptions) + Send + Sync>;
 
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -70,19 +69,20 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// An [`Identity`], with how tokens are got for it otherwise.
+/// Supplies the credentials that an [`Identity`] describes.
 #[derive(Debug)]
-pub(super) struct Configured {
+pub(super) struct ConfiguredIdentities {
     identity: Identity,
     options: OAuthOptions,
-    /// Principals that were here lately, so that what one of them begins is known to its next call.
+    /// The authorizers of principals that called lately. A sign-in that one call of a principal began
+    /// is found by its next call.
     users: Mutex<HashMap<Principal, OAuth>>,
 }
 
 impl Identity {
-    /// The identities of the callers of the server that `options` are for.
-    pub fn with(self, options: OAuthOptions) -> Arc<dyn Identities> {
-        Arc::new(Configured {
+    /// Supplies the credentials of the callers of the server that `options` are for.
+    pub fn with_options(self, options: OAuthOptions) -> Arc<dyn Identities> {
+        Arc::new(ConfiguredIdentities {
             identity: self,
             options,
             users: Mutex::default(),
@@ -90,20 +90,20 @@ impl Identity {
     }
 }
 
-impl Configured {
-    fn user(&self, principal: &Principal, change: &ForPrincipal) -> OAuth {
+impl ConfiguredIdentities {
+    fn user(&self, principal: &Principal, change: &CustomizePrincipal) -> OAuth {
         let mut users = lock(&self.users);
         if let Some(user) = users.get(principal) {
             return user.clone();
         }
         let mut options = self.options.clone();
         options.principal = principal.clone();
-        options.landing = None;
-        options.means = Means::page();
+        options.invitation_agent = None;
+        options.method = SignInMethod::stored_tokens_only();
         change(principal, &mut options);
         let user = OAuth::new(options);
-        if users.len() >= MAX_USERS {
-            // Their tokens are in the vault.
+        if users.len() >= MAX_CACHED_PRINCIPALS {
+            // Their tokens stay in the vault.
             users.clear();
         }
         users.insert(principal.clone(), user.clone());
@@ -111,12 +111,12 @@ impl Configured {
     }
 }
 
-impl Identities for Configured {
-    fn of(&self, peer: &Peer) -> Result<Option<OwnIdentity>, AuthError> {
-        let called = &self.options.called;
-        let shown = || {
+impl Identities for ConfiguredIdentities {
+    fn identity_of(&self, peer: &Peer) -> Result<Option<OwnIdentity>, AuthError> {
+        let server = &self.options.server_name;
+        let caller_token = || {
             let credential = peer.credentials.latest();
-            credential.ok_or_else(|| AuthError::Nameless(called.clone()))
+            credential.ok_or_else(|| AuthError::UnknownCaller(server.clone()))
         };
         match &self.identity {
             Identity::User(_) if peer.principal == self.options.principal => Ok(None),
@@ -125,12 +125,12 @@ impl Identities for Configured {
                 credential: None,
             })),
             Identity::Exchange { audience } => {
-                let credential = shown()?;
+                let credential = caller_token()?;
                 let mut options = self.options.clone();
                 options.vault = Arc::new(MemoryVault::default());
                 options.principal = peer.principal.clone();
-                options.landing = None;
-                options.means = Means::Alone(Grant::Exchange {
+                options.invitation_agent = None;
+                options.method = SignInMethod::Grant(Grant::Exchange {
                     subject_token: Secret::new(credential.expose()),
                     audience: audience.clone(),
                 });
@@ -140,18 +140,18 @@ impl Identities for Configured {
                 }))
             }
             Identity::Forward { audience } => {
-                let credential = shown()?;
+                let credential = caller_token()?;
                 if credential.audience() != audience {
                     return Err(AuthError::OtherAudience {
-                        called: called.clone(),
-                        shown: credential.audience().to_owned(),
-                        wanted: audience.clone(),
+                        server: server.clone(),
+                        audience: credential.audience().to_owned(),
+                        required: audience.clone(),
                     });
                 }
                 let digest = credential.digest();
-                let called = called.clone();
+                let server = server.clone();
                 Ok(Some(OwnIdentity {
-                    authorizer: Arc::new(Forwarded { credential, called }),
+                    authorizer: Arc::new(ForwardedToken { credential, server }),
                     credential: Some(digest),
                 }))
             }
@@ -159,16 +159,16 @@ impl Identities for Configured {
     }
 }
 
-/// The caller's own token.
+/// Sends the caller's own token to the server.
 #[derive(Debug)]
-struct Forwarded {
+struct ForwardedToken {
     credential: Credential,
-    called: String,
+    server: String,
 }
 
-impl Authorizer for Forwarded {
+impl Authorizer for ForwardedToken {
     fn headers(&self, _method: &Method, _url: &Uri) -> Boxed<Result<HeaderMap, AuthError>> {
-        let refused = || AuthError::TokenRefused(self.called.clone());
+        let refused = || AuthError::TokenRefused(self.server.clone());
         let value = HeaderValue::try_from(format!("Bearer {}", self.credential.expose()));
         let headers = value.map_err(|_unfit| refused()).map(|mut value| {
             value.set_sensitive(true);
@@ -177,15 +177,15 @@ impl Authorizer for Forwarded {
         Box::pin(std::future::ready(headers))
     }
 
-    /// There is no other one to try.
-    fn refused(&self, _refusal: Refusal) -> Boxed<Result<bool, AuthError>> {
-        let refused = AuthError::TokenRefused(self.called.clone());
+    /// Always an error: there is no other token to try.
+    fn handle_refusal(&self, _refusal: Refusal) -> Boxed<Result<bool, AuthError>> {
+        let refused = AuthError::TokenRefused(self.server.clone());
         Box::pin(std::future::ready(Err(refused)))
     }
 
-    fn noted(&self, _headers: &HeaderMap) {}
+    fn inspect_response(&self, _headers: &HeaderMap) {}
 
-    fn conceal(&self, text: String) -> String {
-        concealed(text, self.credential.expose())
+    fn mask_credentials(&self, text: String) -> String {
+        masked(text, self.credential.expose())
     }
 }

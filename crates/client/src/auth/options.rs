@@ -1,65 +1,69 @@
-//! What tokens are got for, and with.
+//! Options for obtaining OAuth tokens.
 
 use std::sync::Arc;
 
 use http::Uri;
-use plexus_oauth::{Client, Grant};
-use plexus_service::{Boxed, Principal};
+use plexus_mcp_core::{Boxed, Principal};
+use plexus_mcp_oauth::{Client, Grant};
 
 use super::{AuthError, MemoryVault, UserAgent, Vault};
 
-/// What tokens are got for, and with.
+/// The server that tokens are obtained for, and how they are obtained and stored.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct OAuthOptions {
-    /// The MCP endpoint.
+    /// The URL of the MCP server that the tokens are for.
     pub server: Uri,
-    /// Whose they are; one user may have several accounts at a server.
+    /// The name of the account that the tokens belong to. One user may have several accounts at a
+    /// server.
     pub account: String,
-    /// The caller that they are kept for; the user of this machine has no name.
+    /// The caller that the tokens are stored for; [`Principal::anonymous`] is the user of this machine.
     pub principal: Principal,
-    /// How they are got.
-    pub means: Means,
-    /// The client that somebody registered by hand.
+    /// How a new token is obtained.
+    pub method: SignInMethod,
+    /// The OAuth client that the user registered at the authorization server; `None` to register one
+    /// automatically.
     pub client: Option<Client>,
-    /// Where they are kept.
+    /// Stores the tokens.
     pub vault: Arc<dyn Vault>,
-    /// What people call the server.
-    pub called: String,
-    /// What to tell a user who would have to sign in.
-    pub advice: String,
-    /// Awaits users who are shown the page by their own client; without it, none is offered one.
-    pub landing: Option<Arc<dyn UserAgent>>,
+    /// The name of the server, for messages to the user.
+    pub server_name: String,
+    /// The error text when a user must sign in and no page can be shown.
+    pub sign_in_hint: String,
+    /// Receives the redirect of a sign-in whose page the caller's own client shows. Without it, callers
+    /// are not asked to sign in.
+    pub invitation_agent: Option<Arc<dyn UserAgent>>,
 }
 
-/// How a token is got.
+/// How a new token is obtained.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Means {
-    /// A user signs in on a page.
+pub enum SignInMethod {
+    /// A user signs in on a page of the authorization server (authorization code grant).
     Page {
-        /// Who shows the page; without one, only what is kept is used and renewed.
+        /// Shows the page. Without it, only stored tokens are used and renewed.
         agent: Option<Arc<dyn UserAgent>>,
-        /// What the user is shown as the name of this client.
+        /// The name of this client that the page shows to the user.
         client_name: String,
-        /// The address of a document about this client.
+        /// The URL of the metadata document of this client, which serves as its client id.
         metadata_url: Option<String>,
     },
-    /// Nobody needs to be asked.
-    Alone(Grant),
-    /// The same, with what must be got anew each time, as it soon ends.
-    Afresh(Arc<dyn Grants>),
+    /// A grant that needs no user.
+    Grant(Grant),
+    /// A grant that needs no user, and is made anew for each token because its assertion is
+    /// short-lived.
+    Provider(Arc<dyn GrantProvider>),
 }
 
-/// Says with what a token is got, each time that one is.
-pub trait Grants: std::fmt::Debug + Send + Sync {
-    /// With what it is got now.
-    fn now(&self) -> Boxed<Result<Grant, AuthError>>;
+/// Makes a new grant for each token request.
+pub trait GrantProvider: std::fmt::Debug + Send + Sync {
+    /// Makes the grant for one token request.
+    fn grant(&self) -> Boxed<Result<Grant, AuthError>>;
 }
 
-impl Means {
-    /// A page that nobody shows: only what is kept is used and renewed.
-    pub fn page() -> Self {
+impl SignInMethod {
+    /// No sign-in page can be shown: only stored tokens are used and renewed.
+    pub fn stored_tokens_only() -> Self {
         Self::Page {
             agent: None,
             client_name: "Plexus".to_owned(),
@@ -69,23 +73,24 @@ impl Means {
 }
 
 impl OAuthOptions {
-    /// Tokens for `server`, from pages that nobody shows, kept until the process ends.
+    /// Options for tokens of `server` without a way to show a sign-in page; tokens are stored until the
+    /// process ends.
     pub fn new(server: Uri) -> Self {
         Self {
             account: "default".to_owned(),
             principal: Principal::anonymous(),
-            called: server.to_string(),
+            server_name: server.to_string(),
             server,
-            means: Means::page(),
+            method: SignInMethod::stored_tokens_only(),
             client: None,
             vault: Arc::new(MemoryVault::default()),
-            advice: "the server wants a user to sign in".to_owned(),
-            landing: None,
+            sign_in_hint: "the server wants a user to sign in".to_owned(),
+            invitation_agent: None,
         }
     }
 
-    /// The drawer of the vault in which they are kept.
-    pub fn drawer(&self) -> String {
+    /// The key of the vault entry that holds these tokens.
+    pub fn storage_key(&self) -> String {
         let own = format!("{}\n{}", self.server, self.account);
         if self.principal == Principal::anonymous() {
             return own;

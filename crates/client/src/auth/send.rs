@@ -1,51 +1,44 @@
-//! Requests with credentials.
+//! Sends requests with credentials, and retries refused ones with better credentials.
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
-use http::{HeaderName, HeaderValue, Request, StatusCode};
+use http::{Request, StatusCode};
 
 use super::Refusal;
 use crate::definition::HttpTarget;
-use crate::http::{HttpClient, HttpResponse, Template};
+use crate::http::{HttpClient, HttpResponse};
 use crate::link::{LinkError, failed};
 
-/// How often a request is tried: as it is, with a renewed token, with one that a new sign-in gave,
-/// with more scopes, and once more with a nonce (AUTH26-18).
+/// How often a request is sent: first with the stored token, then with a renewed token, after a new
+/// sign-in, with more scopes, and with a DPoP nonce (AUTH26-18).
 const MAX_ATTEMPTS: u32 = 5;
 
-/// Sends a request with what its target's authorizer has, and again where that could do something
-/// about a refusal. A refused request was not carried out, so this sends nothing twice.
+/// Sends a request with the credentials of its target's authorizer. After a refusal, sends it again if
+/// the authorizer has better credentials. A server does not execute a request that it refuses, so no
+/// request is executed twice.
 ///
-/// It is boxed, since it is part of every future that leads to a server.
+/// Boxed to keep the futures of all requests small.
 pub(crate) fn send<'a>(
     client: &'a HttpClient,
     target: &'a HttpTarget,
     request: Request<Bytes>,
 ) -> BoxFuture<'a, Result<HttpResponse, LinkError>> {
-    Box::pin(async move {
-        let (head, body) = request.into_parts();
-        let template = client.template(head.method, &head.uri, head.headers);
-        let template = template.map_err(|error| failed(&error))?;
-        send_as(client, target, &template, &[], body).await
-    })
+    Box::pin(send_authorized(client, target, request))
 }
 
-/// The same for a request whose head is made of a template, with `more` headers.
-pub(crate) async fn send_as(
+async fn send_authorized(
     client: &HttpClient,
     target: &HttpTarget,
-    template: &Template,
-    more: &[(HeaderName, HeaderValue)],
-    body: Bytes,
+    request: Request<Bytes>,
 ) -> Result<HttpResponse, LinkError> {
     let Some(authorizer) = &target.authorizer else {
-        let response = client.send_as(template, more, body).await;
+        let response = client.send(request).await;
         return response.map_err(|error| failed(&error));
     };
     let mut attempt = 0;
     loop {
-        let credentials = authorizer.headers(&template.method, &template.url).await;
+        let credentials = authorizer.headers(request.method(), request.uri()).await;
         let credentials = credentials.map_err(|error| LinkError::NeedsAuth {
             status: StatusCode::UNAUTHORIZED.as_u16(),
             challenge: None,
@@ -53,17 +46,13 @@ pub(crate) async fn send_as(
             reason: Some(error.to_string()),
         })?;
         let sent = credentials.get(AUTHORIZATION).cloned();
-        let response = if credentials.is_empty() {
-            client.send_as(template, more, body.clone()).await
-        } else {
-            let credentials = credentials
-                .iter()
-                .map(|(name, value)| (name.clone(), value.clone()));
-            let more: Vec<_> = more.iter().cloned().chain(credentials).collect();
-            Box::pin(client.send_as(template, &more, body.clone())).await
-        };
+        let mut attempted = request.clone();
+        for (name, value) in &credentials {
+            attempted.headers_mut().insert(name, value.clone());
+        }
+        let response = client.send(attempted).await;
         let response = response.map_err(|error| failed(&error))?;
-        authorizer.noted(&response.headers);
+        authorizer.inspect_response(&response.headers);
         let status = response.status;
         let is_refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         attempt += 1;
@@ -76,7 +65,7 @@ pub(crate) async fn send_as(
             sent,
             attempt: attempt - 1,
         };
-        match authorizer.refused(refusal).await {
+        match authorizer.handle_refusal(refusal).await {
             Ok(true) => {}
             Ok(false) => return Ok(response),
             Err(error) => {

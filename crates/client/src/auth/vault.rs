@@ -1,63 +1,65 @@
-//! Where tokens are kept.
+//! Token storage.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use plexus_oauth::{Registration, Scopes, Session};
-use plexus_service::Boxed;
+use plexus_mcp_core::Boxed;
+use plexus_mcp_oauth::{Registration, Scopes, Session};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::lock::lock;
 
-/// Keeps what was got, for every account at every server.
+/// Stores OAuth tokens and client registrations. Each entry is found by a key, see
+/// [`OAuthOptions::storage_key`](super::OAuthOptions::storage_key).
 pub trait Vault: std::fmt::Debug + Send + Sync {
-    /// What is kept for `account` now.
-    fn read(&self, account: &str) -> Boxed<Result<Holding, VaultError>>;
+    /// Reads the entry of `key` without locking it. A missing entry is an empty one.
+    fn read(&self, key: &str) -> Boxed<Result<StoredTokens, VaultError>>;
 
-    /// Opens the drawer of `account`. As long as it is open, nobody else can open it, in this
-    /// process or another.
-    fn open(&self, account: &str) -> Boxed<Result<Box<dyn Drawer>, VaultError>>;
+    /// Locks the entry of `key` and reads it. Other tasks and processes wait until the lock is
+    /// dropped.
+    fn lock(&self, key: &str) -> Boxed<Result<Box<dyn LockedTokens>, VaultError>>;
 }
 
-/// A drawer of a vault. It closes when it is dropped.
-pub trait Drawer: Send {
-    /// What is in it.
-    fn holding(&self) -> &Holding;
+/// A locked entry of a vault. Dropping it unlocks the entry.
+pub trait LockedTokens: Send {
+    /// The contents of the entry.
+    fn tokens(&self) -> &StoredTokens;
 
-    /// Puts something else in it. When this returns, it is kept.
-    fn put(&mut self, holding: Holding) -> Boxed<Result<(), VaultError>>;
+    /// Replaces the contents of the entry. They are stored when the future is ready.
+    fn replace(&mut self, tokens: StoredTokens) -> Boxed<Result<(), VaultError>>;
 }
 
-/// What is kept for an account.
+/// An entry of a vault: the tokens of one account at one server, and the OAuth clients that were
+/// registered for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Holding {
-    /// The address of the server, to tell it to people.
+pub struct StoredTokens {
+    /// The URL of the MCP server, for display.
     #[serde(default)]
     pub server: String,
-    /// The account's name there.
+    /// The name that the user gave the account.
     #[serde(default)]
     pub name: String,
-    /// The caller that it is kept for, if not the user of this machine.
+    /// The caller that the account belongs to; `None` for the user of this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
-    /// The token, if there is one.
+    /// The access token and its refresh token; `None` while the account is signed out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
-    /// What clients we are, one for each issuer.
+    /// The OAuth client registrations, one for each issuer.
     #[serde(default)]
     pub registrations: Vec<Registration>,
-    /// What was found wanting when no user was there to be asked for it.
+    /// Scopes that the server required when no user was present to grant them.
     #[serde(default)]
     pub wanted: Scopes,
 }
 
-impl Holding {
-    /// Remembers a session, and who we were in it.
-    pub(crate) fn keep(&mut self, session: Session) {
+impl StoredTokens {
+    /// Sets the session, and remembers the client registration that it was obtained with.
+    pub(crate) fn set_session(&mut self, session: Session) {
         let registration = &session.registration;
-        // Only what was registered for us is worth remembering: the rest is configured.
+        // Only dynamic registrations are stored: the others are configured.
         if registration.redirect_uri.is_some() {
             self.registrations
                 .retain(|one| one.issuer != registration.issuer);
@@ -70,68 +72,68 @@ impl Holding {
     }
 }
 
-/// Why something is not kept.
+/// Why tokens cannot be read from a vault or written to it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VaultError {
-    /// The system would not have it.
+    /// A system call failed.
     #[error("the tokens in {place} cannot be read or written: {source}")]
     System {
-        /// Where they are.
+        /// The path of the file or folder.
         place: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The key is lost.
+    /// The encryption key is missing, although there are encrypted tokens.
     #[error(
         "the key of the tokens is not in {place}; if it is lost, remove the folder of the tokens and sign in again"
     )]
     NoKey {
-        /// Where it should be.
+        /// The file or the key store that should hold the key.
         place: String,
     },
-    /// What is there cannot be opened with the key that we have.
+    /// The stored data cannot be decrypted with the key.
     #[error(
         "the tokens in {place} cannot be opened with the key that there is; remove the file and sign in again"
     )]
     Sealed {
-        /// Where they are.
+        /// The path of the file.
         place: String,
     },
 }
 
-/// Keeps everything until the process ends.
+/// A vault in memory: its tokens are lost when the process ends.
 #[derive(Debug, Default)]
 pub struct MemoryVault {
-    drawers: Mutex<HashMap<String, Arc<AsyncMutex<Holding>>>>,
+    entries: Mutex<HashMap<String, Arc<AsyncMutex<StoredTokens>>>>,
 }
 
 impl MemoryVault {
-    fn drawer(&self, account: &str) -> Arc<AsyncMutex<Holding>> {
-        let mut drawers = lock(&self.drawers);
-        Arc::clone(drawers.entry(account.to_owned()).or_default())
+    fn entry(&self, key: &str) -> Arc<AsyncMutex<StoredTokens>> {
+        let mut entries = lock(&self.entries);
+        Arc::clone(entries.entry(key.to_owned()).or_default())
     }
 }
 
 impl Vault for MemoryVault {
-    fn read(&self, account: &str) -> Boxed<Result<Holding, VaultError>> {
-        let drawer = self.drawer(account);
-        Box::pin(async move { Ok(drawer.lock().await.clone()) })
+    fn read(&self, key: &str) -> Boxed<Result<StoredTokens, VaultError>> {
+        let entry = self.entry(key);
+        Box::pin(async move { Ok(entry.lock().await.clone()) })
     }
 
-    fn open(&self, account: &str) -> Boxed<Result<Box<dyn Drawer>, VaultError>> {
-        let drawer = self.drawer(account);
-        Box::pin(async move { Ok(Box::new(drawer.lock_owned().await) as Box<dyn Drawer>) })
+    fn lock(&self, key: &str) -> Boxed<Result<Box<dyn LockedTokens>, VaultError>> {
+        let entry = self.entry(key);
+        Box::pin(async move { Ok(Box::new(entry.lock_owned().await) as Box<dyn LockedTokens>) })
     }
 }
 
-impl Drawer for OwnedMutexGuard<Holding> {
-    fn holding(&self) -> &Holding {
+impl LockedTokens for OwnedMutexGuard<StoredTokens> {
+    fn tokens(&self) -> &StoredTokens {
         self
     }
 
-    fn put(&mut self, holding: Holding) -> Boxed<Result<(), VaultError>> {
-        **self = holding;
+    fn replace(&mut self, tokens: StoredTokens) -> Boxed<Result<(), VaultError>> {
+        **self = tokens;
         Box::pin(std::future::ready(Ok(())))
     }
 }

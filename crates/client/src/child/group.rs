@@ -1,4 +1,5 @@
-//! The process group of a child, which must not outlive us.
+//! The process group of a child, and the guard that kills it when Plexus ends, so that no process
+//! is orphaned.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -8,14 +9,14 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Child;
 use tokio::time::timeout;
 
-use super::{DEATH, command};
+use super::{KILL_WAIT_MAX, command};
 
 /// What runs the guards; POSIX puts a shell there on every system.
 pub(super) const SHELL: &str = "/bin/sh";
 
 /// Waits for the end of its input, and then ends its own group, itself included. Until then it
 /// ignores what the group is sent, except SIGKILL.
-const GUARD: &str =
+const GUARD_SCRIPT: &str =
     "trap '' HUP INT QUIT TERM; read -r line; kill -s TERM 0; sleep 2; kill -s KILL 0";
 
 /// A child's process group.
@@ -51,7 +52,7 @@ impl Group {
 
         let mut guard = command(shell.as_os_str(), 0);
         guard
-            .args(["-c", GUARD, "plexus-guard"])
+            .args(["-c", GUARD_SCRIPT, "plexus-guard"])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
@@ -95,7 +96,7 @@ impl Group {
     pub(super) async fn end(&mut self) {
         self.signal(Signal::KILL);
         if let Some(guard) = &mut self.guard
-            && let Ok(Ok(_)) = timeout(DEATH, guard.wait()).await
+            && let Ok(Ok(_)) = timeout(KILL_WAIT_MAX, guard.wait()).await
         {
             self.id = None;
         }

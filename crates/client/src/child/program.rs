@@ -1,4 +1,4 @@
-//! What is started, and why it cannot be.
+//! The program of a child process, and errors of starting it.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The end of what a child writes to its standard error, which says why it failed.
+//! The tail of a child's standard error, which tells why it failed.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,15 +8,15 @@ use tokio::process::ChildStderr;
 use tokio::task::JoinSet;
 
 /// How many lines are kept.
-pub(super) const LINES: usize = 64;
+pub(super) const STDERR_TAIL_MAX_LINES: usize = 64;
 /// How many bytes of a line are kept.
-pub(super) const LINE: usize = 1024;
+pub(super) const STDERR_LINE_MAX_BYTES: usize = 1024;
 /// How many bytes are kept in all.
-pub(super) const TOTAL: usize = 16 * 1024;
+pub(super) const STDERR_TAIL_MAX_BYTES: usize = 16 * 1024;
 
-const CHUNK: usize = 8 * 1024;
+const STDERR_READ_BYTES: usize = 8 * 1024;
 /// One byte less than the longest character has.
-const REST_OF_CHARACTER: usize = 3;
+const UTF8_CONTINUATION_MAX_BYTES: usize = 3;
 
 /// Reads the standard error of a child until that is closed, or this is dropped.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Stderr {
         tail.lines.iter().chain(unfinished).cloned().collect()
     }
 
-    /// Waits until nobody can write to it any more. May be called again.
+    /// Waits until the pipe is closed. May be called again.
     pub(super) async fn closed(&mut self) {
         while self.reader.join_next().await.is_some() {}
     }
@@ -58,7 +58,7 @@ impl Tail {
     fn push(&mut self, line: String) {
         self.bytes += line.len();
         self.lines.push_back(line);
-        while self.lines.len() > LINES || self.bytes > TOTAL {
+        while self.lines.len() > STDERR_TAIL_MAX_LINES || self.bytes > STDERR_TAIL_MAX_BYTES {
             let Some(oldest) = self.lines.pop_front() else {
                 break;
             };
@@ -68,7 +68,7 @@ impl Tail {
 }
 
 async fn read(mut pipe: ChildStderr, program: String, tail: Arc<Mutex<Tail>>) {
-    let mut chunk = vec![0; CHUNK];
+    let mut chunk = vec![0; STDERR_READ_BYTES];
     let mut line = LineStart::default();
     // A pipe that cannot be read is as good as closed.
     while let Ok(count @ 1..) = pipe.read(&mut chunk).await {
@@ -106,13 +106,14 @@ struct LineStart {
 impl LineStart {
     fn extend(&mut self, part: &[u8]) {
         // A few bytes more than are shown, so that a character at the cut is whole and falls away.
-        let room = (LINE + REST_OF_CHARACTER).saturating_sub(self.bytes.len());
+        let room =
+            (STDERR_LINE_MAX_BYTES + UTF8_CONTINUATION_MAX_BYTES).saturating_sub(self.bytes.len());
         self.bytes.extend(part.iter().take(room));
     }
 
     fn text(&self) -> String {
         let mut text = String::from_utf8_lossy(&self.bytes).into_owned();
-        text.truncate(text.floor_char_boundary(LINE));
+        text.truncate(text.floor_char_boundary(STDERR_LINE_MAX_BYTES));
         if text.ends_with('\r') {
             text.pop();
         }

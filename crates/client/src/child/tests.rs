@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
 use self::running::*;
-use super::stderr::{LINE, LINES, TOTAL};
+use super::stderr::{STDERR_LINE_MAX_BYTES, STDERR_TAIL_MAX_BYTES, STDERR_TAIL_MAX_LINES};
 use super::*;
 
 /// Far longer than anything takes.
@@ -91,8 +91,8 @@ async fn arguments_reach_the_program_as_they_are() {
     assert_eq!(running.line().await, "*");
 }
 
-/// TRAP-35: whoever was started with another `PATH` than a terminal has can give a server its own,
-/// by which the program is looked up.
+/// TRAP-35: a definition can set `PATH`, by which the program is looked up, because Plexus may be
+/// started with another `PATH` than a terminal has.
 #[tokio::test]
 async fn a_program_is_looked_up_in_the_path_of_its_entry() {
     let elsewhere = tempfile::tempdir().unwrap();
@@ -253,7 +253,7 @@ async fn a_prompt_without_line_break_is_shown() {
 #[tokio::test]
 async fn keeps_the_last_lines_of_many() {
     let running = Running::of(&sh("seq 100000 >&2"));
-    let expected: Vec<_> = (100_001 - LINES..=100_000)
+    let expected: Vec<_> = (100_001 - STDERR_TAIL_MAX_LINES..=100_000)
         .map(|line| line.to_string())
         .collect();
     assert_eq!(running.whole_stderr().await, expected);
@@ -267,7 +267,7 @@ async fn keeps_a_bounded_number_of_bytes() {
         "for i in $(seq 64); do printf '%01000d\\n' $i; done >&2",
     ));
     let tail = running.whole_stderr().await;
-    assert_eq!(tail.len(), TOTAL / 1000);
+    assert_eq!(tail.len(), STDERR_TAIL_MAX_BYTES / 1000);
     assert!(tail.last().unwrap().ends_with("0064"));
 }
 
@@ -277,7 +277,7 @@ async fn cuts_an_endless_line() {
     let running = Running::of(&sh(script));
     assert_eq!(
         running.whole_stderr().await,
-        ["x".repeat(LINE), "after".to_owned()]
+        ["x".repeat(STDERR_LINE_MAX_BYTES), "after".to_owned()]
     );
 }
 
@@ -285,7 +285,7 @@ async fn cuts_an_endless_line() {
 async fn cuts_between_characters() {
     let script = "printf x >&2; yes 🦀 | head -n 5000 | tr -d '\\n' >&2";
     let running = Running::of(&sh(script));
-    let whole = (LINE - 1) / "🦀".len();
+    let whole = (STDERR_LINE_MAX_BYTES - 1) / "🦀".len();
     assert_eq!(
         running.whole_stderr().await,
         [format!("x{}", "🦀".repeat(whole))]

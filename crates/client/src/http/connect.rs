@@ -1,4 +1,4 @@
-//! From a URL to a connection: directly or through a proxy, with TLS where the URL asks for it.
+//! Opens connections: directly or through a proxy, with TLS for https.
 
 use std::error::Error;
 use std::io::{self, IoSlice};
@@ -16,7 +16,6 @@ use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::client::proxy::matcher::Intercept;
 use hyper_util::rt::TokioIo;
-use rustls::ClientConfig;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
@@ -29,7 +28,7 @@ use super::tls::Tls;
 
 /// When the system begins to ask whether the peer of a silent connection is still there. An event
 /// stream may be silent for hours.
-const KEEPALIVE: Duration = Duration::from_mins(1);
+const TCP_KEEPALIVE_IDLE_TIME: Duration = Duration::from_mins(1);
 
 /// Opens the connections of a client, each within the time allowed.
 #[derive(Debug, Clone)]
@@ -57,7 +56,7 @@ impl Connector {
             let mut tcp = HttpConnector::new_with_resolver(Resolver { reach });
             tcp.enforce_http(false);
             tcp.set_nodelay(true);
-            tcp.set_keepalive(Some(KEEPALIVE));
+            tcp.set_keepalive(Some(TCP_KEEPALIVE_IDLE_TIME));
             // The addresses of a name share this, so that a dead one does not use up the time of
             // all.
             tcp.set_connect_timeout(Some(options.connect_timeout));
@@ -76,7 +75,7 @@ impl Connector {
 }
 
 impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<Link>;
+    type Response = MaybeHttpsStream<ProxyableStream>;
     type Error = ConnectFailure;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
 
@@ -94,7 +93,7 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// What the dialer did not say, TLS did.
+/// The error of the dialer; every other error of the connector comes from TLS.
 fn dialer_or_tls(error: Box<dyn Error + Send + Sync>) -> ConnectFailure {
     match error.downcast::<ConnectFailure>() {
         Ok(failure) => *failure,
@@ -113,30 +112,28 @@ struct Dialer {
 }
 
 impl Dialer {
-    async fn connect(self, target: Uri) -> Result<MaybeHttpsStream<Link>, ConnectFailure> {
+    async fn connect(
+        self,
+        target: Uri,
+    ) -> Result<MaybeHttpsStream<ProxyableStream>, ConnectFailure> {
         if target.scheme() == Some(&Scheme::HTTP) {
             return self.dial(target).await.map(MaybeHttpsStream::Http);
         }
-        let tls = self.tls_config()?;
+        let tls = self.tls.config().map_err(tls_failure)?;
         let connected = HttpsConnector::from((self, tls)).call(target).await;
         connected.map_err(dialer_or_tls)
     }
 
-    fn tls_config(&self) -> Result<Arc<ClientConfig>, ConnectFailure> {
-        let config = self.tls.config();
-        config.map_err(|error| ConnectFailure::Tls(Arc::new(error)))
-    }
-
-    async fn dial(self, target: Uri) -> Result<Link, ConnectFailure> {
+    async fn dial(self, target: Uri) -> Result<ProxyableStream, ConnectFailure> {
         match self.proxies.proxy(&target) {
             Some(proxy) => self.dial_through(&proxy, target).await,
             None => self.dial_directly(target).await,
         }
     }
 
-    async fn dial_directly(mut self, target: Uri) -> Result<Link, ConnectFailure> {
+    async fn dial_directly(mut self, target: Uri) -> Result<ProxyableStream, ConnectFailure> {
         match self.tcp.call(target).await {
-            Ok(stream) => Ok(Link {
+            Ok(stream) => Ok(ProxyableStream {
                 stream: stream.into(),
                 is_proxied: false,
             }),
@@ -146,10 +143,14 @@ impl Dialer {
     }
 
     /// Plain requests are handed to the proxy; for others it opens a tunnel, which it cannot read.
-    async fn dial_through(self, proxy: &Intercept, target: Uri) -> Result<Link, ConnectFailure> {
+    async fn dial_through(
+        self,
+        proxy: &Intercept,
+        target: Uri,
+    ) -> Result<ProxyableStream, ConnectFailure> {
         let origin = Origin::of(proxy.uri())
             .map_err(|_not_http| ConnectFailure::Dial(Arc::new(UnsupportedProxy)))?;
-        let tls = self.tls_config()?;
+        let tls = self.tls.proxy_config().map_err(tls_failure)?;
         let mut to_proxy = HttpsConnector::from((self.proxy_tcp, tls));
         let is_proxied = target.scheme() == Some(&Scheme::HTTP);
         let stream = if is_proxied {
@@ -164,7 +165,7 @@ impl Dialer {
             connected.map_err(|error| Arc::new(error) as Cause)
         };
         match stream {
-            Ok(stream) => Ok(Link { stream, is_proxied }),
+            Ok(stream) => Ok(ProxyableStream { stream, is_proxied }),
             Err(source) => Err(ConnectFailure::Proxy {
                 proxy: origin,
                 source,
@@ -174,9 +175,9 @@ impl Dialer {
 }
 
 impl Service<Uri> for Dialer {
-    type Response = Link;
+    type Response = ProxyableStream;
     type Error = ConnectFailure;
-    type Future = BoxFuture<'static, Result<Link, ConnectFailure>>;
+    type Future = BoxFuture<'static, Result<ProxyableStream, ConnectFailure>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         let ready = self.tcp.poll_ready(cx);
@@ -186,6 +187,10 @@ impl Service<Uri> for Dialer {
     fn call(&mut self, target: Uri) -> Self::Future {
         Box::pin(self.clone().dial(target))
     }
+}
+
+fn tls_failure(error: rustls::Error) -> ConnectFailure {
+    ConnectFailure::Tls(Arc::new(error))
 }
 
 fn is_timeout(error: &dyn Error) -> bool {
@@ -207,18 +212,18 @@ struct UnsupportedProxy;
 
 /// A stream of bytes that knows whether a proxy reads the requests on it, in which case they name
 /// their whole URL.
-pub(super) struct Link {
+pub(super) struct ProxyableStream {
     stream: MaybeHttpsStream<TokioIo<TcpStream>>,
     is_proxied: bool,
 }
 
-impl Connection for Link {
+impl Connection for ProxyableStream {
     fn connected(&self) -> Connected {
         self.stream.connected().proxy(self.is_proxied)
     }
 }
 
-impl Read for Link {
+impl Read for ProxyableStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -228,7 +233,7 @@ impl Read for Link {
     }
 }
 
-impl Write for Link {
+impl Write for ProxyableStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

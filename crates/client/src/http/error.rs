@@ -3,11 +3,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper_util::client::legacy;
+use plexus_mcp_wire::SkimmedEnvelope;
+
 use super::connect::ConnectFailure;
-use super::connection::Breach;
 use super::origin::Origin;
 
-/// What lies beneath an error.
+/// The source of an error.
 pub type Cause = Arc<dyn Error + Send + Sync>;
 
 /// Why there is no client.
@@ -88,7 +90,9 @@ pub enum HttpError {
     TooLarge {
         /// Where the request went.
         origin: Origin,
-        /// The most that is accepted.
+        /// The size of the body as far as it is known, in bytes.
+        size: u64,
+        /// The most that is accepted, in bytes.
         limit: usize,
     },
     /// One event was longer than is accepted, and thrown away. The stream goes on.
@@ -96,8 +100,12 @@ pub enum HttpError {
     EventTooLong {
         /// Where the request went.
         origin: Origin,
-        /// The most that is accepted.
+        /// The size of the event, in bytes.
+        size: u64,
+        /// The most that is accepted, in bytes.
         limit: usize,
+        /// The JSON-RPC requests and responses in it, as far as their ids could be read.
+        envelopes: Vec<SkimmedEnvelope>,
     },
 }
 
@@ -130,7 +138,7 @@ impl HttpError {
     }
 
     /// There is no connection to send a request on.
-    pub(super) fn unconnected(origin: Origin, failure: ConnectFailure, timeout: Duration) -> Self {
+    fn unconnected(origin: Origin, failure: ConnectFailure, timeout: Duration) -> Self {
         match failure {
             ConnectFailure::Dial(source) => Self::Connect { origin, source },
             ConnectFailure::Proxy { proxy, source } => Self::Proxy {
@@ -147,12 +155,48 @@ impl HttpError {
         }
     }
 
-    /// The connection broke, as `breach` says.
-    pub(super) fn broken(origin: Origin, breach: Breach) -> Self {
+    /// The failure that hyper reports for a request without a response.
+    pub(super) fn unsent_or_broken(
+        origin: Origin,
+        error: legacy::Error,
+        connect_timeout: Duration,
+    ) -> Self {
+        let failure = error.source().and_then(|source| source.downcast_ref());
+        match failure.cloned() {
+            Some(failure) => Self::unconnected(origin, failure, connect_timeout),
+            None if error.is_connect() => Self::Connect {
+                origin,
+                source: Arc::new(RequestFailure(error)),
+            },
+            None => Self::broken(origin, RequestFailure(error)),
+        }
+    }
+
+    /// The connection failed after the request may have been sent.
+    pub(super) fn broken(origin: Origin, source: impl Error + Send + Sync + 'static) -> Self {
         Self::Broken {
             origin,
-            source: Arc::new(breach),
+            source: Arc::new(source),
         }
+    }
+}
+
+/// hyper's reason alone: the outer error only says that a request failed.
+#[derive(Debug)]
+struct RequestFailure(legacy::Error);
+
+impl fmt::Display for RequestFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.source() {
+            Some(reason) => write!(f, "{reason}"),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+impl Error for RequestFailure {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()?.source()
     }
 }
 

@@ -1,13 +1,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use plexus_oauth::Reach;
+use plexus_mcp_oauth::Reach;
 
 use super::proxy::ProxyRules;
 
 const MEBIBYTE: usize = 1024 * 1024;
 
-/// What an `HttpClient` may be told.
+/// Options of an `HttpClient`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpClientOptions {

@@ -62,7 +62,8 @@ impl ProxyRules {
         rules.intercept(target)
     }
 
-    /// What a request to `target` must show the proxy. A tunnel shows it for the requests in it.
+    /// The `Proxy-Authorization` header of a request to `target`. `None` for HTTPS: the CONNECT request
+    /// of the tunnel has it.
     pub(super) fn authorization(&self, target: &Uri) -> Option<HeaderValue> {
         if target.scheme() != Some(&Scheme::HTTP) {
             return None;

@@ -1,4 +1,4 @@
-//! From a host's name to its addresses, as far as it may lead.
+//! DNS resolution, restricted to the allowed networks.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::vec;
 
 use futures_util::future::BoxFuture;
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
-use plexus_oauth::Reach;
+use plexus_mcp_oauth::Reach;
 use tower_service::Service;
 
 /// Asks the system, and leaves out what must not be visited. It is the resolved address that counts:
@@ -32,7 +32,7 @@ impl Service<Name> for Resolver {
         Box::pin(async move {
             let found = resolving.await?;
             let may_visit =
-                |address: &SocketAddr| reach.is_none_or(|reach| reach.admits(address.ip()));
+                |address: &SocketAddr| reach.is_none_or(|reach| reach.allows(address.ip()));
             let admitted: Vec<_> = found.filter(may_visit).collect();
             if admitted.is_empty() {
                 return Err(io::Error::new(

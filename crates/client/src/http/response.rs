@@ -1,12 +1,11 @@
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
+use http::response::Parts;
 use http::{HeaderMap, StatusCode};
-use plexus_wire::sse::{Decoder, Event};
-use plexus_wire::{Arrived, Block};
+use plexus_mcp_wire::sse::{Decoder, Event};
 
 use super::body::ResponseBody;
 use super::error::HttpError;
-use super::head::Head;
 use super::options::HttpClientOptions;
 use super::origin::Origin;
 
@@ -35,7 +34,7 @@ pub struct EventSource {
 
 impl HttpResponse {
     pub(super) fn new(
-        head: Head,
+        head: Parts,
         body: ResponseBody,
         origin: Origin,
         options: &HttpClientOptions,
@@ -60,38 +59,37 @@ impl HttpResponse {
         self.is_of_type("application/json")
     }
 
-    /// The whole body. Dropping the future closes the connection.
-    pub async fn bytes(self) -> Result<Bytes, HttpError> {
-        self.whole().await.map(Arrived::into_bytes)
-    }
-
-    /// The same, for whoever reads a message from it.
-    pub async fn whole(mut self) -> Result<Arrived, HttpError> {
-        let limit = self.max_body;
-        let announced = usize::try_from(self.body.announced()).unwrap_or(usize::MAX);
-        if announced > limit {
-            let origin = self.origin;
-            return Err(HttpError::TooLarge { origin, limit });
-        }
-        // Most bodies come whole.
+    /// The whole body. Dropping the future cancels the request.
+    pub async fn bytes(mut self) -> Result<Bytes, HttpError> {
+        let announced = self.body.announced_length();
+        self.check_size(announced)?;
         let Some(first) = self.body.next(&self.origin).await? else {
-            return Ok(Arrived::default());
+            return Ok(Bytes::new());
         };
-        if first.len() <= limit && self.body.is_at_its_end() {
-            return Ok(first.into());
+        self.check_size(first.len() as u64)?;
+        if self.body.is_at_end() {
+            return Ok(first);
         }
-        let mut whole = Block::with_capacity(announced.max(first.len()));
-        let mut next = Some(first);
-        while let Some(part) = next {
-            if whole.len() + part.len() > limit {
-                let origin = self.origin;
-                return Err(HttpError::TooLarge { origin, limit });
-            }
-            whole.push(&part);
-            drop(part);
-            next = self.body.next(&self.origin).await?;
+        let announced = usize::try_from(announced).unwrap_or_default();
+        let mut whole = BytesMut::with_capacity(announced.max(first.len()));
+        whole.extend_from_slice(&first);
+        while let Some(part) = self.body.next(&self.origin).await? {
+            self.check_size((whole.len() + part.len()) as u64)?;
+            whole.extend_from_slice(&part);
         }
         Ok(whole.freeze())
+    }
+
+    fn check_size(&self, size: u64) -> Result<(), HttpError> {
+        let limit = self.max_body;
+        if size <= limit as u64 {
+            return Ok(());
+        }
+        Err(HttpError::TooLarge {
+            origin: self.origin.clone(),
+            size,
+            limit,
+        })
     }
 
     /// The body as an event stream, whatever its type says.
@@ -114,14 +112,16 @@ impl HttpResponse {
 impl EventSource {
     /// The next event; none after the stream has come to its end.
     ///
-    /// An event that is too long is an error after which the stream goes on. Any other error is
+    /// An event that is too long is an error when it has ended, after which the stream goes on. Any other error is
     /// its end. Dropping the future loses nothing: the next call continues where it was.
     pub async fn next(&mut self) -> Option<Result<Event, HttpError>> {
         loop {
             if let Some(event) = self.decoder.next() {
                 return Some(event.map_err(|too_long| HttpError::EventTooLong {
                     origin: self.origin.clone(),
+                    size: too_long.size,
                     limit: too_long.limit,
+                    envelopes: too_long.envelopes,
                 }));
             }
             match self.body.as_mut()?.next(&self.origin).await {

@@ -1,5 +1,6 @@
 mod bodies;
 mod connections;
+mod http2;
 mod messages;
 mod peer;
 mod proxies;
@@ -8,7 +9,7 @@ mod security;
 use bytes::Bytes;
 use http::{Method, Request};
 
-use super::{HttpClient, HttpClientOptions, ProxyRules};
+use super::{HttpClient, HttpClientOptions, ProxyRules, TrackedExecutor};
 
 /// Options that do not depend on the environment of the test.
 fn options() -> HttpClientOptions {

@@ -10,6 +10,10 @@ use rustls_platform_verifier::Verifier;
 
 use super::error::HttpClientError;
 
+/// Names of protocols for ALPN (RFC 7301).
+const HTTP_1: &[u8] = b"http/1.1";
+const HTTP_2: &[u8] = b"h2";
+
 /// TLS that trusts what the platform trusts, and the extra roots.
 #[derive(Debug)]
 pub(super) struct Tls {
@@ -32,6 +36,13 @@ impl Tls {
         let made = || config(self.extra_roots.clone());
         self.config.get_or_init(made).clone()
     }
+
+    /// The configuration for a connection to a proxy, which is spoken to in HTTP/1.1.
+    pub(super) fn proxy_config(&self) -> Result<Arc<ClientConfig>, rustls::Error> {
+        let mut config = ClientConfig::clone(&*self.config()?);
+        config.alpn_protocols = vec![HTTP_1.to_vec()];
+        Ok(Arc::new(config))
+    }
 }
 
 fn config(mut roots: Vec<CertificateDer<'static>>) -> Result<Arc<ClientConfig>, rustls::Error> {
@@ -53,7 +64,7 @@ fn config(mut roots: Vec<CertificateDer<'static>>) -> Result<Arc<ClientConfig>, 
         }
     };
     let mut config = builder.with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![HTTP_2.to_vec(), HTTP_1.to_vec()];
     Ok(Arc::new(config))
 }
 

@@ -1,131 +1,142 @@
-//! Streamable HTTP, of both eras.
+//! The Streamable HTTP transport, for both eras.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
-use plexus_mcp::Revision;
-use plexus_service::Boxed;
-use plexus_wire::{Arrived, Id, Limits, Message, Response, sse};
+use plexus_mcp_core::Boxed;
+use plexus_mcp_core::wire_log::{Direction, log_message};
+use plexus_mcp_protocol::{Era, Revision};
+use plexus_mcp_wire::{DecodeError, Id, Limits, Message, Response, sse};
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Headers, Inbox, Incoming, Junk, LinkError, Number, Outgoing, decoded};
+use super::{Headers, Inbox, Incoming, LinkError, Number, Outgoing, Room, decoded, rejected};
 use crate::auth;
-use crate::chain::chain;
+use crate::backoff::{self, Backoff};
+use crate::child::Grace;
 use crate::definition::HttpTarget;
-use crate::http::{EventSource, HttpClient, HttpError, HttpResponse, Template};
+use crate::error_text::error_text;
+use crate::http::{EventSource, HttpClient, HttpError, HttpResponse};
 use crate::lock::lock;
 
-const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-/// What servers speak of that have forgotten ours.
-const SPOKEN: &[u8] = b"session";
-const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
-/// When a broken stream is taken up again, unless the server says otherwise.
-const RETRY: Duration = Duration::from_secs(1);
-/// The longest that a server may have us wait.
-const MAX_RETRY: Duration = Duration::from_secs(30);
-/// How long the end of a session may take.
-const FAREWELL: Duration = Duration::from_secs(2);
-/// How long a server may take to take a notification or an answer, and how many it may be taking.
-const POST: Duration = Duration::from_secs(30);
-const MAX_POSTS: usize = 32;
-/// How often in a row a stream is taken up again without a new event.
-const MAX_RESUMES: u32 = 5;
-/// How much of an error page is read, and how much of that is shown.
-const READ: usize = 64 * 1024;
-const SHOWN: usize = 300;
-
-/// How the server is spoken to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
-    /// Sessions, and streams that can be resumed.
-    Handshake,
-    /// Every request by itself; closing its stream cancels it.
-    Stateless,
-}
+const SESSION_ID_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
+const PROTOCOL_VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
+/// Servers that have forgotten a session mention this word in their errors.
+const SESSION_WORD: &[u8] = b"session";
+const LAST_EVENT_ID_HEADER: HeaderName = HeaderName::from_static("last-event-id");
+/// The delay before a broken stream is resumed, unless the server sets `retry`.
+const STREAM_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// The longest such delay that a server may set.
+const STREAM_RETRY_DELAY_MAX: Duration = Duration::from_secs(30);
+/// The timeout of the DELETE request that ends a session.
+const SESSION_END_TIMEOUT: Duration = Duration::from_secs(2);
+/// The timeout of a POST request with a notification or a response, and how many are sent at a time.
+pub(super) const POST_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const MAX_CONCURRENT_POSTS: usize = 32;
+/// How often in a row a stream is resumed without a new event.
+const MAX_RESUMES_WITHOUT_EVENT: u32 = 5;
+/// How much of an error page is decoded, and how much of that is shown.
+const ERROR_PAGE_MAX_BYTES: usize = 64 * 1024;
+const ERROR_PAGE_MAX_CHARS: usize = 300;
 
 /// A server behind an HTTP endpoint.
 pub(crate) struct HttpLink {
-    shared: Arc<Shared>,
+    shared: Arc<Inner>,
     tasks: TaskTracker,
     closing: CancellationToken,
     /// Notifications and answers that are being sent.
     posts: Arc<Semaphore>,
+    /// Requests the stream for messages that belong to no request. Taken by the first use.
+    listen: Mutex<Option<oneshot::Sender<oneshot::Sender<()>>>>,
 }
 
-struct Shared {
+struct Inner {
     client: HttpClient,
     target: HttpTarget,
-    style: Style,
+    era: Era,
     limits: Limits,
     inbox: Inbox,
-    agreed: Mutex<Agreed>,
+    negotiated: Mutex<Negotiated>,
 }
 
-/// What the handshake settled.
+/// The session id and the revision that the handshake negotiated.
 #[derive(Default)]
-struct Agreed {
+struct Negotiated {
     session: Option<HeaderValue>,
     revision: Option<Revision>,
-    /// What every message begins with, made once; none if there is no way to write it.
-    post: Option<Arc<Template>>,
 }
 
 impl HttpLink {
+    /// A way to the server at `target`. What belongs to no request comes in while the future is
+    /// polled, which ends after [`close`](Self::close).
     pub(crate) fn new(
         client: HttpClient,
         target: HttpTarget,
-        style: Style,
+        era: Era,
         limits: Limits,
         inbox: Inbox,
-    ) -> Self {
-        let mut agreed = Agreed::default();
-        agreed.prepare(&client, &target);
-        Self {
-            shared: Arc::new(Shared {
-                client,
-                target,
-                style,
-                limits,
-                inbox,
-                agreed: Mutex::new(agreed),
-            }),
+    ) -> (Self, Boxed<()>) {
+        let shared = Arc::new(Inner {
+            client,
+            target,
+            era,
+            limits,
+            inbox,
+            negotiated: Mutex::default(),
+        });
+        let closing = CancellationToken::new();
+        let (listen, asked_to_listen) = oneshot::channel();
+        let listening = {
+            let shared = Arc::clone(&shared);
+            async move {
+                if let Ok(opened) = asked_to_listen.await {
+                    shared.listen(opened).await;
+                }
+            }
+        };
+        let work = closing.clone().run_until_cancelled_owned(listening);
+        let link = Self {
+            shared,
             tasks: TaskTracker::new(),
-            closing: CancellationToken::new(),
-            posts: Arc::new(Semaphore::new(MAX_POSTS)),
-        }
+            closing,
+            posts: Arc::new(Semaphore::new(MAX_CONCURRENT_POSTS)),
+            listen: Mutex::new(Some(listen)),
+        };
+        (link, Box::pin(async move { work.await.unwrap_or(()) }))
     }
 
-    /// Sends a notification or an answer, unless the server is busy taking others.
-    pub(crate) fn try_send(&self, outgoing: Outgoing) -> Result<(), Outgoing> {
-        let Ok(slot) = Arc::clone(&self.posts).try_acquire_owned() else {
-            return Err(outgoing);
+    /// Sends a notification or a response in a task of its own, which holds `room` until it is done.
+    pub(crate) fn send(&self, room: Room<'_>, outgoing: Outgoing) {
+        let Room::Post(slot) = room else {
+            return;
         };
         let shared = Arc::clone(&self.shared);
         let closing = self.closing.clone();
         self.tasks
             .spawn(closing.run_until_cancelled_owned(async move {
                 let Outgoing { message, taken, .. } = outgoing;
-                let post = tokio::time::timeout(POST, shared.post_plain(message.freeze())).await;
+                let post =
+                    tokio::time::timeout(POST_TIMEOUT, shared.post_plain(message.freeze())).await;
                 if !matches!(post, Ok(Ok(()))) {
                     tracing::debug!("the server did not take a message");
                 }
                 drop((taken, slot));
             }));
-        Ok(())
     }
 
-    /// Waits until the server can take another message.
-    pub(crate) async fn room(&self) {
-        drop(self.posts.acquire().await);
+    /// Waits until fewer than [`MAX_CONCURRENT_POSTS`] messages are being sent.
+    pub(crate) async fn room(&self) -> Room<'static> {
+        match Arc::clone(&self.posts).acquire_owned().await {
+            Ok(slot) => Room::Post(slot),
+            Err(_closed) => Room::Unlimited,
+        }
     }
 
-    /// Carries a request to its answer, which goes to the inbox as whatever comes before it. Dropping
-    /// the future closes the connection.
+    /// Sends a request and delivers every message of its response to the inbox, the answer last.
+    /// Dropping the future closes the HTTP exchange.
     pub(crate) fn exchange(&self, number: Number, message: Bytes, headers: Headers) -> Boxed<()> {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
@@ -138,14 +149,12 @@ impl HttpLink {
 
     /// A stateless server sees the stream of a request close, and needs no message.
     pub(crate) fn is_told_of_cancellation(&self) -> bool {
-        self.shared.style == Style::Handshake
+        self.shared.era == Era::Handshake
     }
 
-    /// Remembers the agreed revision, which every later request names.
+    /// Remembers the negotiated revision, which every later request names.
     pub(crate) fn agree(&self, revision: Revision) {
-        let mut agreed = lock(&self.shared.agreed);
-        agreed.revision = Some(revision);
-        agreed.prepare(&self.shared.client, &self.shared.target);
+        lock(&self.shared.negotiated).revision = Some(revision);
     }
 
     /// Whether the server opened a session that can be closed, and lost.
@@ -156,21 +165,19 @@ impl HttpLink {
     /// Opens the stream on which a legacy server says what belongs to no request. `opened` is
     /// dropped when it is open, or is known not to open.
     pub(crate) fn listen(&self, opened: oneshot::Sender<()>) {
-        let shared = Arc::clone(&self.shared);
-        let closing = self.closing.clone();
-        self.tasks.spawn(async move {
-            closing.run_until_cancelled(shared.listen(opened)).await;
-        });
+        if let Some(listen) = lock(&self.listen).take() {
+            drop(listen.send(opened));
+        }
     }
 
     /// Ends the session, if there is one.
-    pub(crate) async fn close(&self) {
+    pub(crate) async fn close(&self, grace: Grace) {
         self.closing.cancel();
         self.tasks.close();
         if self.has_session() {
             let request = self.shared.request(Method::DELETE);
             let ending = auth::send(&self.shared.client, &self.shared.target, request);
-            let ended = tokio::time::timeout(FAREWELL, ending).await;
+            let ended = tokio::time::timeout(SESSION_END_TIMEOUT.min(grace.total()), ending).await;
             if !matches!(ended, Ok(Ok(_))) {
                 tracing::debug!("the session could not be ended properly");
             }
@@ -178,7 +185,7 @@ impl HttpLink {
     }
 }
 
-impl Shared {
+impl Inner {
     /// Carries a request to its answer.
     async fn exchange(
         &self,
@@ -187,58 +194,63 @@ impl Shared {
         headers: Headers,
     ) -> Result<(), LinkError> {
         let response = self.post(message, headers).await?;
-        if let Some(session) = response.headers.get(SESSION)
-            && self.style == Style::Handshake
+        if let Some(session) = response.headers.get(SESSION_ID_HEADER)
+            && self.era == Era::Handshake
         {
             self.opened(session);
         }
         let status = response.status;
         let is_json = response.is_json();
         if !is_json && status == StatusCode::OK && response.is_event_stream() {
-            // Boxed, lest those who are answered at once carry it along.
+            // Boxed: it is large, and most requests are answered without a stream.
             return Box::pin(self.follow(number, response)).await;
         }
-        // What the status alone says goes before what the body says: many servers put a JSON-RPC
-        // error beside it.
+        // These statuses take precedence over the body: many servers add a JSON-RPC error to them.
         let is_decided = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
             || (status == StatusCode::NOT_FOUND && self.has_session());
         let challenge = match status {
             StatusCode::OK => None,
             _ => response.headers.get(header::WWW_AUTHENTICATE).cloned(),
         };
-        let body = response.whole().await.map_err(|error| failed(&error))?;
-        if is_json
-            && !is_decided
-            && let Some(message) = self.answer(number, body.clone())
-        {
-            let of = Some(number);
-            self.inbox.take(Incoming::Message { message, of });
-            return Ok(());
+        let body = response.bytes().await.map_err(|error| failed(&error))?;
+        if is_json && !is_decided {
+            match self.answer(number, body.clone()) {
+                Ok(Some(message)) => {
+                    let of = Some(number);
+                    self.inbox.take(Incoming::Message { message, of });
+                    return Ok(());
+                }
+                Err(error) if status.is_success() => return Err(rejected::unreadable(&error)),
+                Ok(None) | Err(_) => {}
+            }
         }
-        Err(self.refusal(status, challenge, &body.into_bytes()))
+        Err(self.refusal(status, challenge, &body))
     }
 
     /// Follows the stream of a request, over as many connections as it takes.
     async fn follow(&self, number: Number, response: HttpResponse) -> Result<(), LinkError> {
-        let mut place = Place::default();
+        let mut position = StreamPosition::default();
         let mut stream = response.events();
         let mut resumes = 0;
         loop {
-            let before = place.last_event.clone();
-            match self.drain(&mut stream, &mut place, Some(number)).await {
+            let before = position.last_event.clone();
+            match self.drain(&mut stream, &mut position, Some(number)).await {
                 Drained::Answered => return Ok(()),
                 Drained::Ended(reason) => {
-                    if place.last_event != before {
+                    if position.last_event != before {
                         resumes = 0;
                     }
-                    let last = match &place.last_event {
-                        Some(last) if self.style == Style::Handshake && resumes < MAX_RESUMES => {
+                    let last = match &position.last_event {
+                        Some(last)
+                            if self.era == Era::Handshake
+                                && resumes < MAX_RESUMES_WITHOUT_EVENT =>
+                        {
                             last.clone()
                         }
                         _ => return Err(LinkError::Broken(reason)),
                     };
                     resumes += 1;
-                    stream = self.resume(&last, place.retry).await?;
+                    stream = self.resume(&last, position.retry).await?;
                 }
             }
         }
@@ -248,12 +260,12 @@ impl Shared {
     async fn resume(&self, last_event: &str, retry: Duration) -> Result<EventSource, LinkError> {
         let mut failures = 0;
         loop {
-            tokio::time::sleep(retry.min(MAX_RETRY)).await;
+            tokio::time::sleep(retry.min(STREAM_RETRY_DELAY_MAX)).await;
             match self.try_resume(last_event).await {
                 // The network may be back in a moment; whether the call was carried out is unknown.
                 Err(LinkError::Unreachable(text)) => {
                     failures += 1;
-                    if failures >= MAX_RESUMES {
+                    if failures >= MAX_RESUMES_WITHOUT_EVENT {
                         return Err(LinkError::Broken(text));
                     }
                 }
@@ -278,27 +290,30 @@ impl Shared {
     async fn drain(
         &self,
         stream: &mut EventSource,
-        place: &mut Place,
+        position: &mut StreamPosition,
         of: Option<Number>,
     ) -> Drained {
         while let Some(event) = stream.next().await {
-            let event = match event {
-                Ok(event) => event,
-                Err(HttpError::EventTooLong { .. }) => {
-                    self.inbox.take(Incoming::Junk(Junk::TooLong));
-                    continue;
-                }
-                Err(error) => return Drained::Ended(error.to_string()),
-            };
-            place.note(&event);
-            if event.data.is_empty() {
-                continue;
-            }
             let mut is_answered = false;
-            decoded(&event.data, &self.limits, of, |incoming| {
+            let take = |incoming| {
                 is_answered |= answers(&incoming, of);
                 self.inbox.take(incoming);
-            });
+            };
+            match event {
+                Ok(event) => {
+                    position.note(&event);
+                    if !event.data.is_empty() {
+                        decoded(&event.data, &self.limits, of, take);
+                    }
+                }
+                Err(HttpError::EventTooLong {
+                    size,
+                    limit,
+                    envelopes,
+                    ..
+                }) => rejected::too_large(size, limit, envelopes, take),
+                Err(error) => return Drained::Ended(error.to_string()),
+            }
             if is_answered {
                 return Drained::Answered;
             }
@@ -306,24 +321,53 @@ impl Shared {
         Drained::Ended("the server closed the stream before it answered".to_owned())
     }
 
-    /// The stream for what belongs to no request: opened for as long as the server offers it.
+    /// The stream for what belongs to no request: opened for as long as the server offers it. When a
+    /// server that had one knows the session no more, or cannot be reached and has nothing else to do
+    /// for us, the connection is over.
     async fn listen(&self, opened: oneshot::Sender<()>) {
-        let mut place = Place::default();
+        let mut position = StreamPosition::default();
         let mut opened = Some(opened);
+        let mut was_open = false;
+        let mut failures = 0;
+        let mut backoff = Backoff::new(STREAM_RETRY_DELAY, STREAM_RETRY_DELAY_MAX);
         loop {
-            let request = self.get(place.last_event.as_deref());
+            let mut delay = position
+                .retry
+                .clamp(STREAM_RETRY_DELAY, STREAM_RETRY_DELAY_MAX);
+            let request = self.get(position.last_event.as_deref());
             let response = auth::send(&self.client, &self.target, request).await;
             drop(opened.take());
             match response {
                 Ok(response) if response.status == StatusCode::OK && response.is_event_stream() => {
+                    (was_open, failures) = (true, 0);
+                    backoff.reset();
                     let mut stream = response.events();
-                    self.drain(&mut stream, &mut place, None).await;
+                    self.drain(&mut stream, &mut position, None).await;
                 }
-                // It has none, or knows us no more; requests will find out which.
-                Ok(response) if response.status.is_client_error() => return,
-                Ok(_) | Err(_) => {}
+                // An answer that is no stream, and will not become one.
+                Ok(response)
+                    if response.status.is_success()
+                        || response.status == StatusCode::NOT_IMPLEMENTED =>
+                {
+                    return;
+                }
+                Ok(response) if response.status.is_client_error() => {
+                    if was_open && response.status == StatusCode::NOT_FOUND && self.has_session() {
+                        self.inbox.take(Incoming::Closed(LinkError::SessionLost));
+                    }
+                    // The server has no such stream, or has forgotten the session; requests will find out which.
+                    return;
+                }
+                Err(error @ LinkError::Unreachable(_)) if was_open => {
+                    failures += 1;
+                    if failures >= MAX_RESUMES_WITHOUT_EVENT && self.inbox.is_idle() {
+                        self.inbox.take(Incoming::Closed(error));
+                        return;
+                    }
+                }
+                Ok(_) | Err(_) => delay = delay.max(backoff.next_delay(backoff::random())),
             }
-            tokio::time::sleep(place.retry.clamp(RETRY, MAX_RETRY)).await;
+            tokio::time::sleep(delay).await;
         }
     }
 
@@ -338,20 +382,21 @@ impl Shared {
     }
 
     /// The answer in a JSON body, whatever the status: 2026-07-28 answers errors with 400 and 404.
-    fn answer(&self, number: Number, body: Arrived) -> Option<Message> {
-        let Ok(plexus_wire::Incoming::Single(Ok(Message::Response(mut response)))) =
-            body.decode(&self.limits)
+    fn answer(&self, number: Number, body: Bytes) -> Result<Option<Message>, DecodeError> {
+        log_message(Direction::FromServer, &body);
+        let incoming = plexus_mcp_wire::decode(body, &self.limits)?;
+        let plexus_mcp_wire::Incoming::Single(Ok(Message::Response(mut response))) = incoming
         else {
-            return None;
+            return Ok(None);
         };
         match &response.id {
             Some(id) if id.as_i64() == Some(number) => {}
             // An error without an id can only mean the one request that was sent.
-            None if self.has_session() && forgets_session(&response) => return None,
+            None if self.has_session() && forgets_session(&response) => return Ok(None),
             None => response.id = Some(number.into()),
-            Some(_) => return None,
+            Some(_) => return Ok(None),
         }
-        Some(Message::Response(response))
+        Ok(Some(Message::Response(response)))
     }
 
     fn refusal(
@@ -372,13 +417,13 @@ impl Shared {
                 LinkError::SessionLost
             }
             _ => {
-                let page = body.get(..READ).unwrap_or(body);
+                let page = body.get(..ERROR_PAGE_MAX_BYTES).unwrap_or(body);
                 let page = String::from_utf8_lossy(page).into_owned();
                 let page = match &self.target.authorizer {
-                    Some(authorizer) => authorizer.conceal(page),
+                    Some(authorizer) => authorizer.mask_credentials(page),
                     None => page,
                 };
-                let text: String = page.chars().take(SHOWN).collect();
+                let text: String = page.chars().take(ERROR_PAGE_MAX_CHARS).collect();
                 let text = Some(text.trim().to_owned()).filter(|text| !text.is_empty());
                 LinkError::Http {
                     status: status.as_u16(),
@@ -389,33 +434,31 @@ impl Shared {
     }
 
     fn has_session(&self) -> bool {
-        lock(&self.agreed).session.is_some()
+        lock(&self.negotiated).session.is_some()
     }
 
     /// The server opened a session, unless it has long done so.
     fn opened(&self, session: &HeaderValue) {
-        let mut agreed = lock(&self.agreed);
-        if agreed.session.is_none() {
-            agreed.session = Some(session.clone());
-            agreed.prepare(&self.client, &self.target);
-        }
+        let mut negotiated = lock(&self.negotiated);
+        negotiated.session.get_or_insert_with(|| session.clone());
     }
 
     async fn post(&self, message: Bytes, headers: Headers) -> Result<HttpResponse, LinkError> {
-        let prepared = lock(&self.agreed).post.clone();
-        match prepared {
-            Some(template) => {
-                auth::send_as(&self.client, &self.target, &template, &headers, message).await
-            }
-            // There is something wrong with the address, which is told like all that goes wrong.
-            None => auth::send(&self.client, &self.target, self.request(Method::POST)).await,
+        let mut request = self.request(Method::POST);
+        for (name, value) in headers {
+            request.headers_mut().insert(name, value);
         }
+        log_message(Direction::ToServer, &message);
+        *request.body_mut() = message;
+        auth::send(&self.client, &self.target, request).await
     }
 
     fn get(&self, last_event: Option<&str>) -> Request<Bytes> {
         let mut request = self.request(Method::GET);
         if let Some(Ok(last_event)) = last_event.map(HeaderValue::from_str) {
-            request.headers_mut().insert(LAST_EVENT, last_event);
+            request
+                .headers_mut()
+                .insert(LAST_EVENT_ID_HEADER, last_event);
         }
         request
     }
@@ -423,21 +466,14 @@ impl Shared {
     fn request(&self, method: Method) -> Request<Bytes> {
         let mut request = Request::new(Bytes::new());
         *request.uri_mut() = self.target.url.clone();
-        *request.headers_mut() = lock(&self.agreed).headers(&self.target, &method);
+        *request.headers_mut() = lock(&self.negotiated).headers(&self.target, &method);
         *request.method_mut() = method;
         request
     }
 }
 
-impl Agreed {
-    /// Makes what every message begins with, now that it has changed.
-    fn prepare(&mut self, client: &HttpClient, target: &HttpTarget) {
-        let headers = self.headers(target, &Method::POST);
-        let template = client.template(Method::POST, &target.url, headers);
-        self.post = template.ok().map(Arc::new);
-    }
-
-    /// What every request says.
+impl Negotiated {
+    /// The headers of every request.
     fn headers(&self, target: &HttpTarget, method: &Method) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let mut insert = |name, value| headers.insert(name, HeaderValue::from_static(value));
@@ -448,32 +484,35 @@ impl Agreed {
             insert(header::ACCEPT, "text/event-stream");
         }
         if let Some(session) = &self.session {
-            headers.insert(SESSION, session.clone());
+            headers.insert(SESSION_ID_HEADER, session.clone());
         }
         let revision = self.revision;
         if let Some(revision) = revision.filter(|revision| revision.features().version_header) {
-            headers.insert(VERSION, HeaderValue::from_static(revision.as_str()));
+            headers.insert(
+                PROTOCOL_VERSION_HEADER,
+                HeaderValue::from_static(revision.as_str()),
+            );
         }
         headers.extend(target.headers.clone());
         headers
     }
 }
 
-/// Whether this is the answer to `of`.
+/// Whether this is the answer to `of`, or the failure that takes its position.
 fn answers(incoming: &Incoming, of: Option<Number>) -> bool {
-    let Incoming::Message {
-        message: Message::Response(response),
-        ..
-    } = incoming
-    else {
-        return false;
+    let number = match incoming {
+        Incoming::Message {
+            message: Message::Response(response),
+            ..
+        } => response.id.as_ref().and_then(Id::as_i64),
+        Incoming::Failed { request, .. } => Some(*request),
+        _ => return false,
     };
-    let id = response.id.as_ref();
-    of.is_some() && id.and_then(Id::as_i64) == of
+    of.is_some() && number == of
 }
 
-/// Whether an error that answers no request is about the session: what 404 is for, many servers say
-/// with 400 and such an error.
+/// Whether an error without an id says that the session is unknown: many servers answer with 400 and
+/// such an error instead of 404.
 fn forgets_session(response: &Response) -> bool {
     let error = response.outcome.as_ref().err();
     error.is_some_and(|error| speaks_of_session(error.message.as_bytes()))
@@ -481,8 +520,8 @@ fn forgets_session(response: &Response) -> bool {
 
 fn speaks_of_session(text: &[u8]) -> bool {
     text.to_ascii_lowercase()
-        .windows(SPOKEN.len())
-        .any(|window| window == SPOKEN)
+        .windows(SESSION_WORD.len())
+        .any(|window| window == SESSION_WORD)
 }
 
 enum Drained {
@@ -490,22 +529,22 @@ enum Drained {
     Ended(String),
 }
 
-/// Where a stream stands.
-struct Place {
+/// The position in an event stream, for `Last-Event-ID`.
+struct StreamPosition {
     last_event: Option<String>,
     retry: Duration,
 }
 
-impl Default for Place {
+impl Default for StreamPosition {
     fn default() -> Self {
         Self {
             last_event: None,
-            retry: RETRY,
+            retry: STREAM_RETRY_DELAY,
         }
     }
 }
 
-impl Place {
+impl StreamPosition {
     fn note(&mut self, event: &sse::Event) {
         if let Some(id) = &event.id {
             self.last_event = Some(id.to_string());
@@ -516,9 +555,12 @@ impl Place {
     }
 }
 
-/// What an HTTP failure means for the request that met it, with all its causes.
+/// Maps an HTTP error to the error of the request, with all causes.
 pub(crate) fn failed(error: &HttpError) -> LinkError {
-    let text = chain(error);
+    if let HttpError::TooLarge { size, limit, .. } = *error {
+        return LinkError::TooLarge { size, limit };
+    }
+    let text = error_text(error);
     if error.is_connect() {
         LinkError::Unreachable(text)
     } else {

@@ -1,27 +1,34 @@
-//! HTTP+SSE of 2024-11-05: one stream in, posts out.
+//! The HTTP+SSE transport of 2024-11-05: one event stream in, POST requests out.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Uri, header};
-use plexus_wire::Limits;
-use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+use plexus_mcp_core::Boxed;
+use plexus_mcp_core::wire_log::{Direction, log_message};
+use plexus_mcp_wire::Limits;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use super::http::failed;
-use super::{Inbox, Incoming, LinkError, Outgoing, decoded};
+use super::http::{MAX_CONCURRENT_POSTS, POST_TIMEOUT, failed};
+use super::{Inbox, Incoming, LinkError, Outgoing, Room, decoded, rejected};
 use crate::auth;
 use crate::definition::HttpTarget;
-use crate::http::{EventSource, HttpClient, HttpResponse};
+use crate::http::{EventSource, HttpClient, HttpError, HttpResponse};
 
-/// A server that says on a stream where it wants its messages.
+/// A server over HTTP+SSE: its first event names the URL for POST requests.
 pub(crate) struct SseLink {
-    shared: Arc<Shared>,
+    shared: Arc<Inner>,
     tasks: TaskTracker,
-    reader: AbortOnDropHandle<()>,
+    closing: CancellationToken,
+    /// Bounds how many notifications and responses are being sent.
+    posts: Arc<Semaphore>,
 }
 
-struct Shared {
+struct Inner {
     client: HttpClient,
     target: HttpTarget,
     /// Where messages are posted.
@@ -30,14 +37,15 @@ struct Shared {
 }
 
 impl SseLink {
-    /// Opens the stream and waits until the server has said where to post (SSE24-02).
+    /// Opens the stream and waits until the server has said where to post (SSE24-02). Messages come
+    /// in while the future is polled, which ends after [`close`](Self::close).
     pub(crate) async fn open(
         client: HttpClient,
         target: HttpTarget,
         limits: Limits,
         inbox: Inbox,
         patience: Duration,
-    ) -> Result<Self, LinkError> {
+    ) -> Result<(Self, Boxed<()>), LinkError> {
         let request = get(&target);
         let opening = async {
             let response = auth::send(&client, &target, request).await?;
@@ -52,7 +60,7 @@ impl SseLink {
                     return Ok((resolve(&target.url, &endpoint)?, events));
                 }
             }
-            Err(LinkError::Nonsense(
+            Err(LinkError::InvalidAnswer(
                 "the stream ended before its endpoint event".to_owned(),
             ))
         };
@@ -60,44 +68,72 @@ impl SseLink {
             tokio::time::timeout(patience, opening)
                 .await
                 .map_err(|_elapsed| {
-                    LinkError::Nonsense("no endpoint event came on the stream".to_owned())
+                    LinkError::InvalidAnswer("no endpoint event came on the stream".to_owned())
                 })??;
         let tasks = TaskTracker::new();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(Inner {
             client,
             target,
             post,
             inbox,
         });
-        let reader = tasks.spawn(Arc::clone(&shared).read(events, limits));
-        Ok(Self {
+        let closing = CancellationToken::new();
+        let reading = Arc::clone(&shared).read(events, limits);
+        let reading = closing.clone().run_until_cancelled_owned(reading);
+        let link = Self {
             shared,
             tasks,
-            reader: AbortOnDropHandle::new(reader),
-        })
+            closing,
+            posts: Arc::new(Semaphore::new(MAX_CONCURRENT_POSTS)),
+        };
+        Ok((link, Box::pin(async move { reading.await.unwrap_or(()) })))
     }
 
-    pub(crate) fn send(&self, outgoing: Outgoing) {
+    /// Waits until fewer than [`MAX_CONCURRENT_POSTS`] notifications and responses are being sent.
+    pub(crate) async fn room(&self) -> Room<'static> {
+        match Arc::clone(&self.posts).acquire_owned().await {
+            Ok(slot) => Room::Post(slot),
+            Err(_closed) => Room::Unlimited,
+        }
+    }
+
+    /// Posts a message in a task of its own, which ends with the connection. A request does not hold
+    /// `room`, since some servers answer its POST only when they have executed it.
+    pub(crate) fn send(&self, room: Room<'_>, outgoing: Outgoing) {
+        let slot = match room {
+            Room::Post(slot) => Some(slot),
+            Room::Queue(_) | Room::Unlimited => None,
+        };
         let shared = Arc::clone(&self.shared);
-        self.tasks.spawn(async move {
-            // Dropped when the server has answered the post.
-            let _taken = outgoing.taken;
-            if let Err(error) = shared.post(outgoing.message.freeze()).await
-                && let Some(request) = outgoing.request
-            {
-                shared.inbox.take(Incoming::Failed { request, error });
-            }
-        });
+        let closing = self.closing.clone();
+        self.tasks
+            .spawn(closing.run_until_cancelled_owned(async move {
+                // Dropped when the server has answered the post.
+                let _taken = outgoing.taken;
+                let post = shared.post(outgoing.message.freeze());
+                if let Some(request) = outgoing.request {
+                    drop(slot);
+                    if let Err(error) = post.await {
+                        shared.inbox.take(Incoming::Failed { request, error });
+                    }
+                } else {
+                    if !matches!(timeout(POST_TIMEOUT, post).await, Ok(Ok(()))) {
+                        tracing::debug!("the server did not take a message");
+                    }
+                    drop(slot);
+                }
+            }));
     }
 
     pub(crate) fn close(&self) {
-        self.reader.abort();
+        self.closing.cancel();
         self.tasks.close();
     }
 }
 
-impl Shared {
+impl Inner {
     async fn post(&self, message: Bytes) -> Result<(), LinkError> {
+        log_message(Direction::ToServer, &message);
         let mut request = Request::new(message);
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.post.clone();
@@ -118,6 +154,17 @@ impl Shared {
         let reason = loop {
             let event = match events.next().await {
                 Some(Ok(event)) => event,
+                Some(Err(HttpError::EventTooLong {
+                    size,
+                    limit,
+                    envelopes,
+                    ..
+                })) => {
+                    rejected::too_large(size, limit, envelopes, |incoming| {
+                        self.inbox.take(incoming);
+                    });
+                    continue;
+                }
                 Some(Err(error)) => break error.to_string(),
                 None => break "the server closed the stream".to_owned(),
             };
@@ -167,7 +214,7 @@ fn get(target: &HttpTarget) -> Request<Bytes> {
 /// The posting address: given whole or as a path, and always at the stream's own origin, lest a
 /// server send our credentials elsewhere.
 fn resolve(stream: &Uri, endpoint: &str) -> Result<Uri, LinkError> {
-    let nonsense = |why: &str| LinkError::Nonsense(format!("the endpoint event {why}"));
+    let nonsense = |why: &str| LinkError::InvalidAnswer(format!("the endpoint event {why}"));
     let given: Uri = endpoint
         .trim()
         .parse()

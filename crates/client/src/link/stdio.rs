@@ -1,51 +1,63 @@
-//! A child process.
+//! The stdio transport: a child process.
 
-mod input;
+mod stdin_queue;
 
+use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use plexus_wire::{Limits, Line, LineDecoder};
+use plexus_mcp_core::Boxed;
+use plexus_mcp_wire::{Limits, Line, LineDecoder};
 use tokio::io::AsyncReadExt;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use self::input::Input;
-use super::{Inbox, Incoming, Junk, LinkError, Outgoing, decoded};
+use self::stdin_queue::StdinQueue;
+use super::{Inbox, Incoming, LinkError, Outgoing, Room, decoded, rejected};
 use crate::child::{Child, ChildOutput, ExitReport, Grace, Program, StartError};
 use crate::lock::lock;
 use crate::status::ProcessInfo;
 
-/// How much room there is to read into, and when there is too little of it.
-const READ: usize = 64 * 1024;
-const LITTLE: usize = 4 * 1024;
-/// How long a process may take to say with which code it ended after its output did.
-const EXIT: Duration = Duration::from_millis(500);
+/// The read buffer: its size, and the free space below which a new one is allocated.
+const READ_BUFFER_BYTES: usize = 64 * 1024;
+const READ_BUFFER_MIN_FREE_BYTES: usize = 4 * 1024;
+/// How long to wait for the exit status after the output was closed.
+const EXIT_STATUS_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// How long a process that takes no more input may take to exit before the connection counts as lost.
+const CLOSED_INPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A server that is a child process of ours.
 pub(crate) struct StdioLink {
-    input: Arc<Input>,
+    input: StdinQueue,
     child: Arc<AsyncMutex<Option<Child>>>,
     last_words: Arc<Mutex<Vec<String>>>,
     stop: CancellationToken,
-    tasks: TaskTracker,
 }
 
 impl StdioLink {
+    /// Starts `program`. Messages go in and out while the future is polled, which ends after
+    /// [`close`](Self::close).
     pub(crate) fn start(
         program: &Program,
         limits: Limits,
         inbox: Inbox,
-    ) -> Result<Self, StartError> {
+    ) -> Result<(Self, Boxed<()>), StartError> {
         let (child, input, output) = Child::start(program)?;
         let child = Arc::new(AsyncMutex::new(Some(child)));
         let last_words = Arc::new(Mutex::default());
-        let tasks = TaskTracker::new();
-        let input = Arc::new(Input::new(input));
+        let (input, writing) = StdinQueue::new(input);
         let stop = CancellationToken::new();
-        tasks.spawn(Arc::clone(&input).write());
+        let writing = {
+            let (inbox, stop) = (Arc::clone(&inbox), stop.clone());
+            async move {
+                if let Err(error) = writing.await {
+                    let reporting = report_closed_input(&inbox, &error);
+                    stop.run_until_cancelled(reporting).await;
+                }
+            }
+        };
         let reading = read(
             output,
             limits,
@@ -53,24 +65,27 @@ impl StdioLink {
             Arc::clone(&child),
             Arc::clone(&last_words),
         );
-        tasks.spawn(stop.clone().run_until_cancelled_owned(reading));
-        Ok(Self {
+        let reading = stop.clone().run_until_cancelled_owned(reading);
+        let work = Box::pin(async move {
+            tokio::join!(reading, writing);
+        });
+        let link = Self {
             input,
             child,
             last_words,
             stop,
-            tasks,
-        })
+        };
+        Ok((link, work))
     }
 
-    /// Sends, if there is room. What cannot be sent any more counts as sent: the end of the
-    /// process is told by its reader.
-    pub(crate) fn try_send(&self, outgoing: Outgoing) -> Result<(), Outgoing> {
-        self.input.try_send(outgoing)
+    /// Queues a message for the process. A message that can no longer be sent is dropped: the end of
+    /// the process is reported by its reader.
+    pub(crate) fn send(room: Room<'_>, outgoing: Outgoing) {
+        StdinQueue::send(room, outgoing);
     }
 
-    pub(crate) async fn room(&self) {
-        self.input.room().await;
+    pub(crate) async fn room(&self) -> Room<'_> {
+        self.input.room().await
     }
 
     pub(crate) fn last_words(&self) -> Vec<String> {
@@ -91,15 +106,13 @@ impl StdioLink {
     }
 
     /// Closes the child's input, and sees to it that it ends.
-    pub(crate) async fn close(&self) {
+    pub(crate) async fn close(&self, grace: Grace) {
         self.input.close();
         self.stop.cancel();
-        self.tasks.close();
         let running = self.child.lock().await.take();
         if let Some(running) = running {
-            running.stop(Grace::default()).await;
+            running.stop(grace).await;
         }
-        self.tasks.wait().await;
     }
 }
 
@@ -110,6 +123,15 @@ impl Drop for StdioLink {
     }
 }
 
+/// Ends the connection of a process that lives on without reading its input: no request can reach it.
+/// If the process has exited, its reader reports the reason before.
+async fn report_closed_input(inbox: &Inbox, error: &io::Error) {
+    tracing::debug!(%error, "the server's process takes no more input");
+    tokio::time::sleep(CLOSED_INPUT_TIMEOUT).await;
+    let reason = "the server's process closed its input".to_owned();
+    inbox.take(Incoming::Closed(LinkError::Closed(reason)));
+}
+
 async fn read(
     mut output: ChildOutput,
     limits: Limits,
@@ -118,7 +140,7 @@ async fn read(
     last_words: Arc<Mutex<Vec<String>>>,
 ) {
     let mut decoder = LineDecoder::new(limits.max_bytes);
-    let mut buffer = BytesMut::with_capacity(READ);
+    let mut buffer = BytesMut::with_capacity(READ_BUFFER_BYTES);
     let end = loop {
         match output.read_buf(&mut buffer).await {
             Ok(0) => break None,
@@ -130,28 +152,38 @@ async fn read(
                 Line::Complete(bytes) => {
                     decoded(&bytes, &limits, None, |incoming| inbox.take(incoming));
                 }
-                Line::TooLong { .. } => inbox.take(Incoming::Junk(Junk::TooLong)),
+                Line::TooLong {
+                    discarded,
+                    envelopes,
+                } => {
+                    let limit = limits.max_bytes;
+                    rejected::too_large(discarded, limit, envelopes, |incoming| {
+                        inbox.take(incoming);
+                    });
+                }
             }
         }
-        // What was read is others' until they are done with it; the rest of the buffer is ours.
-        if buffer.capacity() - buffer.len() < LITTLE {
-            buffer.reserve(READ);
+        // Messages share the buffer that they were read into.
+        if buffer.capacity() - buffer.len() < READ_BUFFER_MIN_FREE_BYTES {
+            buffer.reserve(READ_BUFFER_BYTES);
         }
     };
     let reason = match end {
         Some(error) => format!("reading from the server's process failed: {error}"),
-        None => farewell(&child, &last_words).await,
+        None => exit_reason(&child, &last_words).await,
     };
     inbox.take(Incoming::Closed(LinkError::Closed(reason)));
 }
 
-/// How a process ended whose output did.
-async fn farewell(child: &AsyncMutex<Option<Child>>, last_words: &Mutex<Vec<String>>) -> String {
+/// Why the process closed its output.
+async fn exit_reason(child: &AsyncMutex<Option<Child>>, last_words: &Mutex<Vec<String>>) -> String {
     let mut child = child.lock().await;
     let Some(running) = child.as_mut() else {
         return "the server's process was stopped".to_owned();
     };
-    let report: Option<ExitReport> = tokio::time::timeout(EXIT, running.exited()).await.ok();
+    let report: Option<ExitReport> = tokio::time::timeout(EXIT_STATUS_TIMEOUT, running.exited())
+        .await
+        .ok();
     *lock(last_words) = running.stderr_tail();
     match report {
         Some(report) => {

@@ -1,23 +1,27 @@
-//! The one task of a connection.
+//! The task of a connection.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use plexus_wire::{Message, encode};
+use futures_util::FutureExt;
+use plexus_mcp_core::Boxed;
+use plexus_mcp_wire::{Message, encode};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::DropGuard;
 
-use super::{Order, Shared, lock};
-use crate::chain::with_last_words;
-use crate::link::{LinkError, Outgoing, QUEUE};
+use super::{Inner, Order, lock};
+use crate::error_text::with_last_words;
+use crate::link::{LinkError, MAX_QUEUED_MESSAGES, Outgoing, Room};
 
-/// The one task of a connection: it tells the server what is no request, and ends the connection
-/// when that is due.
+/// The task of a connection: it polls the transport, sends notifications and responses, and closes
+/// the connection.
 pub(super) struct Driver {
-    pub(super) shared: Arc<Shared>,
-    /// Waits for the server to read.
+    pub(super) shared: Arc<Inner>,
+    /// Reads and writes messages, as far as the transport needs a task for that.
+    pub(super) work: Boxed<()>,
+    /// Messages that wait for room.
     pub(super) outbox: VecDeque<Outgoing>,
 }
 
@@ -25,34 +29,53 @@ impl Driver {
     pub(super) async fn run(mut self, mut orders: mpsc::Receiver<Order>, _closed: DropGuard) {
         let shared = Arc::clone(&self.shared);
         let closed = |why: &str| LinkError::Closed(why.to_owned());
+        let mut is_idle = false;
+        // Kept over the rounds of the loop, to keep its place among those that wait for room.
+        let mut room = pin!(shared.link.room());
         let error = loop {
             // No branch waits for the server to read, and none goes first: a server that floods us
             // or does not read can be called, cancelled and ended like any other.
             tokio::select! {
-                () = shared.board.changed.notified() => {
-                    if let Some(error) = shared.board.lost() {
+                () = &mut self.work, if !is_idle => is_idle = true,
+                () = shared.pending_requests.changed.notified() => {
+                    if let Some(error) = shared.pending_requests.lost() {
                         break error;
                     }
-                    self.send_outbox();
+                    self.take_notices();
                 }
-                now = until(shared.board.next_look()) => shared.board.look(now),
                 () = shared.stop.cancelled() => break closed("the connection was closed"),
-                () = shared.link.room(), if !self.outbox.is_empty() => self.send_outbox(),
-                order = orders.recv(), if self.outbox.len() < QUEUE => match order {
+                permit = &mut room, if !self.outbox.is_empty() => {
+                    room.set(shared.link.room());
+                    self.send_next(permit);
+                }
+                order = orders.recv(), if self.outbox.len() < MAX_QUEUED_MESSAGES => match order {
                     Some(order) => self.order(order),
-                    // Nobody is left to use the connection.
+                    // The last `Rpc` was dropped.
                     None => break closed("the connection was dropped"),
                 },
             }
         };
-        // Whoever still wants to tell the server something must not wait for us.
+        // Senders of further orders must not wait for this task.
         drop(orders);
-        // A call that was given up just before still is to be cancelled.
-        self.send_outbox();
+        // Over stdio, the cancellation of a call that was dropped just before is still sent. Over HTTP,
+        // `close` below discards it.
+        room.set(shared.link.room());
+        self.take_notices();
+        while !self.outbox.is_empty()
+            && let Some(permit) = shared.link.room().now_or_never()
+        {
+            self.send_next(permit);
+        }
         let error = explained(error, &shared.link.last_words());
         *lock(&shared.ending.reason) = Some(error.clone());
-        shared.board.close(&error);
-        shared.link.close().await;
+        shared.pending_requests.close(&error);
+        let rest = async {
+            if !is_idle {
+                self.work.await;
+            }
+        };
+        let grace = *lock(&shared.grace);
+        tokio::join!(shared.link.close(grace), rest);
     }
 
     fn order(&mut self, order: Order) {
@@ -60,41 +83,30 @@ impl Driver {
         if let Message::Response(response) = &message
             && let Some(id) = &response.id
         {
-            self.shared.board.answered(id);
+            self.shared.pending_requests.answered(id);
         }
         self.outbox.push_back(Outgoing {
             taken,
             ..outgoing(&message)
         });
-        self.send_outbox();
     }
 
-    /// Sends, in order, as far as there is room.
-    fn send_outbox(&mut self) {
-        loop {
-            if self.outbox.is_empty()
-                && let Some(notice) = self.shared.board.next_notice()
-            {
-                self.outbox.push_back(outgoing(&notice));
-            }
-            let Some(next) = self.outbox.pop_front() else {
-                return;
-            };
-            if let Err(returned) = self.shared.link.try_send(next) {
-                self.outbox.push_front(returned);
-                return;
-            }
+    /// Sends the first message of the outbox.
+    fn send_next(&mut self, room: Room<'_>) {
+        if let Some(next) = self.outbox.pop_front() {
+            self.shared.link.send(room, next);
+        }
+        self.take_notices();
+    }
+
+    /// Encodes the next message that the connection itself sends, when no other waits for room.
+    fn take_notices(&mut self) {
+        if self.outbox.is_empty()
+            && let Some(notice) = self.shared.pending_requests.next_notice()
+        {
+            self.outbox.push_back(outgoing(&notice));
         }
     }
-}
-
-/// Waits until then, or for ever.
-async fn until(then: Option<Instant>) -> Instant {
-    match then {
-        Some(then) => sleep_until(then).await,
-        None => std::future::pending().await,
-    }
-    Instant::now()
 }
 
 fn outgoing(message: &Message) -> Outgoing {
@@ -103,12 +115,11 @@ fn outgoing(message: &Message) -> Outgoing {
     Outgoing {
         message: bytes,
         request: None,
-        waiting: 0,
         taken: None,
     }
 }
 
-/// Why a process ended is best said by its own last words.
+/// Adds the last lines of the process's standard error to the reason.
 fn explained(error: LinkError, last_words: &[String]) -> LinkError {
     match error {
         LinkError::Closed(reason) => LinkError::Closed(with_last_words(&reason, last_words)),

@@ -1,154 +1,148 @@
-//! A request that was sent, and what comes of it.
+//! In-flight requests: the messages of the server for one request go through a channel to its caller.
 
-use std::collections::VecDeque;
-use std::future::poll_fn;
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
 
-use plexus_service::Boxed;
-use plexus_wire::Raw;
-use tokio::time::Instant;
+use plexus_mcp_core::Boxed;
+use plexus_mcp_wire::Raw;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{RpcFailure, Shared, Update};
-use crate::link::Number;
-use crate::lock::lock;
+use super::{Inner, RpcFailure, Update};
+use crate::link::{LinkError, Number};
 
-/// How many notifications a request may have waiting before further ones are dropped.
-const UPDATES: usize = 256;
+/// Notifications and questions that wait for the caller of a request. Further ones are dropped.
+const MAX_QUEUED_UPDATES: usize = 256;
 
-/// Where what comes for a request waits for whoever made it.
-#[derive(Default)]
-pub(super) struct Slot(Mutex<Waiting>);
-
-#[derive(Default)]
-struct Waiting {
-    updates: VecDeque<Update>,
-    answer: Option<Result<Raw, RpcFailure>>,
-    waker: Option<Waker>,
-    /// When whoever waits gives up.
-    deadline: Option<Instant>,
-    is_late: bool,
+/// Delivers what the server sends for one request.
+pub(super) struct ResponseSender {
+    updates: mpsc::Sender<Update>,
+    answer: oneshot::Sender<Result<Raw, RpcFailure>>,
 }
 
-impl Slot {
-    /// Puts something in, unless it is full.
+/// The caller's end of a [`ResponseSender`].
+pub(super) struct ResponseReceiver {
+    /// Closed after the answer was sent.
+    updates: mpsc::Receiver<Update>,
+    answer: oneshot::Receiver<Result<Raw, RpcFailure>>,
+}
+
+pub(super) fn response_channel() -> (ResponseSender, ResponseReceiver) {
+    let (updates_sender, updates) = mpsc::channel(MAX_QUEUED_UPDATES);
+    let (answer_sender, answer) = oneshot::channel();
+    let sender = ResponseSender {
+        updates: updates_sender,
+        answer: answer_sender,
+    };
+    (sender, ResponseReceiver { updates, answer })
+}
+
+impl ResponseSender {
+    /// Queues an update, or gives it back if the queue is full.
     pub(super) fn update(&self, update: Update) -> Result<(), Update> {
-        let mut waiting = lock(&self.0);
-        if waiting.updates.len() >= UPDATES {
-            return Err(update);
-        }
-        waiting.updates.push_back(update);
-        waiting.wake();
-        Ok(())
+        let sent = self.updates.try_send(update);
+        sent.map_err(mpsc::error::TrySendError::into_inner)
     }
 
-    pub(super) fn answer(&self, answer: Result<Raw, RpcFailure>) {
-        let mut waiting = lock(&self.0);
-        waiting.answer = Some(answer);
-        waiting.wake();
-    }
-
-    /// Tells whoever waits if it has waited long enough; else gives until when it will.
-    pub(super) fn expire(&self, now: Instant) -> Option<Instant> {
-        let mut waiting = lock(&self.0);
-        let deadline = waiting.deadline?;
-        if deadline > now {
-            return Some(deadline);
-        }
-        waiting.deadline = None;
-        waiting.is_late = true;
-        waiting.wake();
-        None
+    /// Sends the answer. The caller receives it after all queued updates.
+    pub(super) fn answer(self, answer: Result<Raw, RpcFailure>) {
+        // The caller may have given up.
+        drop(self.answer.send(answer));
     }
 }
 
-impl Waiting {
-    fn wake(&mut self) {
-        if let Some(waker) = self.waker.take() {
-            waker.wake();
+impl ResponseReceiver {
+    /// The next update, or the answer after all updates. Cancel-safe.
+    async fn next(&mut self) -> Next {
+        if let Some(update) = self.updates.recv().await {
+            return Next::Update(update);
         }
-    }
-
-    fn take(&mut self) -> Option<Next> {
-        match self.updates.pop_front() {
-            Some(update) => Some(Next::Update(update)),
-            None => self.answer.take().map(Next::Answer),
-        }
+        // A receiver that has given its answer must not be polled again.
+        let answer = if self.answer.is_terminated() {
+            None
+        } else {
+            (&mut self.answer).await.ok()
+        };
+        Next::Answer(answer.unwrap_or_else(|| {
+            let reason = "the connection has ended".to_owned();
+            Err(LinkError::Closed(reason).into())
+        }))
     }
 }
 
 /// A request that was sent. Dropping it before its answer cancels it.
 pub(crate) struct InFlight {
     number: Number,
-    slot: Arc<Slot>,
-    carriage: Carriage,
+    received: ResponseReceiver,
+    transfer: Transfer,
     answered: bool,
-    shared: Arc<Shared>,
+    shared: Arc<Inner>,
 }
 
-/// What has to be done to get the answer of a request.
-pub(super) enum Carriage {
-    /// It has not been sent.
-    None,
-    /// Others see to it: the answer comes by a way that all requests share.
+/// How the response of a request gets here.
+pub(super) enum Transfer {
+    /// The request has not been sent.
+    Unsent,
+    /// The connection's task reads it from the stream that all requests share.
     Shared,
-    /// This, by whoever waits for the answer.
-    Own(Boxed<()>),
-    /// The same, by a task.
+    /// The caller polls this future: the request has an HTTP exchange of its own.
+    Exchange(Boxed<()>),
+    /// A task polls that future.
     Task(#[expect(dead_code, reason = "it is there to be dropped")] AbortOnDropHandle<()>),
 }
 
-/// What a request in flight brings next.
+/// What the server sent for a request.
 pub(crate) enum Next {
     Update(Update),
     Answer(Result<Raw, RpcFailure>),
 }
 
 impl InFlight {
-    pub(super) fn new(number: Number, slot: Arc<Slot>, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(number: Number, received: ResponseReceiver, shared: Arc<Inner>) -> Self {
         Self {
             number,
-            slot,
-            carriage: Carriage::None,
+            received,
+            transfer: Transfer::Unsent,
             answered: false,
             shared,
         }
     }
 
-    pub(super) fn is_carried(&mut self, carriage: Carriage) {
-        self.carriage = carriage;
+    /// The request was sent, or is sent by this exchange.
+    pub(super) fn set_transfer(&mut self, transfer: Transfer) {
+        self.transfer = transfer;
     }
 
-    /// The next thing, unless nothing comes before `deadline`; nothing comes after the answer.
-    /// Dropping the future loses nothing.
+    /// The next update or the answer, unless nothing comes before `deadline`. Cancel-safe. Must not
+    /// be called after the answer.
     pub(crate) async fn next_before(&mut self, deadline: Instant) -> Option<Next> {
-        self.wait_until(Some(deadline));
-        let next = poll_fn(|cx| {
-            let next = self.poll_next(cx);
-            if next.is_pending() {
-                self.shared.board.watch(deadline);
-            }
-            next
-        });
-        let next = next.await?;
-        self.came(&next);
-        Some(next)
+        timeout_at(deadline, self.next()).await.ok()
     }
 
-    /// The next thing, however long it takes. Dropping the future loses nothing.
+    /// The next update or the answer, without a deadline. Cancel-safe. Must not be called after the
+    /// answer.
     pub(crate) async fn next(&mut self) -> Next {
-        self.wait_until(None);
-        loop {
-            let next = poll_fn(|cx| self.poll_next(cx)).await;
-            if let Some(next) = next {
-                self.came(&next);
-                return next;
+        let next = if let Transfer::Exchange(exchange) = &mut self.transfer {
+            tokio::select! {
+                biased;
+                next = self.received.next() => next,
+                () = exchange => {
+                    self.transfer = Transfer::Shared;
+                    self.received.next().await
+                }
             }
+        } else {
+            self.received.next().await
+        };
+        match &next {
+            Next::Answer(_) => self.answered = true,
+            Next::Update(Update::Request(_)) => self.leave_to_a_task(),
+            Next::Update(Update::Notification(_)) => {}
         }
+        next
     }
 
-    /// The answer; what comes before it is of no interest.
+    /// The answer. Updates before it are dropped.
     pub(crate) async fn answer(mut self) -> Result<Raw, RpcFailure> {
         loop {
             if let Next::Answer(answer) = self.next().await {
@@ -157,66 +151,29 @@ impl InFlight {
         }
     }
 
-    fn wait_until(&self, deadline: Option<Instant>) {
-        let mut waiting = lock(&self.slot.0);
-        waiting.deadline = deadline;
-        waiting.is_late = false;
-    }
-
-    fn came(&mut self, next: &Next) {
-        match next {
-            Next::Answer(_) => self.answered = true,
-            Next::Update(Update::Request(_)) => self.leave_to_a_task(),
-            Next::Update(Update::Notification(_)) => {}
+    /// Cancels the request, unless it was answered.
+    pub(crate) fn give_up(&mut self) {
+        if !std::mem::replace(&mut self.answered, true) {
+            let is_sent = !matches!(self.transfer, Transfer::Unsent);
+            self.shared.give_up(self.number, is_sent);
         }
     }
 
-    /// What comes next; none if it is late.
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Next>> {
-        if let Carriage::Own(carriage) = &mut self.carriage {
-            let mut waiting = lock(&self.slot.0);
-            if let Some(next) = waiting.take() {
-                return Poll::Ready(Some(next));
-            }
-            // What the carriage puts in is seen below, without a wake-up.
-            waiting.waker = None;
-            drop(waiting);
-            if carriage.as_mut().poll(cx).is_ready() {
-                self.carriage = Carriage::Shared;
-            }
-        }
-        let mut waiting = lock(&self.slot.0);
-        if let Some(next) = waiting.take() {
-            return Poll::Ready(Some(next));
-        }
-        if waiting.is_late {
-            return Poll::Ready(None);
-        }
-        match &mut waiting.waker {
-            Some(waker) => waker.clone_from(cx.waker()),
-            none => *none = Some(cx.waker().clone()),
-        }
-        Poll::Pending
-    }
-
-    /// A call that asked is not looked after until it has its answer, but its server still is: it may
-    /// want to know whether we are there.
+    /// Moves the HTTP exchange to a task. The caller does not poll it while its client is asked a
+    /// question, and the server may ping us on the stream meanwhile.
     fn leave_to_a_task(&mut self) {
-        self.carriage = match std::mem::replace(&mut self.carriage, Carriage::Shared) {
-            Carriage::Own(carriage) => {
-                let task = self.shared.tasks.spawn(carriage);
-                Carriage::Task(AbortOnDropHandle::new(task))
+        self.transfer = match std::mem::replace(&mut self.transfer, Transfer::Shared) {
+            Transfer::Exchange(exchange) => {
+                let task = self.shared.tasks.spawn(exchange);
+                Transfer::Task(AbortOnDropHandle::new(task))
             }
-            carriage => carriage,
+            transfer => transfer,
         };
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        if !self.answered {
-            let is_sent = !matches!(self.carriage, Carriage::None);
-            self.shared.give_up(self.number, is_sent);
-        }
+        self.give_up();
     }
 }

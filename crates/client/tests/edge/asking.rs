@@ -1,6 +1,6 @@
 //! Questions of servers of the old era, which are requests.
 
-use plexus_service::{AskError, Question};
+use plexus_mcp_core::{AskError, Question};
 use plexus_testkit::server::{HttpServer, Offer, Process, Reply, StdioServer, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ async fn ask(process: &Process, id: &Value, method: &str, params: &Value) {
     process.say(request(id, method, params)).await;
 }
 
-/// S004-72, S004-73, S004-D11, §3.5 "server requests unanswered": each reaches the caller, and its
+/// S004-72, S004-73, S004-D11: each reaches the caller, and its
 /// answer the server.
 #[tokio::test]
 async fn questions_during_a_call_are_put_to_its_caller() {
@@ -112,7 +112,7 @@ async fn what_is_no_question_is_refused() {
     assert_eq!(answer["error"]["code"], -32601);
 }
 
-/// SAMP-13, S004-D11, TRANSLATION §5.10, §12.17: outside of a call there is nobody to ask.
+/// SAMP-13, S004-D11, TRANSLATION §5.10, §12.17: a question outside of a call is refused.
 #[tokio::test]
 async fn questions_outside_of_a_call_are_answered_without_a_caller() {
     let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;
@@ -217,7 +217,7 @@ async fn questions_on_the_stream_of_a_call_are_put_to_its_caller() {
             streams.try_send(stream).unwrap();
             reply
         }
-        _ => request.plainly(&offer),
+        _ => request.reply_from(&offer),
     })
     .await;
     let upstream = connected(http(&server)).await;
@@ -245,7 +245,7 @@ async fn questions_on_the_stream_of_a_call_are_put_to_its_caller() {
 }
 
 /// Common servers put their questions on the stream that belongs to no call. While one caller has
-/// calls in flight, they are that caller's; while two have, or nobody has, they are nobody's (SAMP-13),
+/// calls in flight, they are that caller's; while two have, or none has, they belong to no caller (SAMP-13),
 /// and only roots, of which there are none, can be answered.
 #[tokio::test]
 async fn questions_on_the_stream_of_no_call_are_put_to_the_only_caller() {
@@ -260,7 +260,7 @@ async fn questions_on_the_stream_of_no_call_are_put_to_the_only_caller() {
         if request.mcp() == "tools/call" {
             return Reply::never();
         }
-        request.plainly(&offer)
+        request.reply_from(&offer)
     })
     .await;
     let upstream = connected(http(&server)).await;

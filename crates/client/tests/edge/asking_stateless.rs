@@ -2,14 +2,16 @@
 
 use std::sync::Mutex;
 
-use plexus_mcp::Fault;
-use plexus_service::AskError;
-use plexus_testkit::server::{HttpServer, Offer, Received, Reply, StdioServer, tool};
+use plexus_mcp_client::ServerState;
+use plexus_mcp_core::AskError;
+use plexus_mcp_protocol::Fault;
+use plexus_testkit::server::{HttpServer, Offer, Received, Reply, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Caller, STATELESS, asked, call, call_fails, connected, during, http, raw, stdio, value,
+    Caller, STATELESS, asked, call, call_fails, connected, during, http, raw, status_becomes,
+    stdio, value,
 };
 
 /// A server that answers its calls with these results in turn, the last one for ever.
@@ -26,7 +28,7 @@ async fn server(results: Vec<Value>) -> HttpServer {
             };
             Reply::json(&request.result(&next))
         }
-        _ => request.plainly(&offer),
+        _ => request.reply_from(&offer),
     })
     .await
 }
@@ -161,7 +163,7 @@ async fn a_missing_capability_is_told_as_the_server_tells_it() {
             answer["error"]["data"] = data.clone();
             Reply::status(400).with_json(&answer.to_string())
         }
-        _ => request.plainly(&offer),
+        _ => request.reply_from(&offer),
     })
     .await;
     let upstream = connected(http(&server)).await;
@@ -325,6 +327,30 @@ async fn malformed_questions_are_errors() {
     }
 }
 
+/// A dual-era server on a pipe is locked to its era. If a tool of it asks in the older way all the same,
+/// which cannot be answered, its call says so instead of waiting for ever.
+#[tokio::test]
+async fn a_call_that_asks_in_the_older_way_fails_with_the_reason() {
+    let server = StdioServer::new(&Offer::tools(STATELESS, [tool("a")])).await;
+    let upstream = connected(stdio(&server)).await;
+    let process = server.process().await;
+    let mut calling = call(&upstream, "tools/call", &json!({"name": "a"}));
+    let sent = during(&mut calling, process.received("tools/call")).await;
+    let mut question = elicit("Who?");
+    question["jsonrpc"] = json!("2.0");
+    question["id"] = json!("q");
+    process.say(question).await;
+    let fault = within("the failure", calling)
+        .await
+        .unwrap_err()
+        .to_string();
+    for part in ["elicitation/create", "\"era\": \"legacy\""] {
+        assert!(fault.contains(part), "{fault}");
+    }
+    let cancelled = process.received("notifications/cancelled").await;
+    assert_eq!(cancelled["params"]["requestId"], sent["id"]);
+}
+
 /// BASE-17, HTTP26-05: a stateless server has no business to send requests, and is not answered.
 #[tokio::test]
 async fn a_stateless_server_that_asks_is_not_answered() {
@@ -364,7 +390,7 @@ async fn a_stateless_server_that_asks_is_not_answered() {
             events.push(request.result(&done()));
             Reply::events(&events)
         }
-        _ => request.plainly(&offer),
+        _ => request.reply_from(&offer),
     })
     .await;
     let upstream = connected(http(&server)).await;
@@ -379,4 +405,27 @@ async fn a_stateless_server_that_asks_is_not_answered() {
         sent.iter().all(|request| !request.mcp().is_empty()),
         "{sent:?}"
     );
+}
+
+/// The server is lost while its question is open. The call fails: it is not made again from its
+/// beginning, as the server has already executed a part of it.
+#[tokio::test]
+async fn a_call_that_was_answered_is_not_begun_again() {
+    let question = input_required(&json!({"q": elicit("?")}), Some("s"));
+    let offer = Offer::tools(STATELESS, [tool("a")]);
+    let script = Script::from(&offer).on("tools/call", [Step::Result(question)]);
+    let server = StdioServer::new(script).await;
+    let upstream = connected(stdio(&server)).await;
+    let caller = Caller::able(json!({"elicitation": {"form": {}}}));
+    let params = json!({"name": "a", "arguments": {}});
+    let (mut calling, mut events) = caller.call(&upstream, "tools/call", &params);
+    let ask = asked(&mut calling, &mut events).await;
+    server.process().await.perform(Step::Exit(3)).await;
+    status_becomes(&upstream, ServerState::Failed).await;
+    ask.answer(Ok(raw(&json!({"action": "accept", "content": {}}))));
+    let failure = within("the failure", calling).await.unwrap_err();
+    assert!(failure.to_string().contains("code 3"), "{failure}");
+    status_becomes(&upstream, ServerState::Connected).await;
+    let methods = server.process().await.methods().await;
+    assert!(!methods.contains(&"tools/call".to_owned()), "{methods:?}");
 }

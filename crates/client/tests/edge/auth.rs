@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use plexus_client::auth::{Authorizer as _, Means, MemoryVault, OAuth, Vault as _};
-use plexus_client::{State, Upstream};
-use plexus_oauth::Grant;
-use plexus_testkit::authorization_server::{Behaviour, Demands};
+use plexus_mcp_client::auth::{Authorizer as _, MemoryVault, OAuth, SignInMethod, Vault as _};
+use plexus_mcp_client::{ServerState, Upstream};
+use plexus_mcp_oauth::Grant;
+use plexus_testkit::authorization_server::{Behaviour, TokenRequirements};
 use plexus_testkit::server::{HttpServer, Reply};
 use plexus_testkit::within;
 use serde_json::json;
@@ -28,14 +28,14 @@ pub(crate) fn answering_calls()
         "tools/call" => {
             Reply::json(&request.result(&json!({"resultType": "complete", "content": []})))
         }
-        _ => request.plainly(&crate::auth_fixture::offer()),
+        _ => request.reply_from(&crate::auth_fixture::offer()),
     }
 }
 
 /// AUTH06-02, AUTH06-05, AUTH06-06, AUTH06-12, AUTH26-04, AUTH26-09
 #[tokio::test]
 async fn a_user_signs_in_once_and_is_known_from_then_on() {
-    let protected = Protected::start(Behaviour::default(), Demands::default()).await;
+    let protected = Protected::start(Behaviour::default(), TokenRequirements::default()).await;
     let oauth = by_a_user(protected.options());
     let upstream = connected(protected.definition(&oauth)).await;
     assert_eq!(tools(&upstream), ["work"]);
@@ -47,11 +47,11 @@ async fn a_user_signs_in_once_and_is_known_from_then_on() {
 /// S004-20, S004-74: without a user, the status says what to do; nothing of it is secret.
 #[tokio::test]
 async fn without_a_user_the_server_needs_one() {
-    let protected = Protected::start(Behaviour::default(), Demands::default()).await;
+    let protected = Protected::start(Behaviour::default(), TokenRequirements::default()).await;
     let mut options = protected.options();
-    options.advice = "sign in with: plexus auth login example".to_owned();
+    options.sign_in_hint = "sign in with: plexus auth login example".to_owned();
     let (upstream, error) = refused(protected.definition(&OAuth::new(options))).await;
-    assert_eq!(status(&upstream).state, State::NeedsAuth);
+    assert_eq!(status(&upstream).state, ServerState::NeedsAuth);
     assert!(
         error.to_string().contains("plexus auth login example"),
         "{error}"
@@ -62,8 +62,12 @@ async fn without_a_user_the_server_needs_one() {
 /// An ended token is renewed once, however many want it; the old refresh token never comes again.
 #[tokio::test]
 async fn a_token_that_ended_is_renewed_once_for_all() {
-    let protected =
-        Protected::answering(Behaviour::default(), Demands::default(), answering_calls()).await;
+    let protected = Protected::answering(
+        Behaviour::default(),
+        TokenRequirements::default(),
+        answering_calls(),
+    )
+    .await;
     let oauth = by_a_user(protected.options());
     let upstream = connected(protected.definition(&oauth)).await;
     for round in 1..=3 {
@@ -84,10 +88,10 @@ async fn a_token_is_renewed_before_its_end() {
         token_life: 0,
         ..Behaviour::default()
     };
-    let protected = Protected::start(behaviour, Demands::default()).await;
+    let protected = Protected::start(behaviour, TokenRequirements::default()).await;
     let oauth = by_a_user(protected.options());
     oauth
-        .sign_in(plexus_oauth::Challenges::default())
+        .sign_in(plexus_mcp_oauth::Challenges::default())
         .await
         .unwrap();
     let url = protected.server.url().parse().unwrap();
@@ -96,17 +100,17 @@ async fn a_token_is_renewed_before_its_end() {
     assert_eq!(protected.issuer.counts().renewals, 1);
 }
 
-/// Whoever gave a call up does not take the rotated token with them.
+/// A cancelled call does not lose the rotated token.
 #[tokio::test]
 async fn a_renewal_is_finished_although_nobody_waits_for_it() {
-    let protected = Protected::start(Behaviour::default(), Demands::default()).await;
+    let protected = Protected::start(Behaviour::default(), TokenRequirements::default()).await;
     let mut options = protected.options();
     let vault = Arc::new(MemoryVault::default());
     options.vault = Arc::<MemoryVault>::clone(&vault);
-    let account = options.drawer();
+    let account = options.storage_key();
     let oauth = by_a_user(options);
     let first = oauth
-        .sign_in(plexus_oauth::Challenges::default())
+        .sign_in(plexus_mcp_oauth::Challenges::default())
         .await
         .unwrap();
     protected.issuer.expire();
@@ -122,10 +126,10 @@ async fn a_renewal_is_finished_although_nobody_waits_for_it() {
             }
         }
     }
-    // The drawer is opened only after whoever has it open has put the new token into it.
-    let drawer = vault.open(&account).await.unwrap();
-    let kept = drawer.holding().session.clone().unwrap();
-    drop(drawer);
+    // The entry can be locked only after its current owner has stored the new token.
+    let locked = vault.lock(&account).await.unwrap();
+    let kept = locked.tokens().session.clone().unwrap();
+    drop(locked);
     assert_ne!(kept.refresh_token, first.refresh_token);
     connected(protected.definition(&oauth)).await;
     let counts = protected.issuer.counts();
@@ -138,9 +142,9 @@ async fn a_renewal_is_finished_although_nobody_waits_for_it() {
 /// AUTH11-12, AUTH26-10: a call that needs more is allowed more, and nothing is lost by it.
 #[tokio::test]
 async fn a_call_that_needs_more_scopes_gets_them() {
-    let demands = Demands {
+    let demands = TokenRequirements {
         more_for_calls: true,
-        ..Demands::default()
+        ..TokenRequirements::default()
     };
     let protected = Protected::answering(Behaviour::default(), demands, answering_calls()).await;
     let oauth = by_a_user(protected.options());
@@ -154,14 +158,14 @@ async fn a_call_that_needs_more_scopes_gets_them() {
 /// Where no user is at hand, what was found wanting is asked for when one signs in again.
 #[tokio::test]
 async fn what_was_found_wanting_is_asked_for_the_next_time() {
-    let demands = Demands {
+    let demands = TokenRequirements {
         more_for_calls: true,
-        ..Demands::default()
+        ..TokenRequirements::default()
     };
     let protected = Protected::answering(Behaviour::default(), demands, answering_calls()).await;
     let mut options = protected.options();
     options.vault = Arc::new(MemoryVault::default());
-    options.advice = "sign in again".to_owned();
+    options.sign_in_hint = "sign in again".to_owned();
     let user = by_a_user(options.clone());
     let challenge = user.challenge().await.unwrap().unwrap();
     user.sign_in(challenge.clone()).await.unwrap();
@@ -182,9 +186,9 @@ async fn tokens_are_bound_to_a_key_where_that_is_wanted() {
         wants_nonce: true,
         ..Behaviour::default()
     };
-    let demands = Demands {
+    let demands = TokenRequirements {
         dpop: true,
-        ..Demands::default()
+        ..TokenRequirements::default()
     };
     let protected = Protected::answering(behaviour, demands, answering_calls()).await;
     let oauth = by_a_user(protected.options());
@@ -193,11 +197,11 @@ async fn tokens_are_bound_to_a_key_where_that_is_wanted() {
     protected.issuer.expire();
     work(&upstream).await.unwrap();
     let session = oauth.session().await.unwrap().unwrap();
-    assert_eq!(session.kind, plexus_oauth::TokenKind::DPoP);
+    assert_eq!(session.kind, plexus_mcp_oauth::TokenKind::DPoP);
     assert_eq!(protected.issuer.counts().renewals, 1);
 }
 
-/// CC-01: nobody needs to be asked where the client is its own user.
+/// CC-01: the client credentials grant needs no user.
 #[tokio::test]
 async fn a_client_signs_in_for_itself() {
     let behaviour = Behaviour {
@@ -205,10 +209,11 @@ async fn a_client_signs_in_for_itself() {
         registers: false,
         ..Behaviour::default()
     };
-    let protected = Protected::answering(behaviour, Demands::default(), answering_calls()).await;
+    let protected =
+        Protected::answering(behaviour, TokenRequirements::default(), answering_calls()).await;
     let mut options = protected.options();
     options.client = Some(client("robot", Some("s3cret")));
-    options.means = Means::Alone(Grant::ClientCredentials);
+    options.method = SignInMethod::Grant(Grant::ClientCredentials);
     let upstream = connected(protected.definition(&OAuth::new(options))).await;
     protected.issuer.expire();
     work(&upstream).await.unwrap();
@@ -223,10 +228,11 @@ async fn a_client_whose_token_ends_gets_another() {
         token_life: 0,
         ..Behaviour::default()
     };
-    let protected = Protected::answering(behaviour, Demands::default(), answering_calls()).await;
+    let protected =
+        Protected::answering(behaviour, TokenRequirements::default(), answering_calls()).await;
     let mut options = protected.options();
     options.client = Some(client("robot", Some("s3cret")));
-    options.means = Means::Alone(Grant::ClientCredentials);
+    options.method = SignInMethod::Grant(Grant::ClientCredentials);
     let upstream = connected(protected.definition(&OAuth::new(options))).await;
     for _ in 0..3 {
         work(&upstream).await.unwrap();
@@ -246,9 +252,9 @@ async fn a_document_says_who_the_client_is() {
         Reply::json(&json!({"client_id": url, "client_name": "Plexus", "redirect_uris": [BACK]}))
     })
     .await;
-    let protected = Protected::start(behaviour, Demands::default()).await;
+    let protected = Protected::start(behaviour, TokenRequirements::default()).await;
     let mut options = protected.options();
-    options.means = Means::Page {
+    options.method = SignInMethod::Page {
         agent: Some(Arc::new(crate::auth_fixture::Agreeable)),
         client_name: "Plexus".to_owned(),
         metadata_url: Some(documents.url()),
@@ -267,17 +273,17 @@ async fn a_refusal_is_told() {
         agrees: false,
         ..Behaviour::default()
     };
-    let protected = Protected::start(behaviour, Demands::default()).await;
+    let protected = Protected::start(behaviour, TokenRequirements::default()).await;
     let oauth = by_a_user(protected.options());
     let (upstream, error) = refused(protected.definition(&oauth)).await;
-    assert_eq!(status(&upstream).state, State::NeedsAuth);
+    assert_eq!(status(&upstream).state, ServerState::NeedsAuth);
     assert!(error.to_string().contains("access_denied"), "{error}");
 }
 
 /// Signing out gives the token back.
 #[tokio::test]
 async fn who_signs_out_is_out() {
-    let protected = Protected::start(Behaviour::default(), Demands::default()).await;
+    let protected = Protected::start(Behaviour::default(), TokenRequirements::default()).await;
     let oauth = by_a_user(protected.options());
     connected(protected.definition(&oauth)).await;
     assert!(oauth.sign_out().await.unwrap());
@@ -297,9 +303,9 @@ async fn endless_metadata_is_cut_short() {
         Reply::status(401).with_header("www-authenticate", "Bearer")
     })
     .await;
-    let options = plexus_client::auth::OAuthOptions::new(server.url().parse().unwrap());
+    let options = plexus_mcp_client::auth::OAuthOptions::new(server.url().parse().unwrap());
     let oauth = by_a_user(options);
-    let error = oauth.sign_in(plexus_oauth::Challenges::default()).await;
+    let error = oauth.sign_in(plexus_mcp_oauth::Challenges::default()).await;
     let error = error.unwrap_err().to_string();
     assert!(error.contains("longer than"), "{error}");
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use plexus_client::auth::OAuthOptions;
-use plexus_oauth::Challenges;
-use plexus_testkit::authorization_server::{Behaviour, Demands};
+use plexus_mcp_client::auth::OAuthOptions;
+use plexus_mcp_oauth::Challenges;
+use plexus_testkit::authorization_server::{Behaviour, TokenRequirements};
 use plexus_testkit::server::{HttpServer, Reply};
 use plexus_testkit::within;
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ fn issuer(origin: &str, change: &Value) -> Reply {
     Reply::json(&metadata)
 }
 
-/// SEC-07: wherever a document says that it has moved to, nobody goes there.
+/// SEC-07: redirects of metadata documents are not followed.
 #[tokio::test]
 async fn redirects_are_not_followed() {
     let elsewhere = Arc::new(HttpServer::start(|_| Reply::json(&json!({}))).await);
@@ -65,7 +65,7 @@ async fn redirects_are_not_followed() {
     assert!(elsewhere.all().is_empty());
 }
 
-/// SEC-07: nor to an address that nobody may name, whichever document names it.
+/// SEC-07: a forbidden address is not visited, whichever document names it.
 #[tokio::test]
 async fn link_local_addresses_are_not_visited() {
     let (error, _) = astray(|path, origin| {
@@ -73,7 +73,7 @@ async fn link_local_addresses_are_not_visited() {
         is_resource.then(|| resource(origin, CLOUD))
     })
     .await;
-    assert!(error.contains("may not send us to"), "{error}");
+    assert!(error.contains("may not refer to"), "{error}");
     for endpoint in ["authorization_endpoint", "registration_endpoint"] {
         let (error, asked) = astray(move |path, origin| match path {
             "/.well-known/oauth-protected-resource/mcp" => Some(resource(origin, origin)),
@@ -84,7 +84,7 @@ async fn link_local_addresses_are_not_visited() {
             _ => None,
         })
         .await;
-        assert!(error.contains("may not send us to"), "{endpoint}: {error}");
+        assert!(error.contains("may not refer to"), "{endpoint}: {error}");
         assert!(!asked.contains(&"/token".to_owned()));
     }
 }
@@ -147,9 +147,10 @@ async fn a_token_that_a_server_repeats_is_not_told() {
             let page = format!("cannot work: {shown} is odd");
             Reply::status(500).with_body("text/plain", &page)
         }
-        _ => request.plainly(&crate::auth_fixture::offer()),
+        _ => request.reply_from(&crate::auth_fixture::offer()),
     };
-    let protected = Protected::answering(Behaviour::default(), Demands::default(), answer).await;
+    let protected =
+        Protected::answering(Behaviour::default(), TokenRequirements::default(), answer).await;
     let oauth = by_a_user(protected.options());
     let upstream = connected(protected.definition(&oauth)).await;
     let told = call_fails(&upstream, "work").await;
@@ -163,14 +164,15 @@ async fn refusals_of_an_issuer_tell_no_secret() {
         clients: vec![("robot".to_owned(), Some("right".to_owned()))],
         ..Behaviour::default()
     };
-    let protected = Protected::start(behaviour, Demands::default()).await;
+    let protected = Protected::start(behaviour, TokenRequirements::default()).await;
     let mut options = protected.options();
     options.client = Some(crate::auth_fixture::client(
         "robot",
         Some("s3cret-and-wrong"),
     ));
-    options.means = plexus_client::auth::Means::Alone(plexus_oauth::Grant::ClientCredentials);
-    let oauth = plexus_client::auth::OAuth::new(options);
+    options.method =
+        plexus_mcp_client::auth::SignInMethod::Grant(plexus_mcp_oauth::Grant::ClientCredentials);
+    let oauth = plexus_mcp_client::auth::OAuth::new(options);
     let (upstream, error) = refused(protected.definition(&oauth)).await;
     let told = format!("{error}{error:?}{upstream:?}{oauth:?}");
     assert!(told.contains("invalid_client"), "{told}");

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Request;
 use http::header::LOCATION;
-use plexus_client::auth::{AuthError, Means, OAuth, OAuthOptions, UserAgent, Visit};
-use plexus_client::http::{HttpClient, HttpClientOptions};
-use plexus_client::{Definition, Target};
-use plexus_mcp::Revision;
-use plexus_oauth::Client;
-use plexus_service::Boxed;
-use plexus_testkit::authorization_server::{AuthorizationServer, Behaviour, Demands};
+use plexus_mcp_client::auth::{AuthError, OAuth, OAuthOptions, SignInMethod, UserAgent, Visit};
+use plexus_mcp_client::http::{HttpClient, HttpClientOptions};
+use plexus_mcp_client::{Definition, Target};
+use plexus_mcp_core::Boxed;
+use plexus_mcp_oauth::Client;
+use plexus_mcp_protocol::Revision;
+use plexus_testkit::authorization_server::{AuthorizationServer, Behaviour, TokenRequirements};
 use plexus_testkit::server::{HttpServer, Offer, Received, Reply, tool};
 use serde_json::json;
 
@@ -26,13 +26,13 @@ pub(crate) struct Protected {
 }
 
 impl Protected {
-    pub(crate) async fn start(behaviour: Behaviour, demands: Demands) -> Self {
-        Self::answering(behaviour, demands, |request| request.plainly(&offer())).await
+    pub(crate) async fn start(behaviour: Behaviour, demands: TokenRequirements) -> Self {
+        Self::answering(behaviour, demands, |request| request.reply_from(&offer())).await
     }
 
     pub(crate) async fn answering(
         behaviour: Behaviour,
-        demands: Demands,
+        demands: TokenRequirements,
         answer: impl Fn(&Received) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let issuer = Arc::new(AuthorizationServer::start(behaviour).await);
@@ -69,7 +69,7 @@ pub(crate) fn offer_of(revision: Revision) -> Offer {
 }
 
 pub(crate) fn by_a_user(mut options: OAuthOptions) -> OAuth {
-    options.means = Means::Page {
+    options.method = SignInMethod::Page {
         agent: Some(Arc::new(Agreeable)),
         client_name: "Plexus tests".to_owned(),
         metadata_url: None,
@@ -80,7 +80,7 @@ pub(crate) fn by_a_user(mut options: OAuthOptions) -> OAuth {
 pub(crate) fn client(id: &str, secret: Option<&str>) -> Client {
     Client {
         client_id: id.to_owned(),
-        client_secret: secret.map(plexus_oauth::Secret::new),
+        client_secret: secret.map(plexus_mcp_oauth::Secret::new),
         key: None,
         method: None,
         issuer: None,

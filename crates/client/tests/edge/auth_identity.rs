@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use plexus_client::auth::{Identity, MemoryVault, OAuthOptions};
-use plexus_client::{Definition, State, Target, Upstream};
-use plexus_mcp::Revision;
-use plexus_oauth::{Challenges, Client};
-use plexus_service::{Credential, Principal, Service as _};
-use plexus_testkit::authorization_server::{Behaviour, Demands};
+use plexus_mcp_client::auth::{Identity, MemoryVault, OAuthOptions};
+use plexus_mcp_client::{Definition, ServerState, Target, Upstream};
+use plexus_mcp_core::{Credential, Principal, Service as _};
+use plexus_mcp_oauth::{Challenges, Client};
+use plexus_mcp_protocol::Revision;
+use plexus_testkit::authorization_server::{Behaviour, TokenRequirements};
 use plexus_testkit::server::Reply;
 use plexus_testkit::within;
 use serde_json::{Value, json};
@@ -42,11 +42,11 @@ impl World {
                 let done = json!({"resultType": "complete", "content": []});
                 Reply::json(&request.result(&done))
             }
-            _ => request.plainly(&offer_of(revision)),
+            _ => request.reply_from(&offer_of(revision)),
         };
-        let protected = Protected::answering(behaviour, Demands::default(), answer).await;
+        let protected = Protected::answering(behaviour, TokenRequirements::default(), answer).await;
         let mut options = protected.options();
-        options.called = "example".to_owned();
+        options.server_name = "example".to_owned();
         options.vault = Arc::new(MemoryVault::default());
         Self {
             protected,
@@ -64,7 +64,7 @@ impl World {
         let mut options = self.options.clone();
         options.client = client;
         if let Target::Http(target) = &mut definition.target {
-            target.identities = Some(identity.with(options));
+            target.identities = Some(identity.with_options(options));
         }
         connected(definition).await
     }
@@ -87,7 +87,7 @@ impl World {
 
 fn user() -> Identity {
     Identity::User(Arc::new(|principal, options| {
-        options.advice = format!("sign in as {:?}", principal.as_str());
+        options.sign_in_hint = format!("sign in as {:?}", principal.as_str());
     }))
 }
 
@@ -120,7 +120,7 @@ fn claims(token: &str) -> Value {
     serde_json::from_slice(&payload.unwrap()).unwrap()
 }
 
-/// Each principal signs in by itself, in both eras; nobody's calls carry anybody else's token, and
+/// Each principal signs in by itself, in both eras; no call carries another caller's token, and
 /// who has none is told what to do, which says nothing of the server.
 #[tokio::test]
 async fn every_principal_has_tokens_of_its_own() {
@@ -131,7 +131,7 @@ async fn every_principal_has_tokens_of_its_own() {
         for name in ["ann", "bob"] {
             let told = work(&upstream, &named(name)).await.unwrap_err();
             assert!(told.contains(&format!("sign in as {name:?}")), "{told}");
-            assert_eq!(status(&upstream).state, State::Connected);
+            assert_eq!(status(&upstream).state, ServerState::Connected);
             let mut options = world.options.clone();
             options.principal = Principal::new(name);
             let theirs = by_a_user(options);
@@ -150,7 +150,7 @@ async fn every_principal_has_tokens_of_its_own() {
     }
 }
 
-/// What is watched, would be watched with somebody else's token.
+/// A subscription would use another caller's token, so it is refused.
 #[tokio::test]
 async fn a_server_in_callers_names_is_not_watched() {
     let world = World::start(STATELESS).await;
@@ -160,7 +160,7 @@ async fn a_server_in_callers_names_is_not_watched() {
 }
 
 /// AUTH06-09: a caller's token is exchanged once for one that is for the server, and is itself
-/// seen by nobody but the authorization server.
+/// seen by the authorization server only.
 #[tokio::test]
 async fn a_token_is_exchanged() {
     for revision in [STATELESS, LEGACY] {
@@ -189,17 +189,17 @@ async fn a_token_is_exchanged() {
             .await
             .unwrap();
         assert_eq!(world.protected.issuer.counts().exchanges, 3);
-        // What ended is exchanged again, for the calls of whoever still has a good one.
+        // What ended is exchanged again, for the calls of callers whose token is still valid.
         world.protected.issuer.expire();
         let ended = work(&upstream, &showing("ann", &ann)).await.unwrap_err();
         assert!(ended.contains("invalid_grant"), "{ended}");
         let fresh = world.token_of("ann");
         work(&upstream, &showing("ann", &fresh)).await.unwrap();
-        assert_eq!(status(&upstream).state, State::Connected);
+        assert_eq!(status(&upstream).state, ServerState::Connected);
     }
 }
 
-/// Whoever shows nothing has nothing to exchange; nothing is made up for them.
+/// A caller without a token has nothing to exchange, and gets no other credentials.
 #[tokio::test]
 async fn who_shows_no_token_is_refused() {
     let world = World::start(STATELESS).await;
@@ -212,7 +212,7 @@ async fn who_shows_no_token_is_refused() {
         assert!(told.contains("callers' own names"), "{told}");
     }
     assert_eq!(world.tokens(), Vec::<String>::new());
-    assert_eq!(status(&upstream).state, State::Connected);
+    assert_eq!(status(&upstream).state, ServerState::Connected);
 }
 
 /// A server cannot have callers' tokens shown to whom it likes: only the authorization server that
@@ -220,15 +220,12 @@ async fn who_shows_no_token_is_refused() {
 #[tokio::test]
 async fn tokens_are_exchanged_where_that_is_configured_only() {
     let world = World::start(STATELESS).await;
-    let nobody = client("gateway", Some("s3cret"));
+    let unregistered = client("gateway", Some("s3cret"));
     let other = Client {
         issuer: Some("https://as.example".to_owned()),
-        ..nobody.clone()
+        ..unregistered.clone()
     };
-    for (client, reason) in [
-        (nobody, "but the one that is configured"),
-        (other, "is for"),
-    ] {
+    for (client, reason) in [(unregistered, "is not configured"), (other, "is for")] {
         let exchange = Identity::Exchange { audience: None };
         let upstream = world.connected(exchange, Some(client)).await;
         let ann = showing("ann", &world.token_of("ann"));

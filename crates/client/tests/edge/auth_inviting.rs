@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use plexus_client::auth::{AuthError, OAuth, OAuthOptions, UserAgent, Visit};
-use plexus_client::{State, Upstream};
-use plexus_service::{Ask, Boxed, Fault, Outcome};
-use plexus_testkit::authorization_server::{Behaviour, Demands};
+use plexus_mcp_client::auth::{AuthError, OAuth, OAuthOptions, UserAgent, Visit};
+use plexus_mcp_client::{ServerState, Upstream};
+use plexus_mcp_core::{Ask, Boxed, Fault, Outcome};
+use plexus_testkit::authorization_server::{Behaviour, TokenRequirements};
 use plexus_testkit::within;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -26,7 +26,7 @@ impl Landing {
         self.back.send_replace(Some(led_to(page).await));
     }
 
-    /// Waits until nobody is awaited any more.
+    /// Waits until no sign-in is pending.
     async fn is_left(&self) {
         within("the landing to be left", self.back.closed()).await;
     }
@@ -72,12 +72,12 @@ impl World {
     async fn with(change: impl Fn(&mut OAuthOptions)) -> Self {
         let behaviour = Behaviour::default();
         let protected =
-            Protected::answering(behaviour, Demands::default(), answering_calls()).await;
+            Protected::answering(behaviour, TokenRequirements::default(), answering_calls()).await;
         let landing = Landing::default();
         let mut options = protected.options();
-        options.called = "example".to_owned();
-        options.advice = "sign in with: plexus auth login example".to_owned();
-        options.landing = Some(Arc::new(landing.clone()));
+        options.server_name = "example".to_owned();
+        options.sign_in_hint = "sign in with: plexus auth login example".to_owned();
+        options.invitation_agent = Some(Arc::new(landing.clone()));
         change(&mut options);
         let (upstream, _error) = refused(protected.definition(&OAuth::new(options))).await;
         Self {
@@ -87,7 +87,7 @@ impl World {
         }
     }
 
-    fn call(&self, caller: &Caller) -> (Boxed<Outcome>, plexus_service::EventReceiver) {
+    fn call(&self, caller: &Caller) -> (Boxed<Outcome>, plexus_mcp_core::EventReceiver) {
         let params = json!({"name": "work", "arguments": {}});
         caller.call(&self.upstream, "tools/call", &params)
     }
@@ -130,7 +130,7 @@ async fn text(outcome: Boxed<Outcome>) -> Value {
 #[tokio::test]
 async fn a_call_offers_the_page_and_goes_on() {
     let world = World::start().await;
-    assert_eq!(status(&world.upstream).state, State::NeedsAuth);
+    assert_eq!(status(&world.upstream).state, ServerState::NeedsAuth);
     let (mut outcome, mut events) = world.call(&can_visit());
     let ask = asked(&mut outcome, &mut events).await;
     let page = page(&ask);
@@ -138,24 +138,24 @@ async fn a_call_offers_the_page_and_goes_on() {
     answer(ask, "accept");
     world.landing.visit(&page).await;
     assert_eq!(text(outcome).await["content"], json!([]));
-    assert_eq!(status(&world.upstream).state, State::Connected);
+    assert_eq!(status(&world.upstream).state, ServerState::Connected);
     assert_eq!(world.protected.issuer.counts().sign_ins, 1);
-    // It is known from then on, whoever calls.
+    // It is known from then on, for every caller.
     let (outcome, _events) = world.call(&Caller::default());
     text(outcome).await;
 }
 
-/// ELIC-03, ELIC-12: without the capability, and whoever the token is not kept for, is shown no
+/// ELIC-03, ELIC-12: a caller without the capability, or for whom the token is not stored, is shown no
 /// page, but told what to do.
 #[tokio::test]
 async fn nobody_else_is_offered_the_page() {
     let world = World::start().await;
     let by_form = Caller::able(json!({"elicitation": {"form": {}}}));
-    let somebody = Caller {
-        principal: Some("somebody".to_owned()),
+    let other_principal = Caller {
+        principal: Some("alice".to_owned()),
         ..can_visit()
     };
-    for caller in [Caller::default(), by_form, somebody] {
+    for caller in [Caller::default(), by_form, other_principal] {
         let told = world.refusal(&caller).await;
         assert!(told.contains("plexus auth login example"), "{told}");
     }
@@ -166,15 +166,15 @@ async fn nobody_else_is_offered_the_page() {
 #[tokio::test]
 async fn a_page_is_of_one_principal() {
     let world = World::with(|options| {
-        options.principal = plexus_service::Principal::new("somebody");
+        options.principal = plexus_mcp_core::Principal::new("alice");
     })
     .await;
     world.refusal(&can_visit()).await;
-    let somebody = Caller {
-        principal: Some("somebody".to_owned()),
+    let other_principal = Caller {
+        principal: Some("alice".to_owned()),
         ..can_visit()
     };
-    let (mut outcome, mut events) = world.call(&somebody);
+    let (mut outcome, mut events) = world.call(&other_principal);
     page(&asked(&mut outcome, &mut events).await);
 }
 
@@ -199,7 +199,7 @@ async fn a_page_that_is_declined_is_withdrawn() {
     }
     assert!(!other.is_wanted());
     world.landing.is_left().await;
-    assert_eq!(status(&world.upstream).state, State::NeedsAuth);
+    assert_eq!(status(&world.upstream).state, ServerState::NeedsAuth);
 }
 
 /// One visit lets all go on that were shown the page, whether they have answered or not.
@@ -237,16 +237,16 @@ async fn a_sign_in_outlives_the_call_that_began_it() {
 /// AUTH26-10: what a call lacks is asked for on the page.
 #[tokio::test]
 async fn a_call_that_needs_more_offers_the_page_again() {
-    let demands = Demands {
+    let demands = TokenRequirements {
         more_for_calls: true,
-        ..Demands::default()
+        ..TokenRequirements::default()
     };
     let behaviour = Behaviour::default();
     let protected = Protected::answering(behaviour, demands, answering_calls()).await;
     let landing = Landing::default();
     let mut options = protected.options();
-    options.called = "example".to_owned();
-    options.landing = Some(Arc::new(landing.clone()));
+    options.server_name = "example".to_owned();
+    options.invitation_agent = Some(Arc::new(landing.clone()));
     let (upstream, _error) = refused(protected.definition(&OAuth::new(options))).await;
     let params = json!({"name": "work", "arguments": {}});
     let (mut outcome, mut events) = can_visit().call(&upstream, "tools/call", &params);

@@ -5,10 +5,10 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
 use http::HeaderValue;
-use plexus_client::auth::{FileVault, OAuth, OAuthOptions, VaultKey};
-use plexus_client::{Definition, Target, Upstream};
-use plexus_oauth::Challenges;
-use plexus_testkit::authorization_server::{Behaviour, Demands};
+use plexus_mcp_client::auth::{FileVault, OAuth, OAuthOptions, VaultKey};
+use plexus_mcp_client::{Definition, Target, Upstream};
+use plexus_mcp_oauth::Challenges;
+use plexus_testkit::authorization_server::{Behaviour, TokenRequirements};
 use plexus_testkit::server::{Received, Reply};
 use serde_json::json;
 use tokio::sync::watch;
@@ -37,8 +37,10 @@ async fn nobody_is_logged_out_when_tokens_rotate() {
     let progress = Arc::new(watch::Sender::new(0));
     let mut progressed = progress.subscribe();
     let (seen, counted) = (Arc::clone(&round), Arc::clone(&progress));
-    let protected =
-        Protected::answering(Behaviour::default(), Demands::default(), move |request| {
+    let protected = Protected::answering(
+        Behaviour::default(),
+        TokenRequirements::default(),
+        move |request| {
             let is_over = note(&seen, &counted, request);
             match request.mcp() {
                 "tools/call" => {
@@ -48,10 +50,11 @@ async fn nobody_is_logged_out_when_tokens_rotate() {
                         &request.result(&json!({"resultType": "complete", "content": content})),
                     )
                 }
-                _ => request.plainly(&offer()),
+                _ => request.reply_from(&offer()),
             }
-        })
-        .await;
+        },
+    )
+    .await;
 
     let folder = tempfile::tempdir().unwrap();
     let mut options = protected.options();

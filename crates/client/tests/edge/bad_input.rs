@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use plexus_client::{Definition, State, Upstream};
+use plexus_mcp_client::{Definition, ServerState, Upstream};
 use plexus_testkit::server::{HttpServer, Offer, Received, Reply, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
@@ -48,9 +48,9 @@ impl Bystander {
 
     async fn is_untouched(&self) {
         call_tool(&self.upstream, "a").await;
-        assert_eq!(status(&self.upstream).state, State::Connected);
-        let misdeeds = self.upstream.report().unwrap().misdeeds;
-        assert_eq!(misdeeds, plexus_client::Misdeeds::default());
+        assert_eq!(status(&self.upstream).state, ServerState::Connected);
+        let violations = self.upstream.report().unwrap().violations;
+        assert_eq!(violations, plexus_mcp_client::ProtocolViolations::default());
     }
 }
 
@@ -132,7 +132,7 @@ async fn a_greeting_that_goes_wrong_fails_with_a_reason() {
         let outcome = within(what, upstream.connect()).await;
         let error = outcome.expect_err(what).to_string();
         let status = status(&upstream);
-        assert_eq!(status.state, State::Failed, "{what}");
+        assert_eq!(status.state, ServerState::Failed, "{what}");
         assert_eq!(status.reason.as_deref(), Some(error.as_str()), "{what}");
         assert!(error.len() > 10, "{what}: {error}");
         server.process().await.ended().await;
@@ -160,9 +160,9 @@ async fn a_probe_that_goes_wrong_ends_in_time() {
         let upstream = Upstream::new(definition);
         let outcome = within(what, upstream.connect()).await;
         let expected = if outcome.is_ok() {
-            State::Connected
+            ServerState::Connected
         } else {
-            State::Failed
+            ServerState::Failed
         };
         assert_eq!(status(&upstream).state, expected, "{what}");
     });
@@ -180,7 +180,7 @@ async fn a_server_that_ends_after_the_greeting_is_failed() {
         // Whether the end comes just before or just after it counts as connected is a matter of
         // luck; what counts is how it stands then.
         drop(within("the attempt", upstream.connect()).await);
-        let status = status_becomes(&upstream, State::Failed).await;
+        let status = status_becomes(&upstream, ServerState::Failed).await;
         let reason = status.reason.unwrap();
         assert!(reason.contains("code 5"), "{reason}");
         bystander.is_untouched().await;
@@ -230,7 +230,7 @@ async fn an_endpoint_that_goes_wrong_fails_with_a_reason() {
         let upstream = Upstream::new(definition);
         let error = within(what, upstream.connect()).await.expect_err(what);
         let status = status(&upstream);
-        assert_eq!(status.state, State::Failed, "{what}: {error}");
+        assert_eq!(status.state, ServerState::Failed, "{what}: {error}");
         assert!(
             status.reason.is_some_and(|reason| reason.len() > 10),
             "{what}"
@@ -290,7 +290,7 @@ async fn a_call_that_goes_wrong_fails_in_time() {
             assert!(failure.len() > 10, "{what}: {failure}");
             if *goes_on {
                 call_tool(&upstream, "a").await;
-                assert_eq!(status(&upstream).state, State::Connected, "{what}");
+                assert_eq!(status(&upstream).state, ServerState::Connected, "{what}");
             }
             within(what, upstream.disconnect()).await;
         });
@@ -323,14 +323,14 @@ async fn junk_is_counted_by_kind() {
         .say(json!({"jsonrpc": "2.0", "id": "p", "method": "ping"}))
         .await;
     process.answer(&json!("p")).await;
-    let misdeeds = upstream.report().unwrap().misdeeds;
-    assert_eq!(misdeeds.too_long, 1, "{misdeeds:?}");
+    let violations = upstream.report().unwrap().violations;
+    assert_eq!(violations.too_long, 1, "{violations:?}");
     assert_eq!(
-        misdeeds.not_json + misdeeds.not_a_message,
+        violations.not_json + violations.not_a_message,
         5,
-        "{misdeeds:?}"
+        "{violations:?}"
     );
-    let last = misdeeds.last_junk.unwrap();
+    let last = violations.last_undecodable.unwrap();
     assert!(
         last.starts_with("last ") && last.chars().count() <= 200,
         "{last}"

@@ -1,4 +1,4 @@
-//! Calls that nobody wants the answer of any more.
+//! Cancelled calls.
 
 use plexus_testkit::server::{HttpServer, Offer, Reply, Script, StdioServer, tool};
 use plexus_testkit::within;
@@ -51,8 +51,10 @@ async fn a_dropped_call_is_cancelled_over_http_of_the_old_era() {
     let offer = Offer::tools(LEGACY, [tool("a")]);
     let server = HttpServer::start(move |request| match request.mcp() {
         "tools/call" => Reply::never(),
-        "initialize" => request.plainly(&offer).with_header("mcp-session-id", "s1"),
-        _ => request.plainly(&offer),
+        "initialize" => request
+            .reply_from(&offer)
+            .with_header("mcp-session-id", "s1"),
+        _ => request.reply_from(&offer),
     })
     .await;
     let upstream = connected(http(&server)).await;
@@ -78,7 +80,7 @@ async fn a_dropped_call_is_cancelled_over_stateless_http_by_closing_its_stream()
             reply
         }
         "tools/call" => Reply::never(),
-        _ => request.plainly(&offer),
+        _ => request.reply_from(&offer),
     })
     .await;
     let upstream = connected(http(&server)).await;
@@ -91,7 +93,7 @@ async fn a_dropped_call_is_cancelled_over_stateless_http_by_closing_its_stream()
     assert!(!server.methods().contains(&CANCELLED.to_owned()));
 }
 
-/// CAN-02: the greeting is never cancelled, neither by time nor by whoever gives up on it.
+/// CAN-02: the greeting is never cancelled, neither by a time-out nor by a caller that gives up.
 #[tokio::test]
 async fn the_greeting_is_never_cancelled() {
     let script = Script::from(&Offer::new(LEGACY)).ignoring("initialize");
@@ -103,8 +105,8 @@ async fn the_greeting_is_never_cancelled() {
     process.ended().await;
     assert!(!process.methods().await.contains(&CANCELLED.to_owned()));
 
-    definition.timeouts.connect = plexus_testkit::PATIENCE;
-    let upstream = plexus_client::Upstream::new(definition);
+    definition.timeouts.connect = plexus_testkit::TEST_TIMEOUT;
+    let upstream = plexus_mcp_client::Upstream::new(definition);
     let mut connecting = Box::pin(upstream.connect());
     let process = tokio::select! {
         process = async {
@@ -112,14 +114,15 @@ async fn the_greeting_is_never_cancelled() {
             process.received("initialize").await;
             process
         } => process,
-        _ = &mut connecting => panic!("nobody answered"),
+        _ = &mut connecting => panic!("no server answered"),
     };
     drop(connecting);
+    drop(upstream);
     within("the process to end", process.ended()).await;
     assert!(!process.methods().await.contains(&CANCELLED.to_owned()));
 }
 
-/// TRAP-24, PEERS §6: only the server whose call it was hears of it.
+/// TRAP-24: only the server whose call it was hears of it.
 #[tokio::test]
 async fn a_cancellation_reaches_its_own_server_only() {
     let script = Script::from(&Offer::tools(LEGACY, [tool("a")]));

@@ -1,9 +1,9 @@
-//! Lists that change, and notifications that nobody asked for.
+//! Lists that change, and unsolicited notifications.
 
 use std::time::Duration;
 
-use plexus_client::State;
-use plexus_service::Service;
+use plexus_mcp_client::ServerState;
+use plexus_mcp_core::Service;
 use plexus_testkit::server::{HttpServer, Offer, Reply, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ async fn a_changed_list_is_fetched_anew() {
     tools_become(&upstream, &["b"]).await;
 }
 
-/// TRAP-13, PEERS §6: it counts although the server never said that it would tell.
+/// TRAP-13: it counts although the server never said that it would tell.
 #[tokio::test]
 async fn a_change_counts_that_was_not_advertised() {
     let script = changing();
@@ -54,7 +54,7 @@ async fn a_change_counts_that_was_not_advertised() {
     tools_become(&upstream, &["b"]).await;
 }
 
-/// TRAP-14, PEERS §6: storms are one change.
+/// TRAP-14: many change notifications in a short time are one change.
 #[tokio::test]
 async fn a_storm_of_changes_is_one_change() {
     let server = StdioServer::new(changing()).await;
@@ -69,7 +69,7 @@ async fn a_storm_of_changes_is_one_change() {
     assert!((2..=5).contains(&lists.count()), "{methods:?}");
 }
 
-/// S004-D05, §3.5 "handler installed after the handshake": what comes with or before the greeting's
+/// S004-D05: what comes with or before the greeting's
 /// answer is not lost.
 #[tokio::test]
 async fn a_change_during_the_greeting_is_not_lost() {
@@ -98,7 +98,7 @@ async fn a_change_during_the_listing_is_not_lost() {
     tools_become(&upstream, &["b"]).await;
 }
 
-/// S004-D12, §3.5 "resources cached at connect"
+/// S004-D12: resources are not cached at connect: a change is seen.
 #[tokio::test]
 async fn every_list_is_fetched_anew_when_it_changes() {
     let offer = Offer::new(LEGACY)
@@ -200,7 +200,7 @@ async fn a_stateless_server_is_asked_to_tell_of_changes() {
                     let tools = [tool(if first { "a" } else { "b" })];
                     Reply::json(&request.result(&json!({"tools": tools})))
                 }
-                _ => request.plainly(&offer),
+                _ => request.reply_from(&offer),
             })
             .await;
             let upstream = connected(http(&server)).await;
@@ -252,7 +252,7 @@ async fn a_flood_of_notifications_drowns_neither_calls_nor_memory() {
         let grown = resident().saturating_sub(before);
         // Far less than comes in, and more than other tests of the same process may need.
         assert!(grown < 128 * 1024, "grew by {grown} KiB");
-        assert_eq!(status(&upstream).state, State::Connected);
+        assert_eq!(status(&upstream).state, ServerState::Connected);
         within("the end", upstream.disconnect()).await;
         process.ended().await;
     }

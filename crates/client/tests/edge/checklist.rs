@@ -1,7 +1,7 @@
 //! Items of `docs/checklist.md` that no other file here is about.
 
-use plexus_mcp::messages::{ListCapability, ResourcesCapability, ServerCapabilities};
-use plexus_service::Section;
+use plexus_mcp_core::Section;
+use plexus_mcp_protocol::messages::{ListCapability, ResourcesCapability, ServerCapabilities};
 use plexus_testkit::server::{HttpServer, Offer, Reply, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ async fn capabilities_are_those_that_were_declared() {
     }
 }
 
-async fn facts_of(offer: &Offer) -> plexus_client::ServerFacts {
+async fn facts_of(offer: &Offer) -> plexus_mcp_client::ServerFacts {
     let server = StdioServer::new(offer).await;
     connected(stdio(&server)).await.report().unwrap().facts
 }
@@ -140,7 +140,7 @@ async fn large_answers_arrive_whole() {
         match request.body["params"]["name"].as_str() {
             Some("json") => Reply::json(&large()),
             Some("stream") => Reply::events(&[large()]),
-            _ => request.plainly(&offer),
+            _ => request.reply_from(&offer),
         }
     })
     .await;
@@ -169,12 +169,12 @@ async fn an_answer_to_somebody_else_on_a_stream_is_not_taken() {
                 others.push(request.result(&json!({"content": [], "whose": "ours"})));
                 Reply::events(&others)
             }
-            _ => request.plainly(&offer),
+            _ => request.reply_from(&offer),
         })
         .await;
         let upstream = connected(http(&server)).await;
         assert_eq!(call_tool(&upstream, "a").await["whose"], "ours");
-        assert_eq!(upstream.report().unwrap().misdeeds.unknown_answers, 2);
+        assert_eq!(upstream.report().unwrap().violations.unknown_answers, 2);
     }
 }
 
@@ -182,11 +182,12 @@ async fn an_answer_to_somebody_else_on_a_stream_is_not_taken() {
 #[tokio::test]
 async fn without_a_connection_there_is_no_call() {
     let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;
-    let upstream = plexus_client::Upstream::new(stdio(&server));
+    let upstream = plexus_mcp_client::Upstream::new(stdio(&server));
+    upstream.disconnect().await;
     for method in ["tools/call", "resources/read"] {
         let outcome = call(&upstream, method, &json!({"name": "a", "uri": "a://b"}));
         let fault = within("the refusal", outcome).await.unwrap_err();
-        assert!(fault.to_string().contains("not connected"), "{fault}");
+        assert!(fault.to_string().contains("disconnected"), "{fault}");
     }
     server.assert_not_started_again().await;
 }

@@ -45,8 +45,8 @@ async fn a_thousand_calls_at_once_get_each_its_own_answer() {
         tokio::join!(join_all(calls), answering)
     })
     .await;
-    let misdeeds = upstream.report().unwrap().misdeeds;
-    assert_eq!(misdeeds.unknown_answers, 0);
+    let violations = upstream.report().unwrap().violations;
+    assert_eq!(violations.unknown_answers, 0);
 }
 
 /// Requests that are written together with others do not wait for more than are there.
@@ -98,7 +98,7 @@ async fn large_calls_at_once_do_not_block_each_other() {
     }
 }
 
-/// A second answer is nobody's, and so is an answer to a request that was never made (C33: neither
+/// A second answer is dropped, and so is an answer to a request that was never made (C33: neither
 /// is one whose id is a string).
 #[tokio::test]
 async fn answers_to_nobody_are_counted() {
@@ -127,12 +127,12 @@ async fn answers_to_nobody_are_counted() {
     let request = during(&mut next, process.received("tools/call")).await;
     process.reply(&request, json!({})).await;
     within("the next answer", next).await.unwrap();
-    let misdeeds = upstream.report().unwrap().misdeeds;
-    let unknown = misdeeds.unknown_answers + misdeeds.not_a_message;
-    assert_eq!(unknown, 5, "{misdeeds:?}");
+    let violations = upstream.report().unwrap().violations;
+    let unknown = violations.unknown_answers + violations.not_a_message;
+    assert_eq!(unknown, 5, "{violations:?}");
 }
 
-/// S004-33, S001-D04, §3.2 (4): the next line is not the answer because it is the next line.
+/// S004-33, S001-D04: the next line is not the answer because it is the next line.
 #[tokio::test]
 async fn neither_notifications_nor_late_answers_are_taken_for_the_answer() {
     let server = StdioServer::new(script()).await;
@@ -207,7 +207,7 @@ async fn calls_are_serialised_where_that_is_wanted() {
     assert!(outcomes.iter().all(Result::is_ok));
 }
 
-/// A call that is given up while it waits for its turn is never made, and blocks nobody.
+/// A call that is given up while it waits for its turn is never made, and blocks no other call.
 #[tokio::test]
 async fn a_serialised_call_can_be_given_up_before_its_turn() {
     let server = StdioServer::new(script()).await;

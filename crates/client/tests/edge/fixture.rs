@@ -1,15 +1,15 @@
 //! Our own fixture server, at each revision over each transport.
 //!
-//! We always ask for the newest revision, so for the older ones there is somebody in the middle who
+//! We always ask for the newest revision, so for the older ones there is a proxy that
 //! asks for an older one instead, which the server then really speaks.
 
 use std::net::SocketAddr;
 
-use plexus_client::{ClientCapabilities, Definition, Era, Program, Target, Upstream};
-use plexus_mcp::Revision;
-use plexus_service::{Event, Section, Service};
+use plexus_mcp_client::{ClientCapabilities, Definition, Era, Program, Target, Upstream};
+use plexus_mcp_core::{Event, Section, Service};
+use plexus_mcp_protocol::Revision;
 use plexus_testkit::server::built;
-use plexus_testkit::{Listening, within};
+use plexus_testkit::{ListeningServer, within};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -65,7 +65,8 @@ async fn the_stateless_revision_over_stdio() {
 /// S004-01, S004-02.
 #[tokio::test]
 async fn every_old_revision_over_http() {
-    let server = Listening::start(built("conformance-server"), &["--http", "127.0.0.1:0"]).await;
+    let server =
+        ListeningServer::start(built("conformance-server"), &["--http", "127.0.0.1:0"]).await;
     for older in legacy() {
         let proxy = Proxy::to(server.url(), older).await;
         let target = Target::Http(target(&proxy.url));
@@ -75,7 +76,8 @@ async fn every_old_revision_over_http() {
 
 #[tokio::test]
 async fn the_stateless_revision_over_http() {
-    let server = Listening::start(built("conformance-server"), &["--http", "127.0.0.1:0"]).await;
+    let server =
+        ListeningServer::start(built("conformance-server"), &["--http", "127.0.0.1:0"]).await;
     let target = Target::Http(target(server.url()));
     converse(definition(target, Era::Stateless), STATELESS).await;
 }
@@ -83,7 +85,8 @@ async fn the_stateless_revision_over_http() {
 /// S001-01.
 #[tokio::test]
 async fn every_old_revision_over_sse() {
-    let server = Listening::start(built("conformance-server"), &["--sse", "127.0.0.1:0"]).await;
+    let server =
+        ListeningServer::start(built("conformance-server"), &["--sse", "127.0.0.1:0"]).await;
     let stream = server.url().replace("/mcp", "/sse");
     for older in legacy() {
         let proxy = Proxy::to(&stream, older).await;
@@ -104,7 +107,7 @@ async fn the_era_is_found_out() {
         let program = Program::new(path.display().to_string()).args(["--stdio", "--era", era]);
         let upstream = connected(Definition::new(Target::Stdio(program))).await;
         assert_eq!(revision(&upstream), spoken, "{era}");
-        let server = Listening::start(path, &["--http", "127.0.0.1:0", "--era", era]).await;
+        let server = ListeningServer::start(path, &["--http", "127.0.0.1:0", "--era", era]).await;
         let upstream = connected(Definition::new(Target::Http(target(server.url())))).await;
         assert_eq!(revision(&upstream), spoken, "{era}");
     }
@@ -121,9 +124,9 @@ async fn converse(definition: Definition, spoken: Revision) {
         report.quarantined
     );
     assert!(
-        report.oddities.is_empty(),
+        report.list_problems.is_empty(),
         "{spoken}: {:?}",
-        report.oddities
+        report.list_problems
     );
     let offered = catalogue(&upstream);
     for (section, name) in [
@@ -177,8 +180,12 @@ async fn converse(definition: Definition, spoken: Revision) {
     drop(updates);
 
     changes(&upstream).await;
-    let misdeeds = upstream.report().unwrap().misdeeds;
-    assert_eq!(misdeeds, plexus_client::Misdeeds::default(), "{spoken}");
+    let violations = upstream.report().unwrap().violations;
+    assert_eq!(
+        violations,
+        plexus_mcp_client::ProtocolViolations::default(),
+        "{spoken}"
+    );
     within("the end", upstream.disconnect()).await;
 }
 
@@ -211,7 +218,7 @@ async fn ask(upstream: &Upstream, tool: &str, arguments: Value, answer: Value) -
 }
 
 async fn changes(upstream: &Upstream) {
-    let described = |offered: &plexus_service::Catalogue| {
+    let described = |offered: &plexus_mcp_core::Catalogue| {
         let tool = offered.list(Section::Tools).get("test_dynamic_tool");
         tool.unwrap().definition.as_str().to_owned()
     };
@@ -222,7 +229,7 @@ async fn changes(upstream: &Upstream) {
     drop(within("the change", changed).await.unwrap());
 }
 
-/// Somebody in the middle who asks for an older revision.
+/// A proxy that asks for an older revision.
 struct Proxy {
     url: String,
     _connections: JoinSet<()>,

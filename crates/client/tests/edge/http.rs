@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ::http::{HeaderValue, Method};
-use plexus_client::{Definition, State, Target};
-use plexus_mcp::Revision;
+use plexus_mcp_client::{Definition, ServerState, Target};
+use plexus_mcp_protocol::Revision;
 use plexus_testkit::server::{HttpServer, Offer, Received, Reply, tool};
 use plexus_testkit::within;
 use serde_json::json;
@@ -32,11 +32,11 @@ async fn with_sessions(
                 let number = sessions.fetch_add(1, Ordering::Relaxed) + 1;
                 let session = format!("session-{number}");
                 request
-                    .plainly(&offer)
+                    .reply_from(&offer)
                     .with_header("mcp-session-id", &session)
             }
             "tools/call" => Reply::json(&request.result(&json!({"content": []}))),
-            _ => request.plainly(&offer),
+            _ => request.reply_from(&offer),
         }
     })
     .await
@@ -48,8 +48,8 @@ fn count(server: &HttpServer, method: &str) -> usize {
 }
 
 /// S000-09, S004-40, S004-42, S004-43, S004-44, HTTPLC-01, HTTPLC-05, HTTPLC-08, HTTPLC-10,
-/// HTTPLC-11, S004-K040, S004-K041, S004-K044, S004-K045, S004-D07, S004-D10, and §3.5 "no
-/// MCP-Protocol-Version header", "no DELETE of the session".
+/// HTTPLC-11, S004-K040, S004-K041, S004-K044, S004-K045, S004-D07, S004-D10: every
+/// request has the MCP-Protocol-Version header, and the session ends with DELETE.
 #[tokio::test]
 async fn every_request_carries_what_it_must() {
     let server = with_sessions(|_| None).await;
@@ -57,7 +57,7 @@ async fn every_request_carries_what_it_must() {
     let key = HeaderValue::from_static("secret");
     target.headers.insert("x-api-key", key);
     let mut definition = Definition::new(Target::Http(target));
-    definition.era = Some(plexus_client::Era::Handshake);
+    definition.era = Some(plexus_mcp_client::Era::Handshake);
     let upstream = connected(definition).await;
     call_tool(&upstream, "a").await;
     server.requested(Method::GET).await;
@@ -99,7 +99,7 @@ async fn the_handshake_is_over_before_anything_else_is_sent() {
         })
     })
     .await;
-    let upstream = plexus_client::Upstream::new(http(&server));
+    let upstream = plexus_mcp_client::Upstream::new(http(&server));
     let mut connecting = Box::pin(upstream.connect());
     let answering = async {
         let stream = within("the end of the handshake", opened.recv()).await;
@@ -123,7 +123,7 @@ async fn the_server_chooses_among_the_old_revisions() {
         .filter(|r| r.era() == LEGACY.era())
     {
         let offer = Offer::tools(older, [tool("a")]);
-        let server = HttpServer::start(move |request| request.plainly(&offer)).await;
+        let server = HttpServer::start(move |request| request.reply_from(&offer)).await;
         let upstream = connected(http(&server)).await;
         assert_eq!(revision(&upstream), older);
         let greeting = server.received("initialize").await;
@@ -145,12 +145,12 @@ async fn a_version_that_nobody_knows_is_refused() {
                 result["protocolVersion"] = json!(version);
                 Reply::json(&request.result(&result)).with_header("mcp-session-id", "s")
             }
-            _ => request.plainly(&offer),
+            _ => request.reply_from(&offer),
         })
         .await;
         let (upstream, error) = refused(http(&server)).await;
         assert!(error.to_string().contains(version), "{error}");
-        assert_eq!(status(&upstream).state, State::Failed);
+        assert_eq!(status(&upstream).state, ServerState::Failed);
         server.requested(Method::DELETE).await;
         assert_eq!(count(&server, "notifications/initialized"), 0);
     }
@@ -159,7 +159,7 @@ async fn a_version_that_nobody_knows_is_refused() {
 #[tokio::test]
 async fn a_server_without_sessions_is_not_asked_to_end_one() {
     let offer = Offer::tools(LEGACY, [tool("a")]);
-    let server = HttpServer::start(move |request| request.plainly(&offer)).await;
+    let server = HttpServer::start(move |request| request.reply_from(&offer)).await;
     let upstream = connected(http(&server)).await;
     within("the end", upstream.disconnect()).await;
     assert!(
@@ -170,7 +170,7 @@ async fn a_server_without_sessions_is_not_asked_to_end_one() {
     );
 }
 
-/// S001-D03, §3.2 (3) and (8): the stream of no request is listened to, and taken up again where it
+/// S001-D03: the stream of no request is listened to, and taken up again where it
 /// broke off.
 #[tokio::test]
 async fn notifications_on_the_stream_of_no_request_are_heeded() {
@@ -188,7 +188,7 @@ async fn notifications_on_the_stream_of_no_request_are_heeded() {
             let tools = [tool(&format!("t{number}"))];
             return Reply::json(&request.result(&json!({"tools": tools})));
         }
-        request.plainly(&offer)
+        request.reply_from(&offer)
     })
     .await;
     let upstream = connected(http(&server)).await;
@@ -207,7 +207,7 @@ async fn notifications_on_the_stream_of_no_request_are_heeded() {
     stream.closed().await;
 }
 
-/// S004-D08, §3.5 "notifications in SSE responses ignored"
+/// S004-D08: notifications in an SSE response are delivered.
 #[tokio::test]
 async fn notifications_on_the_stream_of_a_call_are_heeded() {
     let lists = Arc::new(AtomicUsize::new(0));
@@ -271,7 +271,7 @@ async fn a_broken_answer_is_resumed() {
 }
 
 /// TRAP-39: a stream that cannot be resumed ends the call, and nothing else; the call may have run,
-/// so it is never made again (S004-47, PEERS §6).
+/// so it is never made again (S004-47).
 #[tokio::test]
 async fn a_broken_call_is_never_made_again() {
     type Broken = fn() -> Reply;
@@ -300,11 +300,11 @@ async fn a_broken_call_is_never_made_again() {
         assert!(!failure.is_empty(), "{what}");
         assert_eq!(count(&server, "tools/call"), 1, "{what}");
         call_tool(&upstream, "a").await;
-        assert_eq!(status(&upstream).state, State::Connected, "{what}");
+        assert_eq!(status(&upstream).state, ServerState::Connected, "{what}");
     }
 }
 
-/// HTTPLC-09, S004-D01, TRAP-39, PEERS §6: who forgot the session has carried out nothing, whatever
+/// HTTPLC-09, S004-D01, TRAP-39: who forgot the session has carried out nothing, whatever
 /// the body says.
 #[tokio::test]
 async fn a_forgotten_session_is_opened_anew_and_the_call_made_again() {
@@ -329,7 +329,7 @@ async fn a_forgotten_session_is_opened_anew_and_the_call_made_again() {
             .collect();
         assert_eq!(calls, ["session-1", "session-2"], "{body}");
         assert_eq!(count(&server, "initialize"), 2, "{body}");
-        assert_eq!(status(&upstream).state, State::Connected);
+        assert_eq!(status(&upstream).state, ServerState::Connected);
     }
 }
 
@@ -368,7 +368,7 @@ async fn a_call_that_needs_auth_says_so() {
     let upstream = connected(http(&server)).await;
     let failure = call_fails(&upstream, "a").await;
     assert!(failure.contains("authorization"), "{failure}");
-    let status = status_becomes(&upstream, State::NeedsAuth).await;
+    let status = status_becomes(&upstream, ServerState::NeedsAuth).await;
     assert!(status.reason.is_some());
 }
 
@@ -412,7 +412,7 @@ async fn answers_come_as_json_and_as_streams() {
     call_fails(&upstream, "page").await;
     call_fails(&upstream, "accepted").await;
     call_tool(&upstream, "a").await;
-    assert_eq!(status(&upstream).state, State::Connected);
+    assert_eq!(status(&upstream).state, ServerState::Connected);
 }
 
 /// C09: an answer beyond the limit fails its own call.

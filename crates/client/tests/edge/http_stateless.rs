@@ -29,7 +29,7 @@ async fn server(
                 let result = json!({"resultType": "complete", "content": []});
                 Reply::json(&request.result(&result))
             }
-            _ => request.plainly(&offer),
+            _ => request.reply_from(&offer),
         })
     })
     .await
@@ -152,7 +152,7 @@ async fn a_header_mismatch_is_met_with_a_fresh_list() {
     assert_eq!(second.header("mcp-param-new"), Some("eu"));
     assert_ne!(first.body["id"], second.body["id"]);
     let kept = catalogue(&upstream);
-    let kept = kept.list(plexus_service::Section::Tools).get("a").unwrap();
+    let kept = kept.list(plexus_mcp_core::Section::Tools).get("a").unwrap();
     assert!(kept.definition.as_str().contains("New"));
 }
 
@@ -228,6 +228,6 @@ async fn a_stream_brings_progress_and_then_the_result() {
     assert_eq!(value(&result)["n"], 1);
     assert!(matches!(
         events.try_recv(),
-        Some(plexus_service::Event::Progress(_))
+        Some(plexus_mcp_core::Event::Progress(_))
     ));
 }

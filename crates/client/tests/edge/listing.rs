@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use plexus_client::Oddity;
-use plexus_service::Section;
+use plexus_mcp_client::ListProblem;
+use plexus_mcp_core::Section;
 use plexus_testkit::server::{HttpServer, Offer, Reply, Script, StdioServer, Step, tool};
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ fn page(names: &[&str], next: Option<&str>) -> Step {
     Step::Result(result)
 }
 
-/// S004-D06, TRAP-10, §3.5 "one page of tools only"; PAGE-04: the empty cursor is a cursor.
+/// S004-D06, TRAP-10; PAGE-04: the empty cursor is a cursor.
 #[tokio::test]
 async fn all_pages_are_followed() {
     for revision in [LEGACY, STATELESS] {
@@ -84,11 +84,11 @@ async fn all_pages_are_followed() {
             cursors.push(request["params"]["cursor"].clone());
         }
         assert_eq!(cursors, [Value::Null, json!("two"), json!("")]);
-        assert!(upstream.report().unwrap().oddities.is_empty());
+        assert!(upstream.report().unwrap().list_problems.is_empty());
     }
 }
 
-/// TRAP-12, PEERS §6: what stands on two pages is listed once.
+/// TRAP-12: what stands on two pages is listed once.
 #[tokio::test]
 async fn what_stands_on_two_pages_is_listed_once() {
     let script = Script::from(&Offer::tools(LEGACY, []))
@@ -108,8 +108,8 @@ async fn a_cursor_that_leads_back_ends_the_list() {
     let server = StdioServer::new(script).await;
     let upstream = connected(stdio(&server)).await;
     assert_eq!(tools(&upstream), ["a", "b", "c"]);
-    let oddities = upstream.report().unwrap().oddities;
-    assert_eq!(oddities, [Oddity::Circular(Section::Tools)]);
+    let list_problems = upstream.report().unwrap().list_problems;
+    assert_eq!(list_problems, [ListProblem::CursorLoop(Section::Tools)]);
 }
 
 /// A server with one tool on every page, or none, and always one page more.
@@ -126,7 +126,7 @@ async fn endless(per_page: usize) -> HttpServer {
             Reply::json(&request.result(&json!({"tools": tools, "nextCursor": next})))
         }
         "tools/call" => Reply::json(&request.result(&json!({"content": []}))),
-        _ => request.plainly(&offer),
+        _ => request.reply_from(&offer),
     })
     .await
 }
@@ -138,8 +138,8 @@ async fn pages_without_end_are_followed_up_to_a_limit() {
         let mut definition = http(&server);
         definition.max_listed = 50;
         let upstream = connected(definition).await;
-        let oddities = upstream.report().unwrap().oddities;
-        assert_eq!(oddities, [Oddity::Endless(Section::Tools)]);
+        let list_problems = upstream.report().unwrap().list_problems;
+        assert_eq!(list_problems, [ListProblem::TooLong(Section::Tools)]);
         assert_eq!(tools(&upstream).len(), if per_page == 0 { 0 } else { 50 });
         call_tool(&upstream, "t0_0").await;
     }
@@ -149,7 +149,7 @@ async fn pages_without_end_are_followed_up_to_a_limit() {
 async fn ten_thousand_tools_are_listed() {
     let many = (0..10_000).map(|number| tool(&format!("tool_{number}")));
     let offer = Offer::tools(LEGACY, many);
-    let server = HttpServer::start(move |request| request.plainly(&offer)).await;
+    let server = HttpServer::start(move |request| request.reply_from(&offer)).await;
     let upstream = connected(http(&server)).await;
     let names = tools(&upstream);
     assert_eq!(names.len(), 10_000);
@@ -168,9 +168,9 @@ async fn a_list_that_fails_is_empty_and_says_why() {
         let upstream = connected(stdio(&server)).await;
         assert!(tools(&upstream).is_empty());
         assert_eq!(names(&catalogue(&upstream), Section::Prompts), ["p"]);
-        let oddities = upstream.report().unwrap().oddities;
-        let [Oddity::Unlisted { section, reason }] = &oddities[..] else {
-            panic!("{oddities:?}");
+        let list_problems = upstream.report().unwrap().list_problems;
+        let [ListProblem::Failed { section, reason }] = &list_problems[..] else {
+            panic!("{list_problems:?}");
         };
         assert_eq!(*section, Section::Tools);
         assert!(reason.contains("the database is down"), "{reason}");
@@ -193,13 +193,13 @@ async fn a_list_that_is_none_says_so() {
         let server = StdioServer::new(script).await;
         let upstream = connected(stdio(&server)).await;
         assert!(tools(&upstream).is_empty(), "{answer}");
-        let oddities = upstream.report().unwrap().oddities;
+        let list_problems = upstream.report().unwrap().list_problems;
         assert!(
             matches!(
-                &oddities[..],
-                [Oddity::Unlisted { .. } | Oddity::BadCursor(_)]
+                &list_problems[..],
+                [ListProblem::Failed { .. } | ListProblem::BadCursor(_)]
             ),
-            "{answer}: {oddities:?}"
+            "{answer}: {list_problems:?}"
         );
     }
 }

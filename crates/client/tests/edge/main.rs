@@ -25,6 +25,8 @@ mod changes;
 #[cfg(test)]
 mod checklist;
 #[cfg(test)]
+mod coming_back;
+#[cfg(test)]
 mod correlation;
 #[cfg(test)]
 mod fixture;
@@ -32,6 +34,8 @@ mod fixture;
 mod http;
 #[cfg(test)]
 mod http_stateless;
+#[cfg(test)]
+mod limits;
 #[cfg(test)]
 mod listing;
 #[cfg(test)]

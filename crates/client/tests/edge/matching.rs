@@ -1,82 +1,93 @@
-//! A server that speaks both eras is spoken to in the era of whoever calls.
+//! A server over HTTP that speaks both eras is spoken to in the era of each caller.
 
 use std::sync::Arc;
 
-use plexus_client::{Era, Matched};
-use plexus_mcp::Revision;
-use plexus_mcp::messages::ClientCapabilities;
-use plexus_service::{Call, EventSender, Object, Peer, Principal, Section, Service};
+use plexus_mcp_client::{Era, Upstream};
+use plexus_mcp_core::{Boxed, Call, EventSender, Object, Outcome, Peer, Principal, Service};
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_protocol::messages::ClientCapabilities;
 use plexus_testkit::server::{HttpServer, Offer, Received, Reply, tool};
 use plexus_testkit::within;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{LEGACY, STATELESS, connected, http, names, raw};
+use crate::support::{LEGACY, STATELESS, connected, http, raw, tools};
 
-/// An endpoint of both eras, with other tools in each.
+/// An endpoint of both eras.
 async fn both() -> HttpServer {
-    HttpServer::start(|request| request.plainly(&offer(request))).await
+    HttpServer::start(|request| request.reply_from(&offer(request))).await
 }
 
 fn offer(request: &Received) -> Offer {
     match request.header("mcp-protocol-version") {
-        Some("2026-07-28") => Offer::tools(STATELESS, [tool("new")]),
-        _ => Offer::tools(LEGACY, [tool("old")]),
+        Some("2026-07-28") => Offer::tools(STATELESS, [tool("any")]),
+        _ => Offer::tools(LEGACY, [tool("any")]),
     }
 }
 
-fn peer(revision: Revision) -> Peer {
+fn call_from(upstream: &Upstream, revision: Revision) -> Boxed<Outcome> {
     let none = ClientCapabilities::none();
-    Peer::new(revision, none, None, Principal::anonymous())
+    let peer = Peer::new(revision, none, None, Principal::anonymous());
+    let (events, _asked) = EventSender::channel(Arc::new(peer), false, None);
+    let params = Object::parse(&raw(&json!({"name": "any"}))).unwrap();
+    let cancel = CancellationToken::new();
+    upstream.call(Call::new("tools/call", params, events, cancel))
 }
 
-fn shown(matched: &Matched, revision: Revision) -> Vec<String> {
-    let catalogue = matched.catalogue_for(&peer(revision)).unwrap();
-    names(&catalogue.borrow(), Section::Tools)
+/// The version of the request with which the server is called for a caller of `revision`.
+async fn spoken(server: &HttpServer, upstream: &Upstream, revision: Revision) -> String {
+    // The server has no answer to this, but it is asked.
+    drop(within("the outcome", call_from(upstream, revision)).await);
+    let sent = server.received("tools/call").await;
+    sent.header("mcp-protocol-version").unwrap().to_owned()
 }
 
-/// Each caller sees and calls the server as it is in the caller's era.
 #[tokio::test]
 async fn callers_meet_the_server_in_their_own_era() {
     let server = both().await;
-    let matched = Matched::to(connected(http(&server)).await).await;
-    assert_eq!(shown(&matched, STATELESS), ["new"]);
-    assert_eq!(shown(&matched, Revision::V2024_11_05), ["old"]);
-
-    for (revision, version) in [(LEGACY, "2025-11-25"), (STATELESS, "2026-07-28")] {
-        let (events, _asked) = EventSender::channel(Arc::new(peer(revision)), false, None);
-        let params = raw(&json!({"name": "any"}));
-        let call = Call::new(
-            "tools/call",
-            Object::parse(&params).unwrap(),
-            events,
-            CancellationToken::new(),
-        );
-        // The server has no such tool, but it is asked.
-        let refused = within("the refusal", matched.call(call)).await;
-        assert!(refused.is_err(), "{refused:?}");
-        let sent = server.received("tools/call").await;
-        assert_eq!(sent.header("mcp-protocol-version"), Some(version));
+    let upstream = connected(http(&server)).await;
+    assert_eq!(tools(&upstream), ["any"]);
+    for (revision, version) in [
+        (LEGACY, "2025-11-25"),
+        (STATELESS, "2026-07-28"),
+        (Revision::V2024_11_05, "2025-11-25"),
+    ] {
+        assert_eq!(spoken(&server, &upstream, revision).await, version);
     }
-    matched.disconnect().await;
+    let handshakes = server.methods();
+    let handshakes = handshakes.iter().filter(|method| *method == "initialize");
+    assert_eq!(
+        handshakes.count(),
+        1,
+        "callers that can do the same share a session"
+    );
+    upstream.disconnect().await;
 }
 
-/// A server of one era serves callers of both, and one whose era was given is not asked for another.
+/// A server of one era serves callers of both, and is asked only once whether it knows the other.
 #[tokio::test]
 async fn a_server_of_one_era_is_for_all() {
-    let offer = Offer::tools(STATELESS, [tool("new")]);
+    let offer = Offer::tools(STATELESS, [tool("any")]);
     let server = HttpServer::start(move |request| match request.mcp() {
         "initialize" => Reply::status(400),
-        _ => request.plainly(&offer),
+        _ => request.reply_from(&offer),
     })
     .await;
-    let matched = Matched::to(connected(http(&server)).await).await;
-    assert_eq!(shown(&matched, LEGACY), ["new"]);
+    let upstream = connected(http(&server)).await;
+    for _ in 0..2 {
+        assert_eq!(spoken(&server, &upstream, LEGACY).await, "2026-07-28");
+    }
+    let handshakes = server.methods();
+    let handshakes = handshakes.iter().filter(|method| *method == "initialize");
+    assert_eq!(handshakes.count(), 1);
+}
 
+#[tokio::test]
+async fn a_server_whose_era_was_given_is_asked_for_no_other() {
     let server = both().await;
     let mut definition = http(&server);
     definition.era = Some(Era::Stateless);
-    let matched = Matched::to(connected(definition).await).await;
-    assert_eq!(shown(&matched, LEGACY), ["new"]);
+    let upstream = connected(definition).await;
+    assert_eq!(spoken(&server, &upstream, LEGACY).await, "2026-07-28");
     assert!(!server.methods().contains(&"initialize".to_owned()));
 }

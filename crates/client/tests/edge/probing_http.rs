@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ::http::Method;
-use plexus_client::{ConnectError, Era, LinkError, Quirk, State};
+use plexus_mcp_client::{ConnectError, Era, LinkError, Quirk, ServerState};
 use plexus_testkit::server::{HttpServer, Offer, Received, Reply, tool};
 use serde_json::json;
 
@@ -16,7 +16,7 @@ async fn legacy(discovered: impl Fn(&Received) -> Reply + Send + Sync + 'static)
     let offer = Offer::tools(LEGACY, [tool("a")]);
     HttpServer::start(move |request| match request.mcp() {
         DISCOVER => discovered(request),
-        _ => request.plainly(&offer),
+        _ => request.reply_from(&offer),
     })
     .await
 }
@@ -31,7 +31,7 @@ fn unsupported(request: &Received, supported: &[&str]) -> Reply {
 #[tokio::test]
 async fn a_stateless_server_is_only_asked_what_it_is() {
     let offer = Offer::tools(STATELESS, [tool("a")]);
-    let server = HttpServer::start(move |request| request.plainly(&offer)).await;
+    let server = HttpServer::start(move |request| request.reply_from(&offer)).await;
     let upstream = connected(http(&server)).await;
     assert_eq!(revision(&upstream), STATELESS);
     assert_eq!(tools(&upstream), ["a"]);
@@ -42,7 +42,7 @@ async fn a_stateless_server_is_only_asked_what_it_is() {
     assert!(!server.methods().contains(&"initialize".to_owned()));
 }
 
-/// INTEROP: the ways in which old servers refuse what they do not know.
+/// The ways in which handshake servers refuse an unknown method.
 #[tokio::test]
 async fn an_error_of_an_old_server_means_an_old_server() {
     type Refusal = fn(&Received) -> Reply;
@@ -91,7 +91,7 @@ async fn a_version_error_leads_to_a_version_that_it_names() {
     assert!(!server.methods().contains(&"initialize".to_owned()));
 }
 
-/// S004-74, S004-K042, S004-D09, §3.5 "401 never becomes needs-auth"; whatever else the answer
+/// S004-74, S004-K042, S004-D09: 401 becomes needs-auth, whatever else the answer
 /// holds.
 #[tokio::test]
 async fn a_server_that_wants_credentials_needs_auth() {
@@ -113,7 +113,11 @@ async fn a_server_that_wants_credentials_needs_auth() {
                 let mut definition = http(&server);
                 definition.era = era;
                 let (upstream, error) = refused(definition).await;
-                assert_eq!(status(&upstream).state, State::NeedsAuth, "{code} {body}");
+                assert_eq!(
+                    status(&upstream).state,
+                    ServerState::NeedsAuth,
+                    "{code} {body}"
+                );
                 let ConnectError::Link(LinkError::NeedsAuth {
                     status, challenge, ..
                 }) = error
@@ -133,7 +137,7 @@ async fn a_server_that_fails_is_of_no_era() {
     for code in [500, 502, 503] {
         let server = legacy(move |_| Reply::status(code).with_body("text/plain", "oops")).await;
         let (upstream, error) = refused(http(&server)).await;
-        assert_eq!(status(&upstream).state, State::Failed);
+        assert_eq!(status(&upstream).state, ServerState::Failed);
         let error = error.to_string();
         assert!(
             error.contains(&code.to_string()) && error.contains("oops"),
@@ -163,7 +167,7 @@ async fn an_address_where_nobody_listens_is_named() {
     );
     let origin = address.trim_end_matches("/mcp");
     assert!(error.to_string().contains(origin), "{error}");
-    assert_eq!(status(&upstream).state, State::Failed);
+    assert_eq!(status(&upstream).state, ServerState::Failed);
 }
 
 /// C22, SSE24-08, VER26-20: an endpoint that takes no POST is asked for its stream.
@@ -192,7 +196,7 @@ async fn an_endpoint_without_anything_says_so() {
 #[tokio::test]
 async fn a_known_era_is_not_probed_for() {
     let offer = Offer::tools(LEGACY, [tool("a")]);
-    let server = HttpServer::start(move |request| request.plainly(&offer)).await;
+    let server = HttpServer::start(move |request| request.reply_from(&offer)).await;
     let mut definition = http(&server);
     definition.era = Some(Era::Handshake);
     connected(definition).await;
@@ -208,7 +212,7 @@ async fn a_known_era_is_not_probed_for() {
         let mut definition = http(&server);
         definition.era = Some(Era::Stateless);
         let (upstream, _) = refused(definition).await;
-        assert_eq!(status(&upstream).state, State::Failed);
+        assert_eq!(status(&upstream).state, ServerState::Failed);
         assert!(!server.methods().contains(&"initialize".to_owned()));
     }
 }
@@ -236,7 +240,7 @@ async fn redirects_are_not_followed() {
                 .await;
         let (upstream, error) = refused(http(&server)).await;
         assert!(error.to_string().contains(&code.to_string()), "{error}");
-        assert_eq!(status(&upstream).state, State::Failed);
+        assert_eq!(status(&upstream).state, ServerState::Failed);
     }
     assert!(elsewhere.all().is_empty());
 }

@@ -1,6 +1,8 @@
 //! Which era does a program speak? The stdio half of the table in TRANSLATION §3.
 
-use plexus_client::{ConnectError, Era, Quirk, State};
+use std::time::Duration;
+
+use plexus_mcp_client::{ConnectError, Era, Quirk, ServerState};
 use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
 use serde_json::json;
 
@@ -42,7 +44,7 @@ async fn a_stateless_server_is_only_asked_what_it_is() {
 }
 
 /// VER26-17, TRAP-03: -32601 is what most old servers say, -32602 what the Python SDK 1.x says,
-/// -32600 and -32000 what others do (INTEROP); each is greeted in the old way, in the same process.
+/// -32600 and -32000 what others do; each is greeted in the old way, in the same process.
 #[tokio::test]
 async fn an_error_of_an_old_server_means_an_old_server() {
     for code in [-32601, -32602, -32600, -32000, 0] {
@@ -91,7 +93,7 @@ async fn a_server_that_speaks_only_unknown_versions_is_not_connected() {
         "{error}"
     );
     assert!(error.to_string().contains("2099-01-01"), "{error}");
-    assert_eq!(status(&upstream).state, State::Failed);
+    assert_eq!(status(&upstream).state, ServerState::Failed);
 
     let mut discovered = Offer::new(STATELESS).discovered();
     discovered["supportedVersions"] = json!(["2099-01-01"]);
@@ -134,7 +136,7 @@ async fn a_server_that_does_not_answer_is_greeted_in_the_old_way_in_the_same_pro
     );
 }
 
-/// INTEROP: a program that takes long to start reads `server/discover` after all, and is then locked
+/// A program that takes long to start reads `server/discover` after all, and is then locked
 /// to its era. What it answers late still decides.
 #[tokio::test]
 async fn a_late_answer_still_decides() {
@@ -170,8 +172,80 @@ async fn a_late_answer_still_decides() {
     };
     let (upstream, _process) = tokio::join!(connected(definition), starting);
     assert_eq!(revision(&upstream), LEGACY);
-    let misdeeds = upstream.report().unwrap().misdeeds;
-    assert_eq!(misdeeds.unknown_answers, 0, "an answer to us is no misdeed");
+    let violations = upstream.report().unwrap().violations;
+    assert_eq!(
+        violations.unknown_answers, 0,
+        "an answer to us is no misdeed"
+    );
+}
+
+/// A slow dual-era server answers both greetings in one go: the good answer wins, whatever error the
+/// other is, and in whatever order they are written.
+#[tokio::test]
+async fn a_good_answer_wins_over_an_error_that_comes_with_it() {
+    for is_first in [true, false] {
+        let server = StdioServer::new(Script::silent()).await;
+        let mut definition = stdio(&server);
+        definition.timeouts.probe = SHORT;
+        let starting = async {
+            let process = server.process().await;
+            let asked = process.received(DISCOVER).await;
+            let greeted = process.received("initialize").await;
+            let discovered = Offer::new(STATELESS).discovered();
+            let good = json!({"jsonrpc": "2.0", "id": asked["id"], "result": discovered});
+            let error = json!({"code": -32600, "message": "the connection is of another era"});
+            let bad = json!({"jsonrpc": "2.0", "id": greeted["id"], "error": error});
+            let both = if is_first { [good, bad] } else { [bad, good] };
+            let both = both.map(|answer| answer.to_string()).join("\n");
+            process.perform(Step::Print(both)).await;
+            process
+        };
+        let (upstream, _process) = tokio::join!(connected(definition), starting);
+        assert_eq!(revision(&upstream), STATELESS);
+        assert_eq!(upstream.report().unwrap().quirks, [], "it was only slow");
+    }
+}
+
+/// A slow dual-era server that accepts both greetings speaks the older era from then on, as servers
+/// of the TypeScript SDK 2 do.
+#[tokio::test]
+async fn a_server_that_accepts_both_greetings_is_called_in_the_older_era() {
+    let offer = Offer::tools(LEGACY, [tool("a")]);
+    let script = Script::from(&offer)
+        .ignoring(DISCOVER)
+        .ignoring("initialize");
+    let server = StdioServer::new(script).await;
+    let mut definition = stdio(&server);
+    definition.timeouts.probe = SHORT;
+    let starting = async {
+        let process = server.process().await;
+        let asked = process.received(DISCOVER).await;
+        let greeted = process.received("initialize").await;
+        let discovered = Offer::new(STATELESS).discovered();
+        process.reply(&asked, discovered).await;
+        process.reply(&greeted, offer.initialized()).await;
+        process.received("notifications/initialized").await;
+    };
+    let (upstream, ()) = tokio::join!(connected(definition), starting);
+    assert_eq!(revision(&upstream), LEGACY);
+    assert_eq!(tools(&upstream), ["a"]);
+}
+
+/// The probe's patience is for servers of an unknown era.
+#[tokio::test]
+async fn a_server_that_is_known_to_be_stateless_may_be_slow_to_start() {
+    let offer = Offer::tools(STATELESS, [tool("a")]);
+    let server = StdioServer::new(Script::from(&offer).ignoring(DISCOVER)).await;
+    let mut definition = stdio(&server);
+    definition.era = Some(Era::Stateless);
+    definition.timeouts.probe = Duration::ZERO;
+    let starting = async {
+        let process = server.process().await;
+        let asked = process.received(DISCOVER).await;
+        process.reply(&asked, offer.discovered()).await;
+    };
+    let (upstream, ()) = tokio::join!(connected(definition), starting);
+    assert_eq!(tools(&upstream), ["a"]);
 }
 
 /// TRAP-01.
@@ -187,7 +261,7 @@ async fn a_server_that_ends_is_started_again_and_greeted_in_the_old_way_first() 
     server.assert_not_started_again().await;
 }
 
-/// S004-D14, TRAP-27, §3.5 "non-JSON stdout lines silently skipped": they are skipped, but counted
+/// S004-D14, TRAP-27: lines that are not JSON are skipped, but counted
 /// and shown.
 #[tokio::test]
 async fn banners_are_skipped_and_counted() {
@@ -199,16 +273,16 @@ async fn banners_are_skipped_and_counted() {
         ]);
         let server = StdioServer::new(script).await;
         let upstream = connected(stdio(&server)).await;
-        let misdeeds = upstream.report().unwrap().misdeeds;
-        assert!((2..=3).contains(&misdeeds.not_json), "{misdeeds:?}");
+        let violations = upstream.report().unwrap().violations;
+        assert!((2..=3).contains(&violations.not_json), "{violations:?}");
         assert_eq!(
-            misdeeds.last_junk.as_deref(),
+            violations.last_undecodable.as_deref(),
             Some("[info] ready \u{1f600}")
         );
     }
 }
 
-/// TRAP-04, PEERS §6: a server that answers the new question but speaks only old revisions.
+/// TRAP-04: a server that answers the new question but speaks only old revisions.
 #[tokio::test]
 async fn a_discover_result_with_old_versions_only_means_a_handshake() {
     let mut discovered = Offer::new(STATELESS).discovered();
@@ -220,7 +294,7 @@ async fn a_discover_result_with_old_versions_only_means_a_handshake() {
     server.assert_not_started_again().await;
 }
 
-/// PEERS §6: lenient servers answer anything with something.
+/// Lenient servers answer anything with something.
 #[tokio::test]
 async fn an_answer_that_is_no_discover_result_means_an_old_server() {
     for answer in [
@@ -268,9 +342,9 @@ async fn a_server_that_must_be_stateless_is_never_greeted_in_the_old_way() {
         let server = StdioServer::new(script).await;
         let mut definition = stdio(&server);
         definition.era = Some(Era::Stateless);
-        definition.timeouts.probe = SHORT;
+        definition.timeouts.connect = SHORT;
         let (upstream, error) = refused(definition).await;
-        assert_eq!(status(&upstream).state, State::Failed, "{error}");
+        assert_eq!(status(&upstream).state, ServerState::Failed, "{error}");
         let process = server.process().await;
         process.ended().await;
         assert!(!process.methods().await.contains(&"initialize".to_owned()));
@@ -279,8 +353,8 @@ async fn a_server_that_must_be_stateless_is_never_greeted_in_the_old_way() {
 }
 
 /// VER26-21, S004-D01, TRANSLATION §3: what was found out is remembered, so that a slow or ending
-/// server is not made to show it again. §3.5 "retry after reconnect uses the old connection
-/// object": it uses the new one.
+/// server is not made to show it again. A retry after a
+/// reconnect uses the new connection.
 #[tokio::test]
 async fn the_era_is_remembered_across_connections() {
     let script = legacy()

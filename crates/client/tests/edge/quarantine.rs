@@ -1,6 +1,6 @@
 //! Entries that cannot be offered are set apart one by one, each with a reason.
 
-use plexus_service::Section;
+use plexus_mcp_core::Section;
 use plexus_testkit::server::{HttpServer, Offer, Reply, StdioServer, tool};
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn annotated(name: &str, kind: &str, header: &Value) -> Value {
     with_schema(name, &schema)
 }
 
-/// S004-K014, S004-K100, TRAP-26, PEERS §6 "one with an invalid schema": the others are shown, in
+/// S004-K014, S004-K100, TRAP-26: the others are shown, in
 /// their order.
 #[tokio::test]
 async fn one_bad_tool_does_not_cost_the_others() {
@@ -112,7 +112,7 @@ async fn a_stateless_tool_with_a_bad_header_annotation_is_set_apart() {
     let good = annotated("good", "string", &json!("Region"));
     let all = bad.iter().cloned().chain([good]);
     let offer = Offer::tools(STATELESS, all);
-    let server = HttpServer::start(move |request| request.plainly(&offer)).await;
+    let server = HttpServer::start(move |request| request.reply_from(&offer)).await;
     let upstream = connected(http(&server)).await;
     assert_eq!(tools(&upstream), ["good"]);
     let quarantined = upstream.report().unwrap().quarantined;
@@ -156,7 +156,7 @@ async fn definitions_are_kept_as_they_are() {
                     r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":[{definition}]}}}}"#
                 ))
             }
-            _ => request.plainly(&offer),
+            _ => request.reply_from(&offer),
         })
         .await;
         let upstream = connected(http(&server)).await;

@@ -1,8 +1,8 @@
 //! What passes through, and what belongs to one hop only.
 
-use plexus_mcp::Fault;
-use plexus_mcp::messages::LogLevel;
-use plexus_service::Event;
+use plexus_mcp_core::Event;
+use plexus_mcp_protocol::Fault;
+use plexus_mcp_protocol::messages::LogLevel;
 use plexus_testkit::server::{HttpServer, Offer, Reply, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ async fn progress_reaches_the_caller_under_a_token_of_ours() {
         let reports = [
             json!({"progressToken": "theirs", "progress": 0.5}),
             json!({"progressToken": token, "progress": 1, "total": 4, "message": "one"}),
-            json!({"progressToken": "nobody's", "progress": 2}),
+            json!({"progressToken": "unknown", "progress": 2}),
             json!({"progressToken": token, "progress": "wrong"}),
             json!({"progressToken": token, "progress": 2.5}),
         ];
@@ -43,7 +43,7 @@ async fn progress_reaches_the_caller_under_a_token_of_ours() {
         }
         process.reply(&request, json!({})).await;
         within("the result", calling).await.unwrap();
-        // A report without a value shows how far it got; one of a stranger is nobody's.
+        // A report without a value shows how far it got; one with an unknown token is dropped.
         process
             .say(notification("notifications/progress", &reports[1]))
             .await;
@@ -139,7 +139,7 @@ async fn results_of_stateless_servers_lose_only_what_belongs_to_the_hop() {
                 r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
             ))
         }
-        _ => request.plainly(&offer),
+        _ => request.reply_from(&offer),
     })
     .await;
     let upstream = connected(http(&server)).await;
@@ -159,7 +159,7 @@ async fn results_of_stateless_servers_lose_only_what_belongs_to_the_hop() {
     assert!(!text.contains("serverInfo"), "{text}");
 }
 
-/// TRAP-07, PEERS §6: reserved keys are stripped per hop; everything else goes on.
+/// TRAP-07: reserved keys are stripped per hop; everything else goes on.
 #[tokio::test]
 async fn parameters_lose_only_what_belongs_to_the_hop() {
     let params = json!({"name": "a", "arguments": {"big": 12_345_678_901_234_567_890_u64}, "unknown": [1],

@@ -1,13 +1,15 @@
 //! Callers that differ, and who shares a session of a server of the old era with whom.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use plexus_client::{Affinity, Definition};
-use plexus_mcp::messages::LogLevel;
-use plexus_service::Question;
+use plexus_mcp_client::{Affinity, Definition};
+use plexus_mcp_core::{Event, Presence, Question};
+use plexus_mcp_protocol::messages::LogLevel;
 use plexus_testkit::server::{HttpServer, Offer, Received, Reply, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::support::{
     Caller, LEGACY, asked, call_tool, connected, during, http, raw, stdio, value,
@@ -22,7 +24,7 @@ async fn counting() -> HttpServer {
             let number = opened.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let session = format!("session {number}");
             request
-                .plainly(&offer)
+                .reply_from(&offer)
                 .with_header("mcp-session-id", &session)
         }
         "tools/call" => {
@@ -30,7 +32,7 @@ async fn counting() -> HttpServer {
             let content = json!([{"type": "text", "text": session}]);
             Reply::json(&request.result(&json!({"content": content})))
         }
-        _ => request.plainly(&offer),
+        _ => request.reply_from(&offer),
     })
     .await
 }
@@ -39,7 +41,7 @@ fn for_clients(server: &HttpServer) -> Definition {
     http(server).for_clients()
 }
 
-async fn session_of(upstream: &plexus_client::Upstream, caller: &Caller) -> String {
+async fn session_of(upstream: &plexus_mcp_client::Upstream, caller: &Caller) -> String {
     let (calling, _events) = caller.call(upstream, "tools/call", &json!({"name": "a"}));
     let result = value(&within("the result", calling).await.unwrap());
     result["content"][0]["text"].as_str().unwrap().to_owned()
@@ -83,8 +85,8 @@ async fn principals_do_not_share_a_session() {
     };
     let one = session_of(&upstream, &named("one")).await;
     let other = session_of(&upstream, &named("other")).await;
-    let nobody = session_of(&upstream, &Caller::default()).await;
-    assert!(one != other && one != nobody && other != nobody);
+    let anonymous = session_of(&upstream, &Caller::default()).await;
+    assert!(one != other && one != anonymous && other != anonymous);
     assert_eq!(session_of(&upstream, &named("one")).await, one);
 }
 
@@ -111,12 +113,12 @@ async fn a_forgotten_session_of_some_callers_is_opened_again() {
             let can_elicit = request.body["params"]["capabilities"]["elicitation"].is_object();
             let session = if can_elicit { "askable" } else { "own" };
             request
-                .plainly(&offer)
+                .reply_from(&offer)
                 .with_header("mcp-session-id", session)
         }
         "tools/call" if request.header("mcp-session-id") == Some("askable") => Reply::status(404),
         "tools/call" => Reply::json(&request.result(&json!({"content": []}))),
-        _ => request.plainly(&offer),
+        _ => request.reply_from(&offer),
     })
     .await;
     let upstream = connected(for_clients(&server)).await;
@@ -212,39 +214,139 @@ async fn roots_can_be_asked_for_before_the_first_call() {
     assert_eq!(process.answer(&json!("out")).await["result"], roots);
 }
 
-/// TRANSLATION §4, TRAP-17, the lane rule: who waits for an answer holds nobody up, and no question
-/// goes astray.
+/// TRANSLATION §4, TRAP-17: while a question is open, calls of other callers are answered, and none of
+/// them is ever asked what another's call asks, even if that asks again.
 #[tokio::test]
-async fn a_call_that_waits_for_its_caller_holds_up_no_other() {
+async fn an_open_question_holds_up_no_other_caller_and_reaches_none() {
     let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;
     let upstream = connected(stdio(&server).for_clients()).await;
     let process = server.process().await;
-    let human = Caller::able(json!({"elicitation": {}}));
-    let form = |text: &str| json!({"message": text, "requestedSchema": {"type": "object", "properties": {}}});
-    let question = |id: &str, text: &str| json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": form(text)});
-    let accepted = json!({"action": "accept", "content": {}});
-
-    let (mut first, mut first_events) = human.call(&upstream, "tools/call", &json!({"name": "a"}));
-    let first_call = during(&mut first, process.received("tools/call")).await;
-    process.say(question("1", "first?")).await;
-    let first_ask = asked(&mut first, &mut first_events).await;
-
-    let (mut second, mut second_events) =
-        human.call(&upstream, "tools/call", &json!({"name": "a"}));
-    let second_call = during(&mut second, process.received("tools/call")).await;
-    process.say(question("2", "second?")).await;
-    let second_ask = asked(&mut second, &mut second_events).await;
-    let Question::Elicit(put) = &second_ask.question else {
-        panic!("an elicitation");
+    let of = |name: &str| Caller {
+        principal: Some(name.to_owned()),
+        ..Caller::able(json!({"elicitation": {}}))
     };
-    assert_eq!(value(put)["message"], "second?");
+    let question = |id: &str| {
+        let form = json!({"message": id, "requestedSchema": {"type": "object", "properties": {}}});
+        json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": form})
+    };
+    let params = json!({"name": "a"});
+    let (mut first, mut first_events) = of("one").call(&upstream, "tools/call", &params);
+    let first_call = during(&mut first, process.received("tools/call")).await;
+    process.say(question("first")).await;
+    let open = asked(&mut first, &mut first_events).await;
 
-    first_ask.answer(Ok(raw(&accepted)));
-    during(&mut first, process.answer(&json!("1"))).await;
-    process.reply(&first_call, json!({"content": []})).await;
-    within("the first result", first).await.unwrap();
-    second_ask.answer(Ok(raw(&accepted)));
-    during(&mut second, process.answer(&json!("2"))).await;
+    let began = Instant::now();
+    let (mut second, mut second_events) = of("other").call(&upstream, "tools/call", &params);
+    let second_call = during(&mut second, process.received("tools/call")).await;
+    assert!(
+        began.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        began.elapsed()
+    );
+    // It may be of either call, so the server is told that, and no caller is asked.
+    process.say(question("again")).await;
+    let refusal = during(&mut second, process.answer(&json!("again"))).await;
+    assert_eq!(refusal["error"]["code"], -32602, "{refusal}");
     process.reply(&second_call, json!({"content": []})).await;
     within("the second result", second).await.unwrap();
+    let told = second_events.recv().await;
+    assert!(
+        !matches!(told, Some(Event::Ask(_))),
+        "the other caller was asked"
+    );
+
+    // Now that only one call is left, a question is its own again.
+    process.say(question("third")).await;
+    let third = asked(&mut first, &mut first_events).await;
+    for (id, ask) in [("first", open), ("third", third)] {
+        ask.answer(Ok(raw(&json!({"action": "accept", "content": {}}))));
+        let answer = during(&mut first, process.answer(&json!(id))).await;
+        assert_eq!(answer["result"]["action"], "accept");
+    }
+    process.reply(&first_call, json!({"content": []})).await;
+    within("the first result", first).await.unwrap();
+}
+
+/// A question outside of any call, as for roots at the start, does not make callers wait for one
+/// another; nor does one for roots during a call.
+#[tokio::test]
+async fn a_server_that_asks_for_roots_is_called_by_all_at_once() {
+    let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;
+    let upstream = connected(stdio(&server).for_clients()).await;
+    let process = server.process().await;
+    let roots = |id: &str| json!({"jsonrpc": "2.0", "id": id, "method": "roots/list"});
+    let ask = json!({"jsonrpc": "2.0", "id": "stray", "method": "elicitation/create",
+        "params": {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}});
+    process.say(roots("start")).await;
+    process.say(ask).await;
+    assert_eq!(
+        process.answer(&json!("start")).await["result"],
+        json!({"roots": []})
+    );
+    assert_eq!(
+        process.answer(&json!("stray")).await["error"]["code"],
+        -32602
+    );
+    let caller = Caller::able(json!({"elicitation": {}, "roots": {}}));
+    let params = json!({"name": "a"});
+    let began = Instant::now();
+    let mut calls = Vec::new();
+    for number in 0..4 {
+        let (mut calling, events) = caller.call(&upstream, "tools/call", &params);
+        let call = during(&mut calling, process.received("tools/call")).await;
+        if number == 1 {
+            // Which of the two wants to know cannot be told, so there are none.
+            process.say(roots("during")).await;
+            let answer = during(&mut calling, process.answer(&json!("during"))).await;
+            assert_eq!(answer["result"], json!({"roots": []}));
+        }
+        calls.push((calling, events, call));
+    }
+    assert!(
+        began.elapsed() < Duration::from_millis(400),
+        "{:?}",
+        began.elapsed()
+    );
+    for (calling, _events, call) in calls {
+        process.reply(&call, json!({"content": []})).await;
+        within("the result", calling).await.unwrap();
+    }
+}
+
+/// Two calls of one client are in flight when the server asks. The question is put to the newer; if that
+/// ends or is given up first, the question was the other's, and is put to that one.
+#[tokio::test]
+async fn a_question_outlives_the_call_that_it_was_put_to() {
+    for given_up in [false, true] {
+        let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;
+        let upstream = connected(stdio(&server).for_clients()).await;
+        let process = server.process().await;
+        let client = Caller {
+            presence: Some(Presence::new()),
+            ..Caller::able(json!({"elicitation": {}}))
+        };
+        let params = json!({"name": "a"});
+        let (mut older, mut older_events) = client.call(&upstream, "tools/call", &params);
+        let older_call = during(&mut older, process.received("tools/call")).await;
+        let (mut newer, mut newer_events) = client.call(&upstream, "tools/call", &params);
+        let newer_call = during(&mut newer, process.received("tools/call")).await;
+        let form = json!({"message": "?", "requestedSchema": {"type": "object", "properties": {}}});
+        let question =
+            json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": form});
+        process.say(question).await;
+        let withdrawn = asked(&mut newer, &mut newer_events).await;
+        if given_up {
+            drop(newer);
+        } else {
+            process.reply(&newer_call, json!({"content": []})).await;
+            within("the newer result", newer).await.unwrap();
+        }
+        assert!(!withdrawn.is_wanted());
+        let again = asked(&mut older, &mut older_events).await;
+        again.answer(Ok(raw(&json!({"action": "accept", "content": {}}))));
+        let answer = during(&mut older, process.answer(&json!("q"))).await;
+        assert_eq!(answer["result"]["action"], "accept");
+        process.reply(&older_call, json!({"content": []})).await;
+        within("the older result", older).await.unwrap();
+    }
 }

@@ -3,15 +3,15 @@
 use std::sync::{Arc, Mutex};
 
 use ::http::{HeaderValue, Method};
-use plexus_client::{Definition, State, Target};
-use plexus_mcp::Revision;
+use plexus_mcp_client::{Definition, ServerState, Target};
+use plexus_mcp_protocol::Revision;
 use plexus_testkit::server::{HttpServer, Offer, Received, Reply, Stream, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Caller, asked, call, call_fails, connected, during, raw, refused, revision, status,
-    status_becomes, target, tools, tools_become, value,
+    Caller, asked, call, call_fails, connected, connected_once, during, raw, refused, revision,
+    status, status_becomes, target, tools, tools_become, value,
 };
 
 /// A server that has its stream at `/mcp` and its messages at `/messages`.
@@ -22,13 +22,19 @@ pub(crate) struct Sse {
 }
 
 impl Sse {
-    fn definition(&self) -> Definition {
+    pub(crate) fn definition(&self) -> Definition {
         Definition::new(Target::Sse(target(&self.http.url())))
     }
 
     fn say(&self, message: &Value) {
+        self.say_text(&message.to_string());
+    }
+
+    /// Sends this text as an event, message or not.
+    pub(crate) fn say_text(&self, text: &str) {
         let stream = self.stream.lock().unwrap();
-        stream.as_ref().expect("a stream").say_now(message);
+        let stream = stream.as_ref().expect("a stream");
+        stream.write_now(&format!("data: {text}\n\n"));
     }
 
     fn end_stream(&self) {
@@ -74,7 +80,7 @@ async fn plain() -> Sse {
     server(offer, |_| None).await
 }
 
-/// S001-29, SSE24-02, SSE24-03, S001-55, S001-D03, and §3.2 (3): answers come on the stream.
+/// S001-29, SSE24-02, SSE24-03, S001-55, S001-D03: answers come on the stream.
 #[tokio::test]
 async fn answers_come_on_the_stream() {
     let server = plain().await;
@@ -116,7 +122,7 @@ async fn an_endpoint_elsewhere_is_refused() {
             .await;
     let (upstream, error) = refused(Definition::new(Target::Sse(target(&server.url())))).await;
     assert!(error.to_string().contains("another origin"), "{error}");
-    assert_eq!(status(&upstream).state, State::Failed);
+    assert_eq!(status(&upstream).state, ServerState::Failed);
     assert!(elsewhere.all().is_empty());
 }
 
@@ -135,7 +141,7 @@ async fn a_stream_that_names_no_endpoint_is_refused() {
 async fn a_server_that_wants_credentials_needs_auth() {
     let server = HttpServer::start(|_| Reply::status(401)).await;
     let (upstream, _) = refused(Definition::new(Target::Sse(target(&server.url())))).await;
-    assert_eq!(status(&upstream).state, State::NeedsAuth);
+    assert_eq!(status(&upstream).state, ServerState::NeedsAuth);
 
     let offer = Offer::tools(Revision::V2024_11_05, [tool("a")]);
     let server = self::server(offer, |request| {
@@ -143,7 +149,7 @@ async fn a_server_that_wants_credentials_needs_auth() {
     })
     .await;
     let (upstream, _) = refused(server.definition()).await;
-    assert_eq!(status(&upstream).state, State::NeedsAuth);
+    assert_eq!(status(&upstream).state, ServerState::NeedsAuth);
 }
 
 /// S001-56: the end of the stream is the end of the session; a new one can be opened. A call that
@@ -151,12 +157,12 @@ async fn a_server_that_wants_credentials_needs_auth() {
 #[tokio::test]
 async fn the_end_of_the_stream_ends_the_connection() {
     let server = plain().await;
-    let upstream = connected(server.definition()).await;
+    let upstream = connected_once(server.definition()).await;
     let mut calling = call(&upstream, "tools/call", &json!({"name": "a"}));
     during(&mut calling, server.http.received("tools/call")).await;
     server.end_stream();
     within("the failure", calling).await.unwrap_err();
-    let status = status_becomes(&upstream, State::Failed).await;
+    let status = status_becomes(&upstream, ServerState::Failed).await;
     assert!(status.reason.unwrap().contains("stream"));
     call_fails(&upstream, "a").await;
 
@@ -177,10 +183,10 @@ async fn a_message_that_is_not_taken_fails_its_call() {
     let upstream = connected(server.definition()).await;
     let failure = call_fails(&upstream, "a").await;
     assert!(failure.contains("500"), "{failure}");
-    assert_eq!(status(&upstream).state, State::Connected);
+    assert_eq!(status(&upstream).state, ServerState::Connected);
 }
 
-/// C36, §3.5: questions and changes on the stream.
+/// C36: questions and changes on the stream.
 #[tokio::test]
 async fn the_server_may_ask_and_notify_on_the_stream() {
     let server = plain().await;

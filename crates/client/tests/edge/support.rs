@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plexus_client::{
-    ConnectError, Definition, HttpTarget, Program, State, Status, Target, Upstream,
+use plexus_mcp_client::{
+    ConnectError, Definition, HttpTarget, Program, ServerState, Status, Supervision, Target,
+    Upstream,
 };
-use plexus_mcp::Revision;
-use plexus_mcp::messages::{ClientCapabilities, LogLevel};
-use plexus_service::{
+use plexus_mcp_core::{
     Ask, Boxed, Call, Catalogue, Credential, Event, EventReceiver, EventSender, Object, Outcome,
-    Peer, Principal, Raw, Section, Service,
+    Peer, Presence, Principal, Raw, Section, Service,
 };
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_protocol::messages::{ClientCapabilities, LogLevel};
 use plexus_testkit::server::{HttpServer, StdioServer};
 use plexus_testkit::within;
 use serde_json::Value;
@@ -43,10 +44,18 @@ pub(crate) fn http(server: &HttpServer) -> Definition {
 }
 
 pub(crate) async fn connected(definition: Definition) -> Upstream {
-    let upstream = Upstream::new(definition);
+    connected_as(Upstream::new(definition)).await
+}
+
+/// The same, for a server that is not brought back when it is lost.
+pub(crate) async fn connected_once(definition: Definition) -> Upstream {
+    connected_as(Upstream::supervised(definition, Supervision::once())).await
+}
+
+async fn connected_as(upstream: Upstream) -> Upstream {
     let connected = within("the connection", upstream.connect()).await;
     connected.unwrap_or_else(|error| panic!("not connected: {error}"));
-    assert_eq!(status(&upstream).state, State::Connected);
+    assert_eq!(status(&upstream).state, ServerState::Connected);
     upstream
 }
 
@@ -64,7 +73,7 @@ pub(crate) fn status(upstream: &Upstream) -> Status {
     upstream.status().borrow().clone()
 }
 
-pub(crate) async fn status_becomes(upstream: &Upstream, state: State) -> Status {
+pub(crate) async fn status_becomes(upstream: &Upstream, state: ServerState) -> Status {
     let mut statuses = upstream.status();
     let became = within(
         "the status to change",
@@ -111,17 +120,19 @@ pub(crate) fn value(raw: &Raw) -> Value {
     raw.decode().unwrap()
 }
 
-/// Somebody who calls.
+/// A caller.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Caller {
     /// What it declares; null for nothing.
     pub(crate) capabilities: Value,
     pub(crate) progress: bool,
     pub(crate) log_level: Option<LogLevel>,
-    /// Nobody in particular, unless it is said.
+    /// Anonymous by default.
     pub(crate) principal: Option<String>,
-    /// What it was let in with.
+    /// The credential that the server edge accepted.
     pub(crate) credential: Option<Credential>,
+    /// What its calls have in common.
+    pub(crate) presence: Option<Presence>,
 }
 
 impl Caller {
@@ -142,7 +153,8 @@ impl Caller {
             Some(principal) => Principal::new(principal.as_str()),
             None => Principal::anonymous(),
         };
-        let peer = Peer::new(STATELESS, capabilities, None, principal);
+        let mut peer = Peer::new(STATELESS, capabilities, None, principal);
+        peer.presence.clone_from(&self.presence);
         if let Some(credential) = &self.credential {
             peer.credentials.show(credential.clone());
         }
@@ -162,7 +174,7 @@ impl Caller {
     }
 }
 
-/// A call by somebody who can only call.
+/// A call by a client without capabilities.
 pub(crate) fn call(upstream: &Upstream, method: &str, params: &Value) -> Boxed<Outcome> {
     Caller::default().call(upstream, method, params).0
 }

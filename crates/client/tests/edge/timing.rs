@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use plexus_client::{ConnectError, Oddity, State};
-use plexus_service::Section;
+use plexus_mcp_client::{ConnectError, ListProblem, ServerState};
+use plexus_mcp_core::Section;
 use plexus_testkit::server::{HttpServer, Offer, Process, Reply, Script, StdioServer, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ async fn a_request_that_is_not_answered_is_cancelled() {
     );
     let request = process.received("resources/read").await;
     cancelled(&process, &request).await;
-    assert_eq!(status(&upstream).state, State::Connected);
+    assert_eq!(status(&upstream).state, ServerState::Connected);
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn a_stateless_call_over_http_is_cancelled_by_closing_its_stream() {
     let offer = Offer::tools(STATELESS, [tool("a")]);
     let server = HttpServer::start(move |request| match request.mcp() {
         "tools/call" => Reply::never(),
-        _ => request.plainly(&offer),
+        _ => request.reply_from(&offer),
     })
     .await;
     let mut definition = http(&server);
@@ -86,7 +86,7 @@ async fn a_stateless_call_over_http_is_cancelled_by_closing_its_stream() {
     assert!(!server.methods().contains(&CANCELLED.to_owned()));
 }
 
-/// TRAP-22, PEERS §6: progress keeps a call alive, although its caller did not ask for any.
+/// TRAP-22: progress keeps a call alive, although its caller did not ask for any.
 #[tokio::test]
 async fn progress_extends_a_call() {
     for revision in [LEGACY, STATELESS] {
@@ -157,7 +157,7 @@ async fn a_server_that_does_not_answer_the_greeting_fails_in_time() {
         ),
         "{error}"
     );
-    assert_eq!(status(&upstream).state, State::Failed);
+    assert_eq!(status(&upstream).state, ServerState::Failed);
     server.process().await.ended().await;
 
     let server = HttpServer::start(|_| Reply::never()).await;
@@ -165,7 +165,7 @@ async fn a_server_that_does_not_answer_the_greeting_fails_in_time() {
     definition.timeouts.connect = SHORT;
     let (upstream, error) = refused(definition).await;
     assert!(matches!(error, ConnectError::Timeout { .. }), "{error}");
-    assert_eq!(status(&upstream).state, State::Failed);
+    assert_eq!(status(&upstream).state, ServerState::Failed);
 }
 
 /// The time to connect includes the lists, and a list that does not come costs only itself (C37).
@@ -189,15 +189,15 @@ async fn a_list_that_does_not_come_does_not_hold_up_the_connection() {
         started.elapsed()
     );
     assert!(tools(&upstream).is_empty());
-    let oddities = upstream.report().unwrap().oddities;
+    let list_problems = upstream.report().unwrap().list_problems;
     assert!(
-        oddities.iter().any(|oddity| matches!(
-            oddity,
-            Oddity::Unlisted {
+        list_problems.iter().any(|problem| matches!(
+            problem,
+            ListProblem::Failed {
                 section: Section::Tools,
                 ..
             }
         )),
-        "{oddities:?}"
+        "{list_problems:?}"
     );
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use ::http::{HeaderValue, Method};
-use plexus_client::{Definition, State, Target};
+use plexus_mcp_client::{Definition, ServerState, Target};
 use plexus_testkit::server::{HttpServer, Offer, Received, Reply, StdioServer, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ async fn a_server_that_refuses_all_metadata_of_versions_is_usable() {
         }
         match request.mcp() {
             "tools/call" => Reply::json(&request.result(&json!({"content": []}))),
-            _ => request.plainly(&offer),
+            _ => request.reply_from(&offer),
         }
     })
     .await;
@@ -47,7 +47,7 @@ async fn a_server_that_refuses_all_metadata_of_versions_is_usable() {
 }
 
 /// TRAP-09: a server that came back speaking another era may have carried the call out, so the call
-/// fails, and is made again only by whoever made it.
+/// fails, and only its caller may repeat it.
 #[tokio::test]
 async fn a_call_is_not_made_again_when_the_era_changed() {
     for (before, after) in [(STATELESS, LEGACY), (LEGACY, STATELESS)] {
@@ -64,7 +64,7 @@ async fn a_call_is_not_made_again_when_the_era_changed() {
                     Reply::hang_up()
                 }
                 (true, true) => Reply::json(&request.result(&json!({"content": []}))),
-                _ => request.plainly(&offer),
+                _ => request.reply_from(&offer),
             }
         })
         .await;
@@ -93,13 +93,15 @@ async fn lists_are_fetched_anew_as_the_same_caller() {
             return reply;
         }
         match request.mcp() {
-            "initialize" => request.plainly(&offer).with_header("mcp-session-id", "s1"),
+            "initialize" => request
+                .reply_from(&offer)
+                .with_header("mcp-session-id", "s1"),
             "tools/list" => {
                 let number = lists.fetch_add(1, Ordering::Relaxed);
                 let tools = [tool(&format!("t{number}"))];
                 Reply::json(&request.result(&json!({"tools": tools})))
             }
-            _ => request.plainly(&offer),
+            _ => request.reply_from(&offer),
         }
     })
     .await;
@@ -194,7 +196,7 @@ async fn a_result_does_not_say_who_served_it() {
         let result = spoofed.clone();
         let server = HttpServer::start(move |request| match request.mcp() {
             "tools/call" => Reply::json(&request.result(&result)),
-            _ => request.plainly(&offer),
+            _ => request.reply_from(&offer),
         })
         .await;
         let upstream = connected(http(&server)).await;
@@ -223,12 +225,12 @@ async fn a_session_that_is_forgotten_with_400_is_opened_anew() {
                     let number = sessions.fetch_add(1, Ordering::Relaxed) + 1;
                     let session = format!("s{number}");
                     request
-                        .plainly(&offer)
+                        .reply_from(&offer)
                         .with_header("mcp-session-id", &session)
                 }
                 "tools/call" if forgotten => Reply::status(400).with_json(body),
                 "tools/call" => Reply::json(&request.result(&json!({"content": []}))),
-                _ => request.plainly(&offer),
+                _ => request.reply_from(&offer),
             }
         })
         .await;
@@ -236,7 +238,7 @@ async fn a_session_that_is_forgotten_with_400_is_opened_anew() {
         call_tool(&upstream, "a").await;
         assert_eq!(count(&server, "initialize"), 2, "{body}");
         assert_eq!(count(&server, "tools/call"), 2, "{body}");
-        assert_eq!(status(&upstream).state, State::Connected);
+        assert_eq!(status(&upstream).state, ServerState::Connected);
     }
 }
 
@@ -246,12 +248,14 @@ async fn a_session_that_is_forgotten_with_400_is_opened_anew() {
 async fn other_errors_with_400_are_answers() {
     let offer = Offer::tools(LEGACY, [tool("a")]);
     let server = HttpServer::start(move |request| match request.mcp() {
-        "initialize" => request.plainly(&offer).with_header("mcp-session-id", "s1"),
+        "initialize" => request
+            .reply_from(&offer)
+            .with_header("mcp-session-id", "s1"),
         "tools/call" => {
             let error: Value = request.error(-32602, "the session of the user has no seats left");
             Reply::status(400).with_json(&error.to_string())
         }
-        _ => request.plainly(&offer),
+        _ => request.reply_from(&offer),
     })
     .await;
     let upstream = connected(http(&server)).await;

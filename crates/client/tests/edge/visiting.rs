@@ -1,7 +1,7 @@
 //! Pages that must be visited before a server of 2025-11-25 begins (`-32042`).
 
-use plexus_mcp::{Fault, Revision};
-use plexus_service::{Ask, Question};
+use plexus_mcp_core::{Ask, Question};
+use plexus_mcp_protocol::{Fault, Revision};
 use plexus_testkit::server::{Offer, Process, StdioServer, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn page(ask: &Ask) -> Value {
     value(params)
 }
 
-async fn server() -> (StdioServer, plexus_client::Upstream, Process) {
+async fn server() -> (StdioServer, plexus_mcp_client::Upstream, Process) {
     let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;
     let upstream = connected(stdio(&server).for_clients()).await;
     let process = server.process().await;

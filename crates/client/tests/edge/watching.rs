@@ -1,10 +1,10 @@
-//! Resources that somebody watches.
+//! Resource subscriptions.
 
 use std::sync::{Arc, Mutex};
 
-use plexus_client::Upstream;
-use plexus_mcp::Fault;
-use plexus_service::{Service, Updates};
+use plexus_mcp_client::Upstream;
+use plexus_mcp_core::{Service, Updates};
+use plexus_mcp_protocol::Fault;
 use plexus_testkit::server::{HttpServer, Offer, Reply, Script, StdioServer, Step, Stream};
 use plexus_testkit::within;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::support::{Caller, LEGACY, SHORT, STATELESS, connected, http, stdio};
 
 const URI: &str = "file:///watched";
 
-fn offer(revision: plexus_mcp::Revision) -> Offer {
+fn offer(revision: plexus_mcp_protocol::Revision) -> Offer {
     Offer::new(revision).declaring("resources", json!({"subscribe": true}))
 }
 
@@ -39,7 +39,7 @@ async fn hears(updates: &mut Updates) {
         .expect("an update");
 }
 
-/// SUBL-03, S001-D08, §3.2 (8): one subscription for all who watch, ended with the last of them.
+/// SUBL-03, S001-D08: one subscription for all who watch, ended with the last of them.
 #[tokio::test]
 async fn watchers_of_one_resource_share_one_subscription() {
     let server = StdioServer::new(legacy()).await;
@@ -167,7 +167,7 @@ async fn stateless(honoured: &'static [&'static str]) -> (HttpServer, Arc<Mutex<
             *opened.lock().unwrap() = Some(stream);
             reply
         }
-        _ => request.plainly(&offer),
+        _ => request.reply_from(&offer),
     })
     .await;
     (server, stream)

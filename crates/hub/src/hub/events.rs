@@ -1,28 +1,28 @@
-//! What happens in a hub.
+//! Events of a hub.
 
 use std::sync::Arc;
 
-use plexus_client::Status;
+use plexus_mcp_client::Status;
 use tokio::sync::broadcast;
 
 use super::{Hub, SetMembers};
 
-/// Something that happened in a hub.
+/// An event of a hub.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum HubEvent {
-    /// Members came, went or changed.
+    /// Members were added, removed or changed.
     Members(SetMembers),
-    /// A member is doing differently.
+    /// The status of a member changed.
     Status {
         /// Its name.
         name: Arc<str>,
-        /// Whether it is turned on.
+        /// Whether it is enabled.
         enabled: bool,
-        /// Its connection; `None` for a service in this process.
+        /// The status of its connection; `None` for a service in this process.
         status: Option<Status>,
     },
-    /// A member offers something else.
+    /// The catalogue of a member changed.
     Catalogue {
         /// Its name.
         name: Arc<str>,
@@ -30,7 +30,7 @@ pub enum HubEvent {
 }
 
 impl Hub {
-    /// What happens from now on. Whoever listens too slowly loses the oldest events.
+    /// A receiver of all events from now on. A receiver that lags loses the oldest events.
     pub fn events(&self) -> broadcast::Receiver<HubEvent> {
         self.inner.events.subscribe()
     }

@@ -1,19 +1,19 @@
-//! What is behind the names that clients see, for people who want to know.
+//! Lookup of the owner and original name behind a name that clients see.
 
 use std::sync::Arc;
 
-use plexus_service::{Catalogue, Section};
+use plexus_mcp_core::{Catalogue, Section};
 
 use super::Hub;
 use crate::routes::Owner;
 
-/// Whose an entry of the hub's catalogue is.
+/// The owner of an entry of the hub's catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Origin {
-    /// The member that has it.
+    /// The member that owns it.
     pub member: Arc<str>,
-    /// What the member itself calls it.
+    /// The member's own name for it.
     pub name: Arc<str>,
 }
 
@@ -27,8 +27,8 @@ impl From<Owner> for Origin {
 }
 
 impl Hub {
-    /// Whose an entry is. Tools and prompts are found by any of their names, resources also by the
-    /// templates that they fit.
+    /// The owner of an entry. Tools and prompts are found by any of their names, resources also by
+    /// the templates that they match.
     pub fn origin(&self, section: Section, name: &str) -> Option<Origin> {
         let routes = self.routes();
         let owner = match section {
@@ -44,7 +44,7 @@ impl Hub {
         owner.map(Origin::from)
     }
 
-    /// What a member offers under its own names, whether it is shown or not.
+    /// The catalogue of a member with its own names, including hidden entries.
     pub fn offer_of(&self, member: &str) -> Option<Arc<Catalogue>> {
         let member = self.member(member).ok()?;
         Some(member.catalogue())

@@ -1,147 +1,112 @@
-//! Who is part of a hub, and how they are connected.
+//! Adding, connecting and removing members.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use plexus_client::{State, Status};
-use plexus_service::{Catalogue, Fault};
+use plexus_mcp_client::child::Grace;
+use plexus_mcp_client::{ListProblem, Report, ServerState, Status, Upstream};
+use plexus_mcp_core::{Boxed, Catalogue, Fault};
 use tokio::sync::watch;
 
 use super::{Hub, HubEvent, Inner};
+use crate::catalogue_cache::CachedOffer;
 use crate::member::{Member, MemberSpec};
-use crate::remembered::Known;
 
-/// How long the calls of a member that leaves may take to finish.
-const GRACE: Duration = Duration::from_secs(10);
-/// How long the first clients have for themselves before members are connected that can wait.
-const HEADROOM: Duration = Duration::from_millis(100);
-/// How long after one of these the next is begun with.
-const PACE: Duration = Duration::from_millis(10);
+/// How long the calls of a removed member may take to finish.
+const LEAVING_CALLS_MAX: Duration = Duration::from_secs(10);
+/// How long processes may take to exit when Plexus shuts down: a client that stops Plexus waits for
+/// no more than two seconds in all.
+const CLOSING_GRACE: Grace = Grace::new(Duration::from_millis(400), Duration::from_millis(400));
 
-/// What is remembered, by the fingerprint of its server.
-type Recalled = HashMap<[u8; 32], Known>;
+/// Cached offers, by the fingerprint of their server.
+type Recalled = HashMap<[u8; 32], CachedOffer>;
 
-/// What [`Hub::set_members`] did (S004-53, C38).
+/// The changes that [`Hub::set_members`] made (S004-53, C38).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SetMembers {
     /// New members.
     pub added: Vec<String>,
-    /// Members that are gone.
+    /// Removed members.
     pub removed: Vec<String>,
-    /// Members whose definition changed, which are connected anew.
+    /// Members whose definition changed, and which reconnect.
     pub updated: Vec<String>,
-    /// What could not be used, and why.
+    /// Members that could not be used, and why.
     pub errors: BTreeMap<String, String>,
 }
 
 impl SetMembers {
-    /// Whether everything stayed as it was.
+    /// Whether nothing changed.
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl Hub {
-    /// Makes these the members, in this order. Members that stay as they were are not touched:
-    /// their connections and calls go on. New ones are not connected before they are needed, or
-    /// [`Hub::connect_all`] or [`Hub::connect_in_background`] is called.
+    /// Replaces the members, in this order. Unchanged members keep their connections and calls. New
+    /// ones are connected when they are needed, or by [`Hub::connect_all`] or
+    /// [`Hub::connect_in_background`].
     ///
-    /// Calls that a leaving member has may finish for a while, behind this. Of two members whose
-    /// names differ at most in case, the first counts.
+    /// The calls of a removed member may finish in the background. Of two members whose names
+    /// differ at most in case, the first is used.
     pub async fn set_members(&self, specs: Vec<MemberSpec>) -> SetMembers {
-        self.change_members(specs, GRACE).await
+        let process = Grace::default();
+        self.change_members(specs, LEAVING_CALLS_MAX, process).await
     }
 
-    /// Connects every member that is turned on, all at once; when this returns, each is connected
-    /// or has failed by itself.
+    /// Connects all enabled members concurrently. When this returns, each is connected or has
+    /// failed.
     pub async fn connect_all(&self) {
         let connecting = self.enabled().into_iter().map(async |member| {
-            if let Some(connection) = member.connection() {
-                // Each failure is its member's status.
-                drop(member.over.run_until_cancelled(connection.connect()).await);
-            }
+            // A failure is recorded in the member's status.
+            drop(member.connect().await);
         });
         join_all(connecting).await;
         self.inner.merge();
     }
 
-    /// Waits until it is known what every member offers that is turned on, from now or from an
-    /// earlier time, or why it cannot be known; but no longer than `patience`. Members that were
-    /// waited for in vain are not waited for again, here or by the processes that come after this,
-    /// until they have been connected once.
-    pub async fn settle(&self, patience: Duration) {
-        drop(tokio::time::timeout(patience, self.all_known()).await);
-        self.inner.merge();
-        let Some(remembered) = &self.inner.remembered else {
-            return;
-        };
-        for member in self.awaited() {
-            let (remembered, fingerprint) = (remembered.clone(), member.fingerprint);
-            self.inner.leaving.spawn_blocking(move || {
-                if let Err(error) = remembered.note_late(&fingerprint) {
-                    tracing::debug!(%error, "it will be waited for again");
-                }
-            });
+    /// If lists would be incomplete because members with an unknown offer are starting: a future
+    /// that ends when each of them has listed or failed, or when its startup wait is over.
+    pub(super) fn awaited_members(&self) -> Option<Boxed<()>> {
+        let mut members = self.members();
+        members.retain(|member| member.awaited_until().is_some());
+        if members.is_empty() {
+            return None;
         }
+        let inner = Arc::clone(&self.inner);
+        Some(Box::pin(async move {
+            join_all(members.iter().map(|member| member.settled())).await;
+            inner.merge();
+            for member in members.iter().filter(|member| member.was_silent()) {
+                inner.cache_silence(member);
+            }
+        }))
     }
 
-    /// Waits for members that are still being connected for the first time ever, so that what they
-    /// offer is remembered although nobody may be there any more to see it; but no longer than
-    /// `patience`.
-    pub async fn finish_first_connections(&self, patience: Duration) {
-        drop(tokio::time::timeout(patience, self.all_known()).await);
-    }
-
-    async fn all_known(&self) {
-        join_all(self.awaited().iter().map(|member| member.known_or_failed())).await;
-    }
-
-    /// The members that are worth waiting for: nothing is known of them, and they were not waited
-    /// for in vain before.
-    fn awaited(&self) -> Vec<Arc<Member>> {
-        let mut members = self.enabled();
-        members.retain(|member| !member.is_known() && !member.was_late);
-        members
-    }
-
-    /// Begins to connect every member that is turned on, in the background, and keeps those
-    /// connected that are to be. Those that are connected already are left alone.
-    ///
-    /// Members of whom it is known what they offer come last and one after the other, without
-    /// waiting for one another: to start many programs at once takes all processors for a while,
-    /// just when the first client wants to be answered.
+    /// Starts to connect every enabled member in the background; connected members are left alone.
+    /// Members with an unknown offer come first, since lists wait for them.
     pub fn connect_in_background(&self) {
         self.connect_unknown_in_background();
-        let mut known = self.enabled();
-        known.retain(|member| member.is_to_be_started());
-        if known.is_empty() {
-            return;
+        for member in self.enabled() {
+            member.start();
         }
-        let (hub, gone) = (Arc::downgrade(&self.inner), self.inner.gone.clone());
-        self.inner
-            .tasks
-            .spawn(gone.run_until_cancelled_owned(async move {
-                tokio::time::sleep(HEADROOM).await;
-                for member in known {
-                    let Some(inner) = hub.upgrade() else { return };
-                    inner.keep_connected(member);
-                    drop(inner);
-                    tokio::time::sleep(PACE).await;
-                }
-            }));
     }
 
-    /// As [`Hub::connect_in_background`], for those of whom it is not known what they offer. The
-    /// others are connected by their first call.
+    /// As [`Hub::connect_in_background`], for members with an unknown offer only. The others are
+    /// connected by their first call.
     pub fn connect_unknown_in_background(&self) {
         for member in self.enabled() {
             if !member.is_known() {
-                self.start(member);
+                member.start();
             }
         }
+    }
+
+    /// Stops starting programs, because this process is shutting down.
+    pub fn start_nothing_new(&self) {
+        self.inner.slots.close();
     }
 
     /// Connects a member, unless it is connected (S004-51).
@@ -155,43 +120,37 @@ impl Hub {
         Ok(())
     }
 
-    /// Ends a member's connection; what it offered is no longer offered (S004-51). It stays a
-    /// member, and can be connected again.
+    /// Closes a member's connection; its tools, resources and prompts are no longer listed
+    /// (S004-51). It stays a member, and can be connected again.
     ///
     /// # Errors
     /// There is no such member.
     pub async fn disconnect(&self, name: &str) -> Result<(), Fault> {
         let member = self.member(name)?;
-        if let Some(connection) = member.connection() {
-            connection.disconnect().await;
+        if let Some(upstream) = member.upstream() {
+            upstream.disconnect().await;
         }
         self.inner.merge();
         Ok(())
     }
 
-    /// Ends a member's connection and makes a new one (S004-51).
+    /// Closes a member's connection and opens a new one (S004-51).
     ///
     /// # Errors
     /// There is no such member, or it cannot be connected.
     pub async fn reconnect(&self, name: &str) -> Result<(), Fault> {
         let member = self.member(name)?;
-        let Some(connection) = member.connection() else {
-            return Ok(());
-        };
-        let reconnected = member
-            .over
-            .run_until_cancelled(connection.reconnect())
-            .await;
-        let reconnected = reconnected.unwrap_or_else(|| Err("it was removed".to_owned()));
-        reconnected.map_err(Fault::Internal)?;
-        // Whoever kept it connected may have given up, as when credentials were wanting.
-        self.inner.keep_connected(member);
+        if let Some(upstream) = member.upstream() {
+            let reconnected = upstream.reconnect().await;
+            reconnected.map_err(|error| Fault::Internal(error.to_string()))?;
+        }
         self.inner.merge();
         Ok(())
     }
 
-    /// Turns a member on or off (S004-52, C39). Its connection stays; what it offers is shown or
-    /// not. One that was never connected is connected in the background when it is turned on.
+    /// Enables or disables a member (S004-52, C39). Its connection stays open; its entries are
+    /// listed or hidden. A member that was never connected is connected in the background when it
+    /// is enabled.
     ///
     /// # Errors
     /// There is no such member.
@@ -202,20 +161,28 @@ impl Hub {
         if enabled != was_enabled {
             self.inner.tell_status(&member);
             if enabled {
-                self.start(member);
+                member.start();
             }
         }
         Ok(())
     }
 
-    /// Ends all connections, and does not wait for calls.
+    /// Closes all connections without waiting for calls. When this returns, the catalogue cache is
+    /// written, and no process of a member is left.
     pub async fn close(&self) {
-        self.change_members(Vec::new(), Duration::ZERO).await;
+        self.start_nothing_new();
+        self.change_members(Vec::new(), Duration::ZERO, CLOSING_GRACE)
+            .await;
         self.inner.leaving.close();
         self.inner.leaving.wait().await;
     }
 
-    async fn change_members(&self, specs: Vec<MemberSpec>, grace: Duration) -> SetMembers {
+    async fn change_members(
+        &self,
+        specs: Vec<MemberSpec>,
+        calls: Duration,
+        process: Grace,
+    ) -> SetMembers {
         let _one_at_a_time = self.inner.changing.lock().await;
         let mut changes = SetMembers::default();
         let mut leaving: HashMap<Arc<str>, Arc<Member>> = self
@@ -240,15 +207,16 @@ impl Hub {
             match leaving.remove(spec.name.as_str()) {
                 Some(member) if member.serves(&spec) => {
                     if member.adopt(spec) {
-                        self.start(Arc::clone(&member));
+                        member.start();
                     }
                     members.push(member);
                 }
                 Some(old) => {
                     changes.updated.push(spec.name.clone());
-                    // Until it is connected, it is taken to offer what it did.
+                    // Until it is connected, it is assumed to offer what its predecessor did.
                     let member = self.admit(spec, &recalled, old.known());
-                    // Whoever turned it off wants the new one off, too (C38).
+                    // A member that the user disabled stays disabled when its definition changes
+                    // (C38).
                     if old.was_turned_off_by_hand() {
                         member.enable(false);
                     }
@@ -270,13 +238,13 @@ impl Hub {
             .unwrap_or_else(PoisonError::into_inner) = members;
         inner.merge();
         for member in leaving.into_values().chain(ended) {
-            // What it was found out to do of late may not be kept yet.
-            inner.remember(&member);
-            // Calls find their way to its successor from here on.
+            // Its latest catalogue may not be cached yet.
+            inner.cache_offer(&member);
+            // From here on, calls are routed to its successor.
             member.over.cancel();
             inner
                 .leaving
-                .spawn(async move { member.leave(grace).await });
+                .spawn(async move { member.leave(calls, process).await });
         }
         if !changes.is_nothing() {
             inner.tell(HubEvent::Members(changes.clone()));
@@ -284,55 +252,51 @@ impl Hub {
         changes
     }
 
-    /// What is remembered of those that are servers, by their fingerprints.
+    /// The cached offers of those that are servers, by their fingerprints.
     fn recall<'a>(&self, specs: impl Iterator<Item = &'a MemberSpec>) -> Recalled {
-        let Some(remembered) = &self.inner.remembered else {
+        let Some(cache) = &self.inner.cache else {
             return Recalled::new();
         };
         let servers: Vec<_> = specs
             .filter(|spec| spec.kind.is_server())
             .map(|spec| spec.fingerprint)
             .collect();
-        let found = remembered.find_all(&servers);
+        let found = cache.find_all(&servers);
         let known = servers.into_iter().zip(found);
         known
             .filter_map(|(server, known)| Some((server, known?)))
             .collect()
     }
 
-    /// Makes a member, and follows what becomes of it. If it is not remembered, `assumed` is what it
-    /// is taken to offer until it is connected.
-    fn admit(&self, spec: MemberSpec, recalled: &Recalled, assumed: Option<Known>) -> Arc<Member> {
+    /// Creates a member, and starts to follow its changes. If its offer is not cached, `assumed` is
+    /// used until it is connected.
+    fn admit(
+        &self,
+        spec: MemberSpec,
+        recalled: &Recalled,
+        assumed: Option<CachedOffer>,
+    ) -> Arc<Member> {
         let is_server = spec.kind.is_server();
-        let remembered = self.inner.remembered.as_ref().filter(|_| is_server);
+        let cache = self.inner.cache.as_ref().filter(|_| is_server);
         let known = recalled
             .get(&spec.fingerprint)
             .cloned()
             .filter(|_| is_server);
-        let was_late = known.is_none()
-            && remembered.is_some_and(|remembered| remembered.was_late(&spec.fingerprint));
+        let was_silent =
+            known.is_none() && cache.is_some_and(|cache| cache.was_silent(&spec.fingerprint));
         let known = known.or(assumed.filter(|_| is_server));
         let over = self.inner.gone.child_token();
-        let member = Arc::new(Member::new(spec, known, was_late, over.clone()));
-        // What changes from here on is noticed, even if it takes a while until somebody looks.
+        let slots = self.inner.slots.clone();
+        let member = Arc::new(Member::new(spec, known, was_silent, slots, over.clone()));
+        // Subscribed before the task starts, so that no change is missed.
         let catalogue = member.watch_catalogue();
-        let status = member.connection().map(|connection| connection.status());
-        let asks = member
-            .connection()
-            .map(|connection| connection.asks().watch());
+        let status = member.upstream().map(Upstream::status);
         let inner = Arc::downgrade(&self.inner);
-        let following = follow(inner, Arc::clone(&member), catalogue, status, asks);
+        let following = follow(inner, Arc::clone(&member), catalogue, status);
         self.inner
             .tasks
             .spawn(over.run_until_cancelled_owned(following));
         member
-    }
-
-    /// Connects a member in the background, unless that was begun before.
-    fn start(&self, member: Arc<Member>) {
-        if member.is_to_be_started() {
-            self.inner.keep_connected(member);
-        }
     }
 
     fn enabled(&self) -> Vec<Arc<Member>> {
@@ -343,15 +307,7 @@ impl Hub {
 }
 
 impl Inner {
-    fn keep_connected(&self, member: Arc<Member>) {
-        let over = member.over.clone();
-        self.tasks.spawn(async move {
-            let keeping = Box::pin(member.keep_connected());
-            over.run_until_cancelled(keeping).await;
-        });
-    }
-
-    /// Nobody need listen.
+    /// Sends an event. There may be no receiver.
     fn tell(&self, event: HubEvent) {
         drop(self.events.send(event));
     }
@@ -364,60 +320,81 @@ impl Inner {
         });
     }
 
-    /// Keeps what a member offers, now that it is connected.
-    fn remember(&self, member: &Arc<Member>) {
-        let (Some(remembered), Some(connection)) = (&self.remembered, member.connection()) else {
+    /// Caches the offer of a connected member.
+    fn cache_offer(&self, member: &Arc<Member>) {
+        let (Some(cache), Some(upstream)) = (&self.cache, member.upstream()) else {
             return;
         };
-        if connection.status().borrow().state != State::Connected {
+        // Read the catalogue first: it is empty once the server is disconnected.
+        let catalogue = member.catalogue();
+        if upstream.status().borrow().state != ServerState::Connected {
             return;
         }
-        let known = Known {
-            catalogue: member.catalogue(),
-            revision: connection.facts().revision,
-            asks: connection.asks().is_known(),
+        // A list that could not be fetched is not known to be empty, so it is not cached.
+        let report = upstream.report();
+        let is_whole = |report: &Report| !report.list_problems.iter().any(is_unlisted);
+        if !report.as_ref().is_some_and(is_whole) {
+            return;
+        }
+        let known = CachedOffer {
+            catalogue,
+            revision: upstream.history().revision,
         };
-        let (remembered, member) = (remembered.clone(), Arc::clone(member));
-        let turn = member.kept.next();
+        let (cache, member) = (cache.clone(), Arc::clone(member));
+        let ticket = member.cache_writes.ticket();
         self.leaving.spawn_blocking(move || {
-            let kept = member
-                .kept
-                .unless_newer(turn, || remembered.keep(&member.fingerprint, &known));
-            if let Some(Err(error)) = kept {
+            let cache_writes = member
+                .cache_writes
+                .run_unless_newer(ticket, || cache.keep(&member.fingerprint, &known));
+            if let Some(Err(error)) = cache_writes {
                 let name = &member.name;
-                tracing::warn!(server = %name, %error, "cannot keep what the server offers");
+                tracing::warn!(server = %name, %error, "cannot cache the server's catalogue");
             }
         });
     }
 }
 
-/// Merges, remembers and tells what changes about a member.
+impl Inner {
+    /// Records that a member did not answer during its startup wait, so that the lists of the next
+    /// process do not wait for it.
+    fn cache_silence(&self, member: &Arc<Member>) {
+        let Some(cache) = self.cache.clone() else {
+            return;
+        };
+        let fingerprint = member.fingerprint;
+        self.leaving.spawn_blocking(move || {
+            if let Err(error) = cache.note_silent(&fingerprint) {
+                tracing::debug!(%error, "lists will wait for the server again");
+            }
+        });
+    }
+}
+
+fn is_unlisted(problem: &ListProblem) -> bool {
+    matches!(problem, ListProblem::Failed { .. })
+}
+
+/// Merges, caches and publishes the changes of a member.
 async fn follow(
     inner: Weak<Inner>,
     member: Arc<Member>,
     mut catalogue: watch::Receiver<Arc<Catalogue>>,
     mut status: Option<watch::Receiver<Status>>,
-    mut asks: Option<watch::Receiver<bool>>,
 ) {
     let mut was_connected = false;
     loop {
         let (changed, of_catalogue) = tokio::select! {
             changed = catalogue.changed() => (changed, true),
             changed = changed(&mut status) => (changed, false),
-            changed = changed(&mut asks) => {
-                if let (Ok(()), Some(inner)) = (changed, inner.upgrade()) {
-                    inner.remember(&member);
-                }
-                continue;
-            }
         };
         let (Ok(()), Some(inner)) = (changed, inner.upgrade()) else {
             return;
         };
-        let condition = member.condition();
-        let connected = condition.is_some_and(|status| status.state == State::Connected);
+        let state = member.condition().map(|status| status.state);
+        let connected = state == Some(ServerState::Connected);
+        // A member whose offer becomes known may have an empty one, which must be merged as well.
+        inner.changed.notify_one();
         if of_catalogue {
-            inner.changed.notify_one();
             inner.tell(HubEvent::Catalogue {
                 name: Arc::clone(&member.name),
             });
@@ -425,13 +402,13 @@ async fn follow(
             inner.tell_status(&member);
         }
         if connected && (of_catalogue || !was_connected) {
-            inner.remember(&member);
+            inner.cache_offer(&member);
         }
         was_connected = connected;
     }
 }
 
-/// Waits for a change of what there may be.
+/// Waits for a change of an optional watch channel.
 async fn changed<T>(
     watched: &mut Option<watch::Receiver<T>>,
 ) -> Result<(), watch::error::RecvError> {

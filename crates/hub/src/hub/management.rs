@@ -1,15 +1,15 @@
-//! What the tools that manage servers need of the hub.
+//! Access to the hub for the tools that manage servers.
 
 use std::sync::{Arc, Weak};
 
-use plexus_service::{Call, Fault, Outcome, Peer};
+use plexus_mcp_core::{Call, Fault, Outcome, Peer};
 
 use super::{Hub, Inner};
-use crate::manage::Desk;
+use crate::manage::SubscriptionRegistry;
 use crate::member::Member;
 use crate::routes::Owner;
 
-/// A hub that may be gone.
+/// A weak reference to a hub.
 pub(crate) struct WeakHub(Weak<Inner>);
 
 impl WeakHub {
@@ -19,28 +19,32 @@ impl WeakHub {
 }
 
 impl Hub {
-    /// Where subscriptions are kept.
-    pub(crate) fn desk(&self) -> &Arc<Desk> {
-        let new = || Arc::new(Desk::new(WeakHub(Arc::downgrade(&self.inner))));
-        self.inner.desk.get_or_init(new)
+    /// The registry of subscriptions.
+    pub(crate) fn registry(&self) -> &Arc<SubscriptionRegistry> {
+        let new = || {
+            Arc::new(SubscriptionRegistry::new(WeakHub(Arc::downgrade(
+                &self.inner,
+            ))))
+        };
+        self.inner.registry.get_or_init(new)
     }
 
-    /// Has `member` carry out a call that is addressed to it already.
-    pub(crate) async fn hand_over(&self, member: &Member, call: Call) -> Outcome {
+    /// Runs a call on `member`, whose parameters already have the member's own names.
+    pub(crate) async fn run_on_member(&self, member: &Member, call: Call) -> Outcome {
         let changed =
             || Fault::Internal(format!("the server {:?} is being changed", &*member.name));
         let entered = member.enter().ok_or_else(changed)?;
-        super::hand_over(member, call, entered).await
+        super::run_on_member(member, call, entered).await
     }
 
-    /// The members that are turned on.
+    /// The enabled members.
     pub(crate) fn servers(&self) -> Vec<Arc<Member>> {
         let mut servers = self.members();
         servers.retain(|member| member.is_enabled());
         servers
     }
 
-    /// The member of this name, or in words for the caller why there is none.
+    /// The member of this name, or a text for the caller why there is none.
     pub(crate) fn server(&self, name: &str) -> Result<Arc<Member>, String> {
         if let Ok(member) = self.member(name) {
             return if member.is_enabled() {
@@ -60,7 +64,7 @@ impl Hub {
         ))
     }
 
-    /// The URI by which `server` knows a resource, which may be named as clients see it.
+    /// The URI by which `server` knows a resource. `uri` may be the one that clients see.
     pub(crate) fn own_uri(&self, server: &str, uri: &str) -> String {
         match self.routes().resource(uri) {
             Some(owner) if &*owner.member == server => owner.key.to_string(),
@@ -68,8 +72,8 @@ impl Hub {
         }
     }
 
-    /// The name by which `server` knows a tool, which may be named as clients see it, if `peer` is
-    /// shown it.
+    /// The name by which `server` knows a tool, if `peer` sees it. `tool` may be the name that
+    /// clients see.
     pub(crate) fn own_tool(&self, peer: &Peer, server: &Arc<str>, tool: &str) -> Option<String> {
         let routes = self.routes();
         let by_own_name = routes.shown_tool(server, tool).map(|_shown| Owner {

@@ -1,9 +1,9 @@
-//! Whether calls of tools are made.
+//! Permission checks for tool calls.
 
-use plexus_mcp::messages::ToolAnnotations;
-use plexus_mcp::method;
-use plexus_service::{Call, Entry, Fault, Peer, Section};
-use plexus_wire::Raw;
+use plexus_mcp_core::{Call, Entry, Fault, Peer, Section};
+use plexus_mcp_protocol::messages::ToolAnnotations;
+use plexus_mcp_protocol::method;
+use plexus_mcp_wire::Raw;
 
 use super::Hub;
 use crate::manage;
@@ -11,15 +11,16 @@ use crate::member::Member;
 use crate::policy::{Permit, Policy, ToolFacts, ToolIdentity};
 
 impl Hub {
-    /// Why policy or the human is against a call that is addressed to `member`. It becomes a
-    /// result, not an error of the protocol, so that the model and the user read it.
+    /// Why the policy or the user refuses a call that is routed to `member`. The refusal becomes a
+    /// tool result, not a protocol error, so that the model and the user read it.
     pub(super) async fn refusal(
         &self,
         call: &Call,
         member: &Member,
     ) -> Result<Option<String>, Fault> {
         match self.inner.gate.policy() {
-            // Every call has a place for what it may wait for; that this is small matters to all.
+            // Boxed, because every call's future has room for this one; keeping it small matters
+            // for all calls.
             Some(policy) if &*call.method == method::TOOLS_CALL => {
                 Box::pin(self.judge(&policy, call, member)).await
             }
@@ -43,8 +44,7 @@ impl Hub {
         Ok(refusal.await)
     }
 
-    /// Permission to make this call now, and again when nobody is there to be asked; or why there
-    /// is none.
+    /// Permission to make this call now and to repeat it without asking; or why there is none.
     pub(crate) async fn permit(
         &self,
         call: &Call,
@@ -66,7 +66,7 @@ impl Hub {
         Ok(Ok(permit))
     }
 
-    /// Why a permitted call is not made again, be it that the policy changed or the tool.
+    /// Why a permitted call is not repeated, because the policy or the tool has changed.
     pub(crate) fn revoked(
         &self,
         permit: &Permit,
@@ -93,7 +93,7 @@ impl Hub {
         ))
     }
 
-    /// The tool that is called, by its owner's name for it.
+    /// The called tool, by its owner's name for it.
     fn called(&self, call: &Call, member: &Member) -> Result<CalledTool, Fault> {
         let name = call.params.text("name").unwrap_or_default().into_owned();
         let arguments = call.params.get("arguments").cloned();
@@ -107,7 +107,7 @@ impl Hub {
         })
     }
 
-    /// How the tool that `member` calls `name` is shown to clients.
+    /// The catalogue entry of the tool that `member` calls `name`.
     fn shown_tool(&self, member: &Member, name: &str) -> Option<Entry> {
         let routes = self.routes();
         let shown = routes.shown_tool(&member.name, name)?;
@@ -116,11 +116,11 @@ impl Hub {
     }
 }
 
-/// A call's tool, and what it is called with.
+/// The tool of a call, and its arguments.
 struct CalledTool {
-    /// As it is shown.
+    /// Its entry, as shown to clients.
     entry: Entry,
-    /// What its owner calls it.
+    /// Its owner's name for it.
     name: String,
     arguments: Raw,
 }
@@ -130,7 +130,7 @@ impl CalledTool {
         let facts = ToolFacts::new(&self.entry.key, &member.name, &self.name)
             .annotated(annotations(&self.entry), policy.trusts(&member.name))
             .called_by(peer);
-        if manage::is_it(member) {
+        if manage::is_management(member) {
             return facts.ours();
         }
         facts
@@ -144,7 +144,7 @@ impl CalledTool {
     }
 }
 
-/// What a tool's server says of it; hints that cannot be read say nothing.
+/// The annotations of a tool; hints that cannot be parsed are ignored.
 fn annotations(entry: &Entry) -> ToolAnnotations {
     #[derive(serde::Deserialize)]
     struct Annotated {

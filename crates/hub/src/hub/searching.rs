@@ -2,44 +2,53 @@
 
 use std::sync::{Arc, PoisonError};
 
-use plexus_mcp::messages::{CallToolResult, ContentBlock};
-use plexus_mcp::method;
-use plexus_service::{Call, Catalogue, Entry, Fault, Peer, Section};
-use plexus_wire::Raw;
+use plexus_mcp_core::{Call, Catalogue, Fault, Peer, Section};
+use plexus_mcp_protocol::messages::{CallToolResult, ContentBlock};
+use plexus_mcp_protocol::method;
+use plexus_mcp_wire::Raw;
 
 use super::Hub;
 use crate::routes::Owner;
 use crate::search::{self, DescribeArguments, Index, SearchArguments};
 
-/// What a call comes to.
-pub(super) enum Meant {
-    /// Somebody carries it out.
+/// The result of interpreting a call of a client that searches.
+pub(super) enum SearchOutcome {
+    /// This call is to be forwarded.
     Call(Call),
-    /// It is answered already.
+    /// The call is answered.
     Answer(Raw),
 }
 
 impl Hub {
-    /// What a call means, which for a client that searches may be another one than it made.
-    pub(super) fn meant(&self, mut call: Call) -> Result<Meant, Fault> {
+    /// Interprets a call. For a client that searches, `CallTool` is replaced by the call that it
+    /// contains.
+    pub(super) fn resolve_search(&self, mut call: Call) -> Result<SearchOutcome, Fault> {
         let is_tool = &*call.method == method::TOOLS_CALL;
         if !is_tool || !self.inner.clients.searches(call.peer()) {
-            return Ok(Meant::Call(call));
+            return Ok(SearchOutcome::Call(call));
         }
         let params = &call.params;
         match params.text("name").as_deref() {
             Some(search::CALL) => call.params = search::unwrapped(params)?,
             Some(search::SEARCH) => {
                 let found = self.search(call.peer(), &search::arguments(params)?);
-                return Ok(Meant::Answer(answer(found)));
+                return Ok(SearchOutcome::Answer(answer(found)));
             }
             Some(search::DESCRIBE) => {
                 let described = self.describe(call.peer(), &search::arguments(params)?);
-                return Ok(Meant::Answer(answer(described)));
+                return Ok(SearchOutcome::Answer(answer(described)));
             }
             _ => {}
         }
-        Ok(Meant::Call(call))
+        Ok(SearchOutcome::Call(call))
+    }
+
+    /// Whether a call searches for tools, or describes one.
+    pub(super) fn is_search(&self, call: &Call) -> bool {
+        let name = call.params.text("name");
+        &*call.method == method::TOOLS_CALL
+            && matches!(name.as_deref(), Some(search::SEARCH | search::DESCRIBE))
+            && self.inner.clients.searches(call.peer())
     }
 
     fn search(&self, peer: &Peer, arguments: &SearchArguments) -> Result<String, String> {
@@ -54,23 +63,20 @@ impl Hub {
             wanted.is_none_or(|server| *owner.member == *server)
                 && self.inner.clients.shows(peer, &routes, owner)
         };
-        let found = index.find(&arguments.query);
-        let found: Vec<&Entry> = found
-            .iter()
+        let mut found = index
+            .find(&arguments.query)
             .filter(|name| routes.tool(name).is_some_and(is_meant))
-            .filter_map(|name| tools.get(name))
+            .filter_map(|name| tools.get(name));
+        let mut lines: Vec<_> = found
+            .by_ref()
+            .take(arguments.limit())
+            .map(search::line)
             .collect();
-        if found.is_empty() {
+        if lines.is_empty() {
             return Ok("No tool fits; try other words.".to_owned());
         }
-        let limit = arguments.limit();
-        let mut lines: Vec<_> = found
-            .iter()
-            .take(limit)
-            .map(|tool| search::line(tool))
-            .collect();
-        if let more @ 1.. = found.len().saturating_sub(limit) {
-            lines.push(format!("… and {more} more, which fit less"));
+        if found.next().is_some() {
+            lines.push("… and more, which fit less".to_owned());
         }
         Ok(lines.join("\n"))
     }
@@ -115,7 +121,7 @@ impl Hub {
         Ok(text)
     }
 
-    /// What there is now, and its words.
+    /// The current catalogue, and its search index.
     fn indexed(&self) -> (Arc<Catalogue>, Arc<Index>) {
         let catalogue = Arc::clone(&self.inner.catalogue.borrow());
         let mut indexed = self

@@ -1,59 +1,74 @@
-//! How the members of a hub are doing.
+//! Status of the members.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::join_all;
-use plexus_client::{ProcessInfo, Report, State, Status};
-use plexus_service::{Fault, Section};
+use plexus_mcp_client::{ProcessInfo, Report, ServerState, Status, Upstream};
+use plexus_mcp_config::Scope;
+use plexus_mcp_core::{Fault, Implementation, List, Section};
 
 use super::Hub;
 use crate::member::Member;
 
-/// How long a connection may take to say which process it has.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the query for a connection's process may take.
+const PROCESS_QUERY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How one member is doing.
+/// The status of one member.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct MemberStatus {
     /// Its name.
     pub name: Arc<str>,
-    /// Whether it is turned on.
+    /// Whether it is enabled.
     pub enabled: bool,
-    /// Its connection; `None` for a service in this process, which is always there.
+    /// The status of its connection; `None` for a service in this process, which is always
+    /// available.
     pub status: Option<Status>,
-    /// What is known of it, while it is connected.
+    /// Details of its connection, while it is connected.
     pub report: Option<Report>,
     /// The revision that it speaks, or spoke when it was last connected.
     pub revision: Option<String>,
-    /// How many tools it offers.
-    pub tools: usize,
+    /// The tools it offers, with its own names for them.
+    pub tools: Arc<List>,
+    /// The scope of its configuration file; `None` for a server that comes from no file.
+    pub scope: Option<Scope>,
     /// How many resources and templates it offers.
     pub resources: usize,
     /// How many prompts it offers.
     pub prompts: usize,
     /// How long it took to connect.
     pub connected_in: Option<Duration>,
-    /// How long its last answer took.
+    /// How long its last response took.
     pub latency: Option<Duration>,
-    /// What went wrong last, and when; stays when it is well again.
+    /// The last error, and when it happened. It stays after the member has recovered.
     pub last_error: Option<(SystemTime, String)>,
-    /// Its process; only [`Hub::examine`] finds it.
+    /// Its process; only set by [`Hub::examine`].
     pub process: Option<ProcessInfo>,
 }
 
 impl MemberStatus {
-    /// Its state, as people see it (S004-20).
-    pub fn state(&self) -> State {
+    /// Its state, as users see it (S004-20).
+    pub fn state(&self) -> ServerState {
         match &self.status {
-            _ if !self.enabled => State::Disabled,
+            _ if !self.enabled => ServerState::Disabled,
             Some(status) => status.state,
-            None => State::Connected,
+            None => ServerState::Connected,
         }
     }
 
-    /// Why it is in that state, where there is something to say.
+    /// Name and version that the server gives itself, while it is connected.
+    pub fn server_info(&self) -> Option<&Implementation> {
+        self.report.as_ref().map(|report| &report.facts.identity)
+    }
+
+    /// Why it cannot be used: its connection failed, or it wants credentials.
+    pub fn error(&self) -> Option<&str> {
+        let is_failing = matches!(self.state(), ServerState::Failed | ServerState::NeedsAuth);
+        self.reason().filter(|_| is_failing)
+    }
+
+    /// The reason for that state, if there is one.
     pub fn reason(&self) -> Option<&str> {
         match &self.status {
             _ if !self.enabled => Some("turned off"),
@@ -64,26 +79,26 @@ impl MemberStatus {
 }
 
 impl Hub {
-    /// How every member is doing, in order (S004-54).
+    /// The status of every member, in order (S004-54).
     pub fn status(&self) -> Vec<MemberStatus> {
         self.members().iter().map(|member| of(member)).collect()
     }
 
-    /// How one member is doing (S004-54).
+    /// The status of one member (S004-54).
     ///
     /// # Errors
     /// There is no such member.
-    pub fn status_of(&self, name: &str) -> Result<MemberStatus, Fault> {
+    pub fn server_status(&self, name: &str) -> Result<MemberStatus, Fault> {
         Ok(of(&*self.member(name)?))
     }
 
-    /// How every member is doing, with its process.
+    /// The status of every member, with its process.
     pub async fn examine(&self) -> Vec<MemberStatus> {
         let members = self.members();
         let examining = members.iter().map(async |member| {
             let mut status = of(member);
-            if let Some(connection) = member.connection() {
-                let process = tokio::time::timeout(PATIENCE, connection.process()).await;
+            if let Some(upstream) = member.upstream() {
+                let process = tokio::time::timeout(PROCESS_QUERY_TIMEOUT, upstream.process()).await;
                 status.process = process.ok().flatten();
             }
             status
@@ -93,23 +108,23 @@ impl Hub {
 }
 
 fn of(member: &Member) -> MemberStatus {
-    let connection = member.connection();
-    let facts = connection.map(|connection| connection.facts());
-    let facts = facts.unwrap_or_default();
+    let upstream = member.upstream();
+    let history = upstream.map(Upstream::history).unwrap_or_default();
     let catalogue = member.catalogue();
     let count = |section| catalogue.list(section).entries().len();
     MemberStatus {
         name: Arc::clone(&member.name),
         enabled: member.is_enabled(),
         status: member.condition(),
-        report: connection.and_then(|connection| connection.report()),
-        revision: facts.revision,
-        tools: count(Section::Tools),
+        report: upstream.and_then(Upstream::report),
+        revision: history.revision,
+        tools: Arc::clone(catalogue.list(Section::Tools)),
+        scope: member.scope,
         resources: count(Section::Resources) + count(Section::Templates),
         prompts: count(Section::Prompts),
-        connected_in: facts.connected_in,
+        connected_in: history.connected_in,
         latency: member.latency(),
-        last_error: facts.last_error,
+        last_error: history.last_error,
         process: None,
     }
 }

@@ -1,16 +1,16 @@
-//! Subscriptions that outlive the connections they were made on.
+//! Resource subscriptions that survive reconnects of the server.
 
 use std::sync::{Arc, Weak};
 
-use plexus_client::State;
-use plexus_service::{Fault, Peer, Updates};
+use plexus_mcp_client::ServerState;
+use plexus_mcp_core::{Fault, Peer, Updates};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{Hub, HubEvent, Inner};
 
-/// Who watches what, and who is told.
+/// A resource subscription of one peer.
 struct Subscription {
     hub: Weak<Inner>,
     peer: Arc<Peer>,
@@ -19,10 +19,10 @@ struct Subscription {
 }
 
 impl Hub {
-    /// Watches a resource until the returned [`Updates`] is dropped, whatever becomes of the
-    /// connection to its owner meanwhile.
+    /// Subscribes to a resource until the returned [`Updates`] is dropped. The subscription
+    /// survives reconnects of the owner.
     pub(super) async fn watch(self, peer: Arc<Peer>, uri: String) -> Result<Updates, Fault> {
-        // Events come first, lest the connection be lost unseen.
+        // Listen to events before subscribing, so that a lost connection is not missed.
         let events = self.events();
         let (owner, updates) = self.watch_once(&peer, &uri).await?;
         let (versions, receiver) = watch::channel(0);
@@ -40,16 +40,16 @@ impl Hub {
     }
 
     async fn watch_once(&self, peer: &Arc<Peer>, uri: &str) -> Result<(Arc<str>, Updates), Fault> {
-        let owner = self.routes().resource(uri);
+        let owner = self.routes().likely_resource(uri);
         let owner = owner.ok_or_else(|| Fault::ResourceNotFound(uri.to_owned()))?;
-        let service = self.member(&owner.member)?.ready().await?;
+        let service = self.member(&owner.member)?.service()?;
         let updates = service.subscribe(peer, &owner.key).await?;
         Ok((owner.member, updates))
     }
 }
 
 impl Subscription {
-    /// Passes updates on, and subscribes anew on every new connection of the owner.
+    /// Forwards updates, and subscribes again on every new connection of the owner.
     async fn keep(
         self,
         mut owner: Arc<str>,
@@ -82,30 +82,30 @@ impl Subscription {
                 let Some(inner) = self.hub.upgrade() else {
                     return;
                 };
-                // The old one is let go only then: on one and the same connection, the resource
-                // stays watched.
+                // The old subscription is dropped after the new one is made, so that on the same
+                // connection the resource stays subscribed throughout.
                 match (Hub { inner }).watch_once(&self.peer, &self.uri).await {
                     Ok((now, new)) => (owner, updates) = (now, Some(new)),
                     Err(error) => {
-                        tracing::debug!(uri = self.uri, %error, "a resource is not watched for now");
+                        tracing::debug!(uri = self.uri, %error, "the subscription to a resource is lost for now");
                         continue;
                     }
                 }
             }
-            // On a new connection, too: nobody knows what happened meanwhile.
+            // Also after a reconnect: the resource may have changed while there was no connection.
             self.versions.send_modify(|version| *version += 1);
         }
     }
 }
 
-/// Whether `owner` has a new connection, or is to have one.
+/// Whether `owner` has a new connection, or will have one.
 fn concerns(event: &HubEvent, owner: &str) -> bool {
     match event {
         HubEvent::Status {
             name,
             enabled: true,
             status: Some(status),
-        } => **name == *owner && status.state == State::Connected,
+        } => **name == *owner && status.state == ServerState::Connected,
         HubEvent::Members(changes) => {
             let mut new = changes.updated.iter().chain(&changes.added);
             new.any(|name| name == owner)

@@ -1,14 +1,14 @@
-//! What the tools take and give.
+//! Arguments and results of the tools.
 
-use plexus_service::Call;
-use plexus_wire::{Object, Raw};
+use plexus_mcp_core::Call;
+use plexus_mcp_wire::{Object, Raw};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The shortest time between two looks at what is polled (S001-22).
-const MIN_INTERVAL: u64 = 1000;
-const MAX_INTERVAL: u64 = 24 * 60 * 60 * 1000;
-const DEFAULT_INTERVAL: u64 = 5000;
+/// The shortest interval between two polls (S001-22).
+const MIN_INTERVAL_MS: u64 = 1000;
+const MAX_INTERVAL_MS: u64 = 24 * 60 * 60 * 1000;
+const DEFAULT_INTERVAL_MS: u64 = 5000;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -65,7 +65,7 @@ pub(super) struct PollArguments {
     pub(super) uri: Option<String>,
     /// Milliseconds between two looks at it.
     #[serde(default = "default_interval")]
-    #[schemars(range(min = MIN_INTERVAL, max = MAX_INTERVAL))]
+    #[schemars(range(min = MIN_INTERVAL_MS, max = MAX_INTERVAL_MS))]
     pub(super) interval_ms: u64,
     /// Why it is polled; you are reminded of it when it changes.
     pub(super) reason: Option<String>,
@@ -103,7 +103,7 @@ pub(super) struct Unsubscribed {
     pub(super) unsubscribed: bool,
 }
 
-/// Takes `server_name` for `server`, as some clients call it (C55).
+/// Accepts `server_name` for `server`, as some clients call it (C55).
 pub(super) fn accept_aliases(call: &mut Call) {
     let renamed = || {
         let mut arguments = Object::parse(call.params.get("arguments")?).ok()?;
@@ -120,5 +120,5 @@ pub(super) fn accept_aliases(call: &mut Call) {
 }
 
 fn default_interval() -> u64 {
-    DEFAULT_INTERVAL
+    DEFAULT_INTERVAL_MS
 }

@@ -1,19 +1,19 @@
-//! What resources there are, and what is in them.
+//! Listing and reading resources.
 
 use std::sync::Arc;
 
-use plexus_client::State;
-use plexus_mcp::method;
-use plexus_service::{
+use plexus_mcp_client::ServerState;
+use plexus_mcp_core::{
     Call, CallToolResult, ContentBlock, Context, Fault, IntoToolResult, Section, ToolError,
     ToolResult,
 };
-use plexus_wire::{Object, Raw};
+use plexus_mcp_protocol::method;
+use plexus_mcp_wire::{Object, Raw};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::arguments::{ListArguments, ReadArguments};
-use super::desk::Desk;
+use super::registry::SubscriptionRegistry;
 use crate::hub::Hub;
 use crate::member::Member;
 
@@ -37,7 +37,7 @@ struct Described {
     description: Option<String>,
 }
 
-/// What was read (S001-18).
+/// The contents of a resource (S001-18).
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(super) struct Contents {
     contents: Vec<Content>,
@@ -51,14 +51,17 @@ struct Content {
     mime_type: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// What is no text, in Base64.
+    /// Binary content, in Base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     blob: Option<String>,
 }
 
 /// The resources of all servers, or of one.
-pub(super) async fn list(desk: Arc<Desk>, arguments: ListArguments) -> ToolResult<String> {
-    let hub = desk.hub()?;
+pub(super) async fn list(
+    registry: Arc<SubscriptionRegistry>,
+    arguments: ListArguments,
+) -> ToolResult<String> {
+    let hub = registry.hub()?;
     let members = match &arguments.server {
         None => hub.servers(),
         Some(name) => {
@@ -72,19 +75,19 @@ pub(super) async fn list(desk: Arc<Desk>, arguments: ListArguments) -> ToolResul
     serde_json::to_string(&listed).map_err(ToolError::failed)
 }
 
-/// What is in a resource.
+/// Reads a resource.
 pub(super) async fn read(
-    desk: Arc<Desk>,
+    registry: Arc<SubscriptionRegistry>,
     ReadArguments { server, uri }: ReadArguments,
     context: Context,
 ) -> ToolResult<Contents> {
-    let hub = desk.hub()?;
+    let hub = registry.hub()?;
     let member = hub.server(&server)?;
     let own = hub.own_uri(&server, &uri);
     let events = context.events().clone().naming(&member.name);
     let cancel = context.cancellation().child_token();
     let call = Call::new(method::RESOURCES_READ, uri_params(&own), events, cancel);
-    let read = hub.hand_over(&member, call).await;
+    let read = hub.run_on_member(&member, call).await;
     let failed = |why: &dyn std::fmt::Display| {
         ToolError::Failed(format!(
             "{uri:?} of the server {server:?} cannot be read: {why}"
@@ -97,7 +100,7 @@ pub(super) async fn read(
     }
 }
 
-/// The parameters of a request that is about a resource.
+/// The parameters of a request for a resource.
 pub(super) fn uri_params(uri: &str) -> Object {
     let mut params = Object::new();
     params.set("uri", Raw::string(uri));
@@ -105,7 +108,7 @@ pub(super) fn uri_params(uri: &str) -> Object {
 }
 
 impl IntoToolResult for Contents {
-    /// The model cannot read what is no text, and is only told that it is there (C55).
+    /// The model cannot read binary content, so it gets its size and type instead (C55).
     fn into_tool_result(self) -> ToolResult {
         let structured = Raw::encode(&self).map_err(ToolError::failed)?;
         let readable: Vec<_> = self.contents.iter().map(Content::readable).collect();
@@ -125,7 +128,7 @@ impl Content {
         let mut readable = self.clone();
         if let Some(blob) = &mut readable.blob {
             let kind = self.mime_type.as_deref().unwrap_or("binary");
-            // Four characters of Base64 stand for three bytes, and what fills them up for none.
+            // Four characters of Base64 stand for three bytes, and padding for none.
             let bytes = blob.trim_end_matches('=').len() * 3 / 4;
             *blob = format!("[{kind}, {bytes} bytes]");
         }
@@ -145,14 +148,14 @@ fn listed(member: &Member) -> Vec<Listed> {
         .collect()
 }
 
-/// Why a server's list is empty, if it is because the server cannot be reached.
+/// Why a server's list is empty, if the server cannot be reached.
 fn nothing_because(hub: &Hub, member: &Member) -> Option<String> {
     if !listed(member).is_empty() {
         return None;
     }
     let mut members = hub.status().into_iter();
     let status = members.find(|status| status.name == member.name)?.status?;
-    if status.state == State::Connected {
+    if status.state == ServerState::Connected {
         return None;
     }
     let why = status.reason.unwrap_or_else(|| status.state.to_string());

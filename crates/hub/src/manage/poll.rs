@@ -1,56 +1,56 @@
-//! What is looked at again and again.
+//! Polling subscriptions: tools and resources that are read at an interval.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use plexus_mcp::messages::ClientCapabilities;
-use plexus_mcp::method;
-use plexus_service::{Call, Context, EventSender, Fault, Json, Peer, ToolError, ToolResult};
-use plexus_wire::{Object, Raw};
+use plexus_mcp_core::{Call, Context, EventSender, Fault, Json, Peer, ToolError, ToolResult};
+use plexus_mcp_protocol::messages::ClientCapabilities;
+use plexus_mcp_protocol::method;
+use plexus_mcp_wire::{Object, Raw};
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
 use super::NAME;
 use super::arguments::{PollArguments, PollKind, Subscribed};
 use super::contents::uri_params;
-use super::desk::Desk;
+use super::registry::SubscriptionRegistry;
 use super::subscription::{Subscription, Target, Thing};
 use crate::hub::Hub;
 use crate::policy::Permit;
 
-/// How often in a row a look may fail.
-const MAX_FAILURES: u32 = 5;
-/// How much of what a server says of a failure is told, in bytes.
-const MAX_WORDS: usize = 500;
+/// Polling stops after so many failures in a row.
+const MAX_CONSECUTIVE_FAILURES: u32 = 5;
+/// The longest error text of a server that is reported, in bytes.
+const MAX_ERROR_CHARS: usize = 500;
 
 pub(super) async fn subscribe(
-    desk: Arc<Desk>,
+    registry: Arc<SubscriptionRegistry>,
     arguments: PollArguments,
     context: Context,
 ) -> ToolResult<Json<Subscribed>> {
-    let hub = desk.hub()?;
+    let hub = registry.hub()?;
     let events = context.events();
     let peer = Arc::clone(events.peer());
     let interval = arguments.interval_ms;
     let reason = arguments.reason.clone();
     let target = target(&hub, &peer, arguments)?;
-    let id = if let Some(id) = desk.existing(&peer, &target) {
+    let id = if let Some(id) = registry.existing(&peer, &target) {
         id
     } else {
-        desk.has_room(&peer)?;
+        registry.has_room(&peer)?;
         let cancel = context.cancellation().child_token();
         let permit = permit(&hub, &target, events, cancel.clone()).await?;
         let first = look(&hub, &target, &permit, events.clone(), cancel).await;
         let mut caller = Peer::clone(&peer);
         caller.capabilities = ClientCapabilities::none();
         let polling = Polling {
-            desk: Arc::downgrade(&desk),
+            registry: Arc::downgrade(&registry),
             caller: Arc::new(caller),
             permit,
             known: digest(&first.map_err(ToolError::from)?),
         };
         let interval = Duration::from_millis(interval);
-        desk.keep(&peer, target, reason, |subscription| {
+        registry.keep(&peer, target, reason, |subscription| {
             polling.run(subscription, interval)
         })?
     };
@@ -60,7 +60,7 @@ pub(super) async fn subscribe(
     }))
 }
 
-/// What the arguments mean, by the server's own names.
+/// The target of a subscription, with the server's own names.
 fn target(hub: &Hub, peer: &Peer, arguments: PollArguments) -> Result<Target, ToolError> {
     let server = &arguments.server;
     if server == NAME {
@@ -94,7 +94,7 @@ fn target(hub: &Hub, peer: &Peer, arguments: PollArguments) -> Result<Target, To
     })
 }
 
-/// Permission to call the tool that is polled, which the human may be asked for (C27).
+/// Permission to call the polled tool, which the user may be asked for (C27).
 async fn permit(
     hub: &Hub,
     target: &Target,
@@ -109,18 +109,18 @@ async fn permit(
     hub.permit(&call, &member).await?.map_err(ToolError::Failed)
 }
 
-/// Why a look came to nothing.
+/// Why a poll failed.
 enum Failure {
-    /// It must not be made any more.
+    /// The call is no longer permitted.
     Forbidden(String),
-    /// It failed this time.
+    /// The call failed.
     Failed(String),
 }
 
 impl Failure {
     fn failed(mut why: String) -> Self {
-        if why.len() > MAX_WORDS {
-            why.truncate(why.floor_char_boundary(MAX_WORDS));
+        if why.len() > MAX_ERROR_CHARS {
+            why.truncate(why.floor_char_boundary(MAX_ERROR_CHARS));
             why.push('…');
         }
         Self::Failed(why)
@@ -135,7 +135,7 @@ impl From<Failure> for ToolError {
     }
 }
 
-/// What is there now, without what says nothing of it.
+/// Reads the current value, without members that change although the value does not.
 async fn look(
     hub: &Hub,
     target: &Target,
@@ -156,7 +156,7 @@ async fn look(
             return Err(Failure::Forbidden(why));
         }
     }
-    let result = hub.hand_over(&member, call).await.map_err(failed)?;
+    let result = hub.run_on_member(&member, call).await.map_err(failed)?;
     let malformed = |error| Failure::failed(format!("its answer is malformed: {error}"));
     let mut answer = Object::parse(&result).map_err(malformed)?;
     answer.remove("_meta");
@@ -168,7 +168,7 @@ async fn look(
     Ok(answer)
 }
 
-/// The texts of a tool's result.
+/// The text blocks of a tool result.
 fn text_of(answer: &Raw) -> String {
     #[derive(serde::Deserialize)]
     struct Answer {
@@ -179,7 +179,7 @@ fn text_of(answer: &Raw) -> String {
         text: Option<String>,
     }
     let Ok(Answer { content }) = answer.decode() else {
-        return "it failed without a word".to_owned();
+        return "it failed without an error text".to_owned();
     };
     let texts: Vec<_> = content.into_iter().filter_map(|block| block.text).collect();
     texts.join(" ")
@@ -207,21 +207,24 @@ fn digest(answer: &Raw) -> [u8; 32] {
 }
 
 struct Polling {
-    desk: Weak<Desk>,
-    /// The caller, who cannot be asked anything between its calls.
+    registry: Weak<SubscriptionRegistry>,
+    /// The caller. It cannot be asked questions, because no call of its own is in flight.
     caller: Arc<Peer>,
     permit: Permit,
-    /// The digest of what was there at the last look.
+    /// The digest of the value at the last poll.
     known: [u8; 32],
 }
 
 impl Polling {
-    /// Looks again and again, and takes note of changes; says why it stops.
+    /// Polls at the interval and records changes; returns why it stopped.
     async fn run(mut self, subscription: Arc<Subscription>, interval: Duration) -> String {
         let mut failures = 0;
         loop {
             tokio::time::sleep(interval).await;
-            let hub = self.desk.upgrade().and_then(|desk| desk.hub().ok());
+            let hub = self
+                .registry
+                .upgrade()
+                .and_then(|registry| registry.hub().ok());
             let Some(hub) = hub else {
                 return "the hub is gone".to_owned();
             };
@@ -240,8 +243,8 @@ impl Polling {
                 Err(Failure::Forbidden(why)) => return why,
                 Err(Failure::Failed(why)) => {
                     failures += 1;
-                    if failures == MAX_FAILURES {
-                        return format!("{failures} looks in a row failed, the last with: {why}");
+                    if failures == MAX_CONSECUTIVE_FAILURES {
+                        return format!("{failures} polls in a row failed, the last with: {why}");
                     }
                 }
             }
@@ -253,12 +256,12 @@ impl Polling {
 mod tests {
     use super::*;
 
-    /// A server may say much, and in any language; what is told of it is short.
+    /// A server's error text may be long and in any language; the reported text is short.
     #[test]
     fn words_of_failures_are_few() {
         let Failure::Failed(why) = Failure::failed("ä".repeat(10_000)) else {
             panic!("it failed");
         };
-        assert_eq!(why, format!("{}…", "ä".repeat(MAX_WORDS / 2)));
+        assert_eq!(why, format!("{}…", "ä".repeat(MAX_ERROR_CHARS / 2)));
     }
 }

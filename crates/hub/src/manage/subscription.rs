@@ -3,21 +3,21 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use plexus_service::{Peer, Presence, Principal, Updates};
-use plexus_wire::Raw;
+use plexus_mcp_core::{Peer, Presence, Principal, Updates};
+use plexus_mcp_wire::Raw;
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{NAME, SCHEME};
 
-/// How long a subscription is kept that nobody looks at, where nothing tells that its client is
-/// gone.
-const LEASE: Duration = Duration::from_mins(10);
-/// The largest thing that is kept to be read; what is larger must be read where it is.
-const MAX_LATEST: usize = 64 * 1024;
+/// How long a subscription is kept that is neither read nor watched, where there is no sign that
+/// its client has gone.
+const SUBSCRIPTION_LEASE: Duration = Duration::from_mins(10);
+/// The largest polled value that is stored; a larger one must be read from its server.
+const MAX_LATEST_BYTES: usize = 64 * 1024;
 
-/// Something that is watched for somebody, and what has come of it.
+/// A watched tool or resource, and its changes.
 pub(super) struct Subscription {
     pub(super) id: String,
     pub(super) owner: Owner,
@@ -27,14 +27,14 @@ pub(super) struct Subscription {
     versions: watch::Sender<u64>,
 }
 
-/// What is watched, and how.
+/// The watched tool or resource, and how it is watched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Target {
     pub(super) server: String,
     #[serde(flatten)]
     pub(super) thing: Thing,
-    /// How often it is looked at; `None` if the server says when it changes.
+    /// The polling interval; `None` if the server sends notifications.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) interval_ms: Option<u64>,
 }
@@ -46,17 +46,17 @@ pub(super) enum Thing {
     Tool { tool_name: String, arguments: Raw },
 }
 
-/// For whom something is watched.
+/// The subscriber.
 pub(super) struct Owner {
     principal: Principal,
     pub(super) presence: Option<Presence>,
 }
 
 struct State {
-    /// Changes since it was read.
+    /// The number of changes since it was read.
     changes: u64,
     latest: Option<Raw>,
-    /// The owner knows of all this.
+    /// Whether the subscriber has been told of the current state.
     told: bool,
     ended: Option<String>,
     read_at: Instant,
@@ -81,15 +81,15 @@ impl Subscription {
         }
     }
 
-    /// It changed, and is this now, if that is known.
+    /// Records a change, with the new value if it is known.
     pub(super) fn changed(&self, latest: Option<Raw>) {
         self.update(|state| {
             state.changes += 1;
-            state.latest = latest.filter(|latest| latest.len() <= MAX_LATEST);
+            state.latest = latest.filter(|latest| latest.len() <= MAX_LATEST_BYTES);
         });
     }
 
-    /// It is watched no longer.
+    /// Records that it has ended.
     pub(super) fn ended(&self, why: String) {
         self.update(|state| state.ended = Some(why));
     }
@@ -98,19 +98,19 @@ impl Subscription {
         self.state().ended.is_some()
     }
 
-    /// Each time it changes.
+    /// Notifies of every change.
     pub(super) fn updates(&self) -> Updates {
         Updates::new(self.versions.subscribe())
     }
 
-    /// What is told to its owner once: that it changed or ended, and where to read more.
+    /// The text that reports a change or the end once, and where to read more.
     pub(super) fn news(&self) -> Option<String> {
         let mut state = self.state();
         if std::mem::replace(&mut state.told, true) {
             return None;
         }
         let reason = match &self.reason {
-            Some(reason) => format!(" (you watch it because: {reason})"),
+            Some(reason) => format!(" (reason of your subscription: {reason})"),
             None => String::new(),
         };
         if let Some(why) = &state.ended {
@@ -133,7 +133,7 @@ impl Subscription {
         ))
     }
 
-    /// What there is to read; with it the owner knows everything.
+    /// The content of the subscription's resource. Reading it resets the counter.
     pub(super) fn read(&self) -> Result<String, serde_json::Error> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
@@ -143,7 +143,7 @@ impl Subscription {
             target: &'a Target,
             #[serde(skip_serializing_if = "Option::is_none")]
             reason: Option<&'a str>,
-            /// Since it was read last.
+            /// Since it was last read.
             changes: u64,
             #[serde(skip_serializing_if = "Option::is_none")]
             latest: Option<&'a Raw>,
@@ -164,19 +164,19 @@ impl Subscription {
         })
     }
 
-    /// Waits until its owner is gone.
+    /// Waits until the subscriber is gone.
     pub(super) async fn abandoned(&self) {
         if let Some(presence) = &self.owner.presence {
             return presence.over().await;
         }
         loop {
-            let expires = self.state().read_at + LEASE;
+            let expires = self.state().read_at + SUBSCRIPTION_LEASE;
             let now = Instant::now();
             if now < expires {
                 tokio::time::sleep_until(expires).await;
             } else if self.versions.receiver_count() > 0 {
-                // Somebody listens, and need not read what does not change.
-                tokio::time::sleep_until(now + LEASE).await;
+                // A client that listens need not read a value that does not change.
+                tokio::time::sleep_until(now + SUBSCRIPTION_LEASE).await;
             } else {
                 return;
             }
@@ -204,12 +204,13 @@ impl Owner {
         }
     }
 
-    /// Whether it may be `peer`: nothing else can be said of callers that are not known to stay.
+    /// Whether the subscriber may be `peer`. Clients without a connection of their own cannot be
+    /// told apart.
     pub(super) fn may_be(&self, peer: &Peer) -> bool {
         self.principal == peer.principal && self.presence == peer.presence
     }
 
-    /// Whether it is `peer` for certain.
+    /// Whether the subscriber is `peer` for certain.
     pub(super) fn is(&self, peer: &Peer) -> bool {
         let known = self.presence.is_some() || self.principal != Principal::anonymous();
         known && self.may_be(peer)

@@ -1,8 +1,8 @@
-//! The six tools.
+//! Definitions of the six tools.
 
 use std::sync::Arc;
 
-use plexus_service::{
+use plexus_mcp_core::{
     BuildError, Context, Fault, Json, LocalService, ResourceContents, ResourceTemplate, Tool,
     ToolAnnotations, ToolResult,
 };
@@ -12,15 +12,15 @@ use super::arguments::{
     ListArguments, PollArguments, ReadArguments, SubscribeArguments, UnsubscribeArguments,
     UnsubscribePollingArguments, Unsubscribed,
 };
-use super::desk::Desk;
+use super::registry::SubscriptionRegistry;
 use super::{NAME, SCHEME, contents, poll, watch};
 
-/// The tools, for the subscriptions of `desk`, each of which is a resource as well.
-pub(super) fn service(desk: &Arc<Desk>) -> Result<LocalService, BuildError> {
-    let (listing, reading) = (Arc::clone(desk), Arc::clone(desk));
-    let (watching, unwatching) = (Arc::clone(desk), Arc::clone(desk));
-    let (polling, unpolling) = (Arc::clone(desk), Arc::clone(desk));
-    let telling = Arc::clone(desk);
+/// The tools for the subscriptions of `registry`, and each subscription as a resource.
+pub(super) fn service(registry: &Arc<SubscriptionRegistry>) -> Result<LocalService, BuildError> {
+    let (listing, reading) = (Arc::clone(registry), Arc::clone(registry));
+    let (watching, unwatching) = (Arc::clone(registry), Arc::clone(registry));
+    let (polling, unpolling) = (Arc::clone(registry), Arc::clone(registry));
+    let telling = Arc::clone(registry);
     LocalService::builder(NAME, env!("CARGO_PKG_VERSION"))
         .unchanging()
         .tool(
@@ -41,8 +41,7 @@ pub(super) fn service(desk: &Arc<Desk>) -> Result<LocalService, BuildError> {
         .tool(
             subscriber(
                 "SubscribeMcpResource",
-                "Watches a resource of a server. You are told that it changed with the result of \
-                 whichever tool you call next.",
+                "Subscribes to a resource of a server. A change is reported in the result of the next tool that you call.",
             ),
             move |arguments: SubscribeArguments, context: Context| {
                 watch::subscribe(Arc::clone(&watching), arguments, context)
@@ -62,9 +61,7 @@ pub(super) fn service(desk: &Arc<Desk>) -> Result<LocalService, BuildError> {
         .tool(
             subscriber(
                 "SubscribePolling",
-                "Calls a tool or reads a resource of a server again and again, for those that do \
-                 not say when they change. You are told that the answer changed with the result of \
-                 whichever tool you call next. Needs the permission that the tool needs.",
+                "Polls a tool or a resource of a server, for servers that send no update notifications. A change is reported in the result of the next tool that you call. Needs the permission that the tool needs.",
             ),
             move |arguments: PollArguments, context: Context| {
                 poll::subscribe(Arc::clone(&polling), arguments, context)
@@ -121,7 +118,7 @@ fn subscriber(name: &str, description: &str) -> Tool {
 }
 
 fn unsubscribe(
-    desk: &Desk,
+    registry: &SubscriptionRegistry,
     arguments: &UnsubscribeArguments,
     context: &Context,
 ) -> ToolResult<Json<Unsubscribed>> {
@@ -133,7 +130,7 @@ fn unsubscribe(
     if server.is_none() && uri.is_none() && subscription_id.is_none() {
         return Err("say which: give a subscriptionId, a server or a uri".into());
     }
-    let unsubscribed = desk.end(context.peer(), subscription_id.as_deref(), |target| {
+    let unsubscribed = registry.end(context.peer(), subscription_id.as_deref(), |target| {
         target.interval_ms.is_none()
             && is_none_or(server.as_deref(), &target.server)
             && is_none_or(uri.as_deref(), target.name())
@@ -142,7 +139,7 @@ fn unsubscribe(
 }
 
 fn unsubscribe_polling(
-    desk: &Desk,
+    registry: &SubscriptionRegistry,
     arguments: &UnsubscribePollingArguments,
     context: &Context,
 ) -> ToolResult<Json<Unsubscribed>> {
@@ -154,7 +151,7 @@ fn unsubscribe_polling(
     if subscription_id.is_none() && server.is_none() && name.is_none() {
         return Err("say which: give a subscriptionId, a server or a target".into());
     }
-    let unsubscribed = desk.end(context.peer(), subscription_id.as_deref(), |target| {
+    let unsubscribed = registry.end(context.peer(), subscription_id.as_deref(), |target| {
         target.interval_ms.is_some()
             && is_none_or(server.as_deref(), &target.server)
             && is_none_or(name.as_deref(), target.name())
@@ -166,19 +163,19 @@ fn is_none_or(wanted: Option<&str>, is: &str) -> bool {
     wanted.is_none_or(|wanted| wanted == is)
 }
 
-/// What a subscription has to tell. One that has ended has nothing more to tell after that.
+/// The report of a subscription. A subscription that has ended is removed after it was reported.
 fn report(
-    desk: &Desk,
+    registry: &SubscriptionRegistry,
     uri: String,
     id: &str,
     context: &Context,
 ) -> Result<ResourceContents, Fault> {
-    let Some(subscription) = desk.find(context.peer(), id) else {
+    let Some(subscription) = registry.find(context.peer(), id) else {
         return Err(Fault::ResourceNotFound(uri));
     };
     let report = subscription.read();
     if subscription.is_over() {
-        desk.forget(id);
+        registry.forget(id);
     }
     match report {
         Ok(report) => Ok(ResourceContents::text(uri, report).mime_type("application/json")),

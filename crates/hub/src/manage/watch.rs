@@ -1,22 +1,22 @@
-//! Resources whose servers say when they change.
+//! Subscriptions to resources whose servers send update notifications.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use plexus_service::{Context, Fault, Json, Peer, ToolError, ToolResult, Updates};
+use plexus_mcp_core::{Context, Fault, Json, Peer, ToolError, ToolResult, Updates};
 
 use super::arguments::{SubscribeArguments, Subscribed};
-use super::desk::Desk;
+use super::registry::SubscriptionRegistry;
 use super::subscription::{Subscription, Target, Thing};
 use crate::hub::Hub;
 
-/// How long a lost subscription waits before it is taken up again; twice as long each time.
-const PAUSE: Duration = Duration::from_secs(1);
-/// How often it is tried.
-const TRIES: u32 = 5;
+/// Delay before a lost subscription is renewed; doubles after each attempt.
+const RESUBSCRIBE_DELAY: Duration = Duration::from_secs(1);
+/// How often a renewal is attempted.
+const MAX_RESUBSCRIBE_ATTEMPTS: u32 = 5;
 
 pub(super) async fn subscribe(
-    desk: Arc<Desk>,
+    registry: Arc<SubscriptionRegistry>,
     SubscribeArguments {
         server,
         uri,
@@ -24,7 +24,7 @@ pub(super) async fn subscribe(
     }: SubscribeArguments,
     context: Context,
 ) -> ToolResult<Json<Subscribed>> {
-    let hub = desk.hub()?;
+    let hub = registry.hub()?;
     let peer = Arc::clone(context.events().peer());
     let member = hub.server(&server)?;
     let target = Target {
@@ -34,17 +34,17 @@ pub(super) async fn subscribe(
         },
         interval_ms: None,
     };
-    let id = if let Some(id) = desk.existing(&peer, &target) {
+    let id = if let Some(id) = registry.existing(&peer, &target) {
         id
     } else {
-        desk.has_room(&peer)?;
+        registry.has_room(&peer)?;
         let updates = watched(&hub, &peer, &target).await?;
         let watching = Watching {
-            desk: Arc::downgrade(&desk),
+            registry: Arc::downgrade(&registry),
             peer: Arc::clone(&peer),
             updates,
         };
-        desk.keep(&peer, target, reason, |subscription| {
+        registry.keep(&peer, target, reason, |subscription| {
             watching.run(subscription)
         })?
     };
@@ -54,15 +54,15 @@ pub(super) async fn subscribe(
     }))
 }
 
-/// The updates of a resource.
+/// Subscribes to the resource.
 async fn watched(hub: &Hub, peer: &Arc<Peer>, target: &Target) -> Result<Updates, ToolError> {
     let member = hub.server(&target.server)?;
-    let service = member.ready().await.map_err(ToolError::failed)?;
+    let service = member.service().map_err(ToolError::failed)?;
     let subscribed = service.subscribe(peer, target.name()).await;
     subscribed.map_err(|fault| {
         let why = match fault {
             Fault::MethodNotFound(_) => {
-                "it does not say when its resources change; use SubscribePolling".to_owned()
+                "it sends no update notifications; use SubscribePolling".to_owned()
             }
             other => other.to_string(),
         };
@@ -75,13 +75,13 @@ async fn watched(hub: &Hub, peer: &Arc<Peer>, target: &Target) -> Result<Updates
 }
 
 struct Watching {
-    desk: std::sync::Weak<Desk>,
+    registry: std::sync::Weak<SubscriptionRegistry>,
     peer: Arc<Peer>,
     updates: Updates,
 }
 
 impl Watching {
-    /// Takes note of every change, until the server no longer tells; says why it does not.
+    /// Records every change until the server ends the subscription; returns why it ended.
     async fn run(mut self, subscription: Arc<Subscription>) -> String {
         loop {
             while self.updates.next().await.is_some() {
@@ -91,18 +91,21 @@ impl Watching {
                 Ok(updates) => self.updates = updates,
                 Err(why) => return why,
             }
-            // It may have changed while nobody was told.
+            // The resource may have changed while it was not subscribed.
             subscription.changed(None);
         }
     }
 
     async fn again(&self, target: &Target) -> Result<Updates, String> {
-        let mut pause = PAUSE;
+        let mut pause = RESUBSCRIBE_DELAY;
         let mut why = String::new();
-        for _ in 0..TRIES {
+        for _ in 0..MAX_RESUBSCRIBE_ATTEMPTS {
             tokio::time::sleep(pause).await;
             pause *= 2;
-            let hub = self.desk.upgrade().and_then(|desk| desk.hub().ok());
+            let hub = self
+                .registry
+                .upgrade()
+                .and_then(|registry| registry.hub().ok());
             let hub = hub.ok_or("the hub is gone")?;
             match watched(&hub, &self.peer, target).await {
                 Ok(updates) => return Ok(updates),

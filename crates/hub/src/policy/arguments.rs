@@ -1,13 +1,13 @@
-//! The text of a call's arguments, for patterns.
+//! The text of a call's arguments, which patterns are matched against.
 
 use std::cell::OnceCell;
 use std::fmt;
 
 use globset::GlobMatcher;
-use plexus_wire::Raw;
+use plexus_mcp_wire::Raw;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-/// A call's arguments, read when the first pattern wants to know them.
+/// A call's arguments, parsed when the first pattern needs them.
 pub(super) struct Arguments<'a> {
     raw: &'a Raw,
     texts: OnceCell<Option<Texts>>,
@@ -21,14 +21,15 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Whether the whole matches, or any string. What cannot be read may be anything.
+    /// Whether the whole JSON or any string matches. Arguments that cannot be parsed count as a
+    /// match.
     pub(super) fn any_matches(&self, glob: &GlobMatcher) -> bool {
         self.texts().is_none_or(|texts| {
             glob.is_match(&texts.json) || texts.strings.iter().any(|text| glob.is_match(text))
         })
     }
 
-    /// Whether the whole matches, or every string, if there is one.
+    /// Whether the whole JSON matches, or every string, if there is one.
     pub(super) fn all_match(&self, glob: &GlobMatcher) -> bool {
         self.texts().is_some_and(|texts| {
             let all = texts.strings.iter().all(|text| glob.is_match(text));
@@ -41,14 +42,14 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// JSON without white space and needless escapes; `None` if it is too deep, or has strings or
-/// numbers that nobody can read.
+/// JSON without white space and needless escapes; `None` if it is nested too deep, or has invalid
+/// strings or numbers.
 pub(super) fn plain_json(raw: &Raw) -> Option<String> {
     Texts::read(raw).map(|texts| texts.json)
 }
 
-/// All that is written in a JSON value. Of members with one name all are kept, since nobody knows
-/// which of them the server takes.
+/// All strings of a JSON value. Duplicate members are all kept, because it is not known which of
+/// them the server uses.
 #[derive(Default)]
 struct Texts {
     json: String,
@@ -74,7 +75,7 @@ impl Texts {
     }
 }
 
-/// The next value, to be written down.
+/// The next value to collect.
 struct Value<'a>(&'a mut Texts);
 
 impl<'de> DeserializeSeed<'de> for Value<'_> {

@@ -1,7 +1,7 @@
-//! What humans allowed for always.
+//! Stored answers of users who chose "always allow".
 //!
-//! Each consent is a file named after its digest, so that several processes can keep them together,
-//! and a human can take one back by removing it.
+//! Each consent is a file named after its digest, so that several processes can share them, and a
+//! user can revoke one by deleting its file.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -9,19 +9,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 
-use crate::config::edit;
+use plexus_mcp_config::edit;
 
-/// What a human's "always" is about, hashed.
+/// The digest of everything that an "always allow" applies to.
 pub(super) type Consent = [u8; 32];
 
-/// The consents, and where they are kept; nowhere, at first.
+/// The consents, and the directory that stores them; there is none at first.
 #[derive(Debug, Default)]
 pub(super) struct Consents {
     given: Mutex<HashSet<Consent>>,
     directory: Mutex<Option<PathBuf>>,
 }
 
-/// What a consent is about, for whoever looks into its file.
+/// The content of a consent's file, for users who inspect it.
 #[derive(Debug, Serialize)]
 pub(super) struct About<'a> {
     pub(super) tool: &'a str,
@@ -31,14 +31,14 @@ pub(super) struct About<'a> {
 }
 
 impl Consents {
-    /// Keeps consents in `directory` from now on, and heeds those that are there.
+    /// Stores consents in `directory` from now on, and uses those that it already has.
     pub(super) fn keep_in(&self, directory: PathBuf) {
         *lock(&self.directory) = Some(directory);
     }
 
     pub(super) fn has(&self, consent: &Consent) -> bool {
         match self.file(consent) {
-            // Somebody may have taken it back by removing it.
+            // The user may have revoked it by deleting the file.
             Some(file) => file.exists(),
             None => lock(&self.given).contains(consent),
         }
@@ -51,7 +51,7 @@ impl Consents {
         };
         let written = serde_json::to_string(about).map_err(std::io::Error::from);
         if let Err(error) = written.and_then(|text| edit::write(&file, &(text + "\n"))) {
-            tracing::warn!(%error, "the answer cannot be kept, and will be asked for again");
+            tracing::warn!(%error, "the consent cannot be stored; the user will be asked again");
         }
     }
 

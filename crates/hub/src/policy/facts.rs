@@ -1,9 +1,9 @@
-//! What a policy knows of a call.
+//! The facts about a call that a policy decides on.
 
-use plexus_mcp::messages::ToolAnnotations;
-use plexus_service::{Peer, Principal, Scopes};
+use plexus_mcp_core::{Peer, Principal, Scopes};
+use plexus_mcp_protocol::messages::ToolAnnotations;
 
-/// What a policy knows of a tool, and of who calls it.
+/// The facts about a tool and its caller that a policy decides on.
 #[derive(Debug, Clone)]
 pub struct ToolFacts<'a> {
     server: &'a str,
@@ -16,7 +16,7 @@ pub struct ToolFacts<'a> {
 }
 
 impl<'a> ToolFacts<'a> {
-    /// The tool that `server` calls `tool`, and that is shown as `shown`.
+    /// The tool `tool` of `server`, shown to clients as `shown`.
     pub fn new(shown: &str, server: &'a str, tool: &str) -> Self {
         Self {
             server,
@@ -24,7 +24,8 @@ impl<'a> ToolFacts<'a> {
                 shown.to_owned(),
                 format!("mcp__{server}__{tool}"),
                 format!("{server}.{tool}"),
-                // Differs from the above if the server's name has characters that are not shown.
+                // Differs from the name above if the server's name has characters that are
+                // replaced.
                 format!("mcp__{shown}"),
             ],
             trusted: false,
@@ -35,7 +36,7 @@ impl<'a> ToolFacts<'a> {
         }
     }
 
-    /// What the server says of the tool, and whether that is believed.
+    /// Adds the annotations that the server gives the tool, and whether they are trusted.
     #[must_use]
     pub fn annotated(mut self, annotations: ToolAnnotations, trusted: bool) -> Self {
         self.annotations = annotations;
@@ -43,7 +44,7 @@ impl<'a> ToolFacts<'a> {
         self
     }
 
-    /// Who calls it; somebody who was not asked, if it is not said.
+    /// Adds the caller; without it, a caller that was asked for no token is assumed.
     #[must_use]
     pub fn called_by(mut self, peer: &Peer) -> Self {
         self.principal = peer.principal.clone();
@@ -51,8 +52,8 @@ impl<'a> ToolFacts<'a> {
         self
     }
 
-    /// Makes it one of the tools that manage servers: no server has it, and only a rule that names
-    /// it as it is shown is about it (S001-58).
+    /// Marks it as one of the tools that manage servers: it belongs to no server, and only a rule
+    /// with its shown name matches it (S001-58).
     #[must_use]
     pub(crate) fn ours(mut self) -> Self {
         self.ours = true;
@@ -68,7 +69,7 @@ impl<'a> ToolFacts<'a> {
         self.principal.as_str()
     }
 
-    /// What the caller's token allows; `None` if it was asked for none.
+    /// The scopes of the caller's token; `None` if the caller was asked for none.
     pub(super) fn scopes(&self) -> Option<&Scopes> {
         self.scopes.as_ref()
     }
@@ -78,13 +79,13 @@ impl<'a> ToolFacts<'a> {
         self.server
     }
 
-    /// The name under which clients see it.
+    /// The name that clients see.
     pub(super) fn shown(&self) -> &str {
         let [shown, ..] = &self.names;
         shown
     }
 
-    /// Everything a rule may call it.
+    /// Every name by which a rule may match it.
     pub(crate) fn names(&self) -> &[String] {
         match &self.names {
             [shown, ..] if self.ours => std::slice::from_ref(shown),
@@ -92,12 +93,13 @@ impl<'a> ToolFacts<'a> {
         }
     }
 
-    /// Whether it changes nothing, according to a server that is believed.
+    /// Whether it is read-only, according to a trusted server.
     pub(super) fn is_harmless(&self) -> bool {
         self.trusted && self.annotations.read_only_hint == Some(true)
     }
 
-    /// Whether it may destroy something, according to whomever: nobody says this to be let through.
+    /// Whether it may be destructive, according to any server: a server gains nothing by claiming
+    /// this.
     pub(super) fn is_destructive(&self) -> bool {
         self.annotations.destructive_hint == Some(true) && !self.is_harmless()
     }

@@ -1,41 +1,41 @@
-//! The place that every call of a tool must pass.
+//! Permission checks: every tool call passes through [`Gate`].
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use plexus_service::{EventSender, Principal};
-use plexus_wire::Raw;
+use plexus_mcp_core::{EventSender, Principal};
+use plexus_mcp_wire::Raw;
 use sha2::{Digest, Sha256};
 
 use super::consents::{About, Consent, Consents};
 use super::question::{self, Answer};
 use super::{Decision, Policy, Reason, ToolFacts};
-use crate::config;
+use plexus_mcp_config as config;
 
-/// The policy in force, and what the humans said.
+/// The policy in force, and the answers of users.
 pub(crate) struct Gate {
     policy: RwLock<Arc<Policy>>,
     always: Consents,
 }
 
-/// What must not change for an "always" to hold.
+/// The identity of a tool. When any of it changes, "always allow" no longer holds.
 pub(crate) struct ToolIdentity<'a> {
-    /// Changes with the server's own definition.
+    /// The fingerprint of the server's definition.
     pub(crate) server: &'a [u8; 32],
-    /// The tool's.
+    /// The tool's definition.
     pub(crate) definition: &'a Raw,
 }
 
-/// Permission for calls that are made again and again without asking, given when the first was
-/// made (C27).
+/// Permission for calls that are repeated without asking again, such as polling, given when the
+/// first was made (C27).
 #[derive(Debug, Default)]
 pub(crate) struct Permit {
-    /// What the human said yes to, if anybody was asked.
+    /// The user's consent, if the user was asked.
     consent: Option<Consent>,
 }
 
 impl Permit {
-    /// Permission for a call that has just been let through.
+    /// Permission for a call that has just been allowed.
     pub(crate) fn of(
         policy: &Policy,
         tool: &ToolFacts<'_>,
@@ -52,7 +52,7 @@ impl Permit {
 }
 
 impl Default for Gate {
-    /// Lets everything pass.
+    /// Allows every call.
     fn default() -> Self {
         let everything = Policy::behind_client(&config::Policy::default());
         Self {
@@ -67,19 +67,19 @@ impl Gate {
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
     }
 
-    /// Keeps what humans allow for always in `directory`.
+    /// Stores "always allow" answers in `directory`.
     pub(crate) fn keep_consents_in(&self, directory: PathBuf) {
         self.always.keep_in(directory);
     }
 
-    /// The policy; `None` if it lets everything pass.
+    /// The policy; `None` if it allows everything.
     pub(crate) fn policy(&self) -> Option<Arc<Policy>> {
         let policy = Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner));
         (!policy.allows_everything()).then_some(policy)
     }
 
-    /// Why the call must not be made, in words for the caller; `None` if it may. Waits for the
-    /// human if it must; dropping the future withdraws the question.
+    /// Why the call must not be made, as a text for the caller; `None` if it may. Waits for the
+    /// user's answer if there is a question; dropping the future withdraws the question.
     pub(crate) async fn refusal(
         &self,
         policy: &Policy,
@@ -113,7 +113,7 @@ impl Gate {
             Ok(Some(Answer::No)) => {
                 let tool = tool.shown();
                 return Some(format!(
-                    "{tool} was not called: the user was asked because of {reason}, and said no"
+                    "{tool} was not called: the user was asked because of {reason}, and declined"
                 ));
             }
             Ok(None) => "the question was closed without an answer".to_owned(),
@@ -122,7 +122,7 @@ impl Gate {
         Some(not_asked(tool, reason, &unanswered))
     }
 
-    /// Why a call that was permitted must not be made once more; `None` if it may. Nobody is asked.
+    /// Why a permitted call must not be repeated; `None` if it may. The user is not asked again.
     pub(crate) fn revoked(
         &self,
         permit: &Permit,
@@ -173,7 +173,7 @@ fn not_asked(tool: &ToolFacts<'_>, reason: Reason<'_>, unanswered: &str) -> Stri
     )
 }
 
-/// A rule that allows the tool.
+/// A rule that allows the tool, for the user to copy.
 fn allowing(tool: &ToolFacts<'_>) -> String {
     format!("{{ tool = {:?}, action = \"allow\" }}", tool.shown())
 }

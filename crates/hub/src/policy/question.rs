@@ -1,18 +1,18 @@
-//! The question to the human.
+//! The question to the user whether a tool may be called.
 
-use plexus_mcp::messages::{ElicitAction, ElicitParams, ElicitResult};
-use plexus_service::{AskError, EventSender, Question};
-use plexus_wire::Raw;
+use plexus_mcp_core::{AskError, EventSender, Question};
+use plexus_mcp_protocol::messages::{ElicitAction, ElicitParams, ElicitResult};
+use plexus_mcp_wire::Raw;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::arguments::plain_json;
 use super::{Reason, ToolFacts};
 
-/// How many characters of the arguments are shown.
-const SHOWN: usize = 2000;
+/// The most characters of the arguments that are shown.
+const MAX_SHOWN_CHARS: usize = 2000;
 
-/// What the human says.
+/// The user's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Answer {
@@ -21,8 +21,8 @@ pub(super) enum Answer {
     No,
 }
 
-/// Asks whether `tool` may be called with `arguments`. `None` if the human closes the question, or
-/// the client could not show it.
+/// Asks whether `tool` may be called with `arguments`. `None` if the user dismisses the question,
+/// or the client could not show it.
 pub(super) async fn put(
     tool: &ToolFacts<'_>,
     arguments: &Raw,
@@ -73,8 +73,8 @@ fn message(tool: &ToolFacts<'_>, arguments: &Raw, reason: Reason<'_>) -> String 
         ""
     };
     let json = plain_json(arguments).unwrap_or_else(|| arguments.as_str().to_owned());
-    let shown: String = json.chars().take(SHOWN).map(visible).collect();
-    let more = match json.chars().count().saturating_sub(SHOWN) {
+    let shown: String = json.chars().take(MAX_SHOWN_CHARS).map(visible).collect();
+    let more = match json.chars().count().saturating_sub(MAX_SHOWN_CHARS) {
         0 => String::new(),
         more => format!("… and {more} characters more"),
     };
@@ -85,7 +85,7 @@ fn message(tool: &ToolFacts<'_>, arguments: &Raw, reason: Reason<'_>) -> String 
     )
 }
 
-/// Characters that are not seen, or that change how others are, could make the arguments look like
+/// Replaces invisible characters and control characters, which could make the arguments look like
 /// something else.
 fn visible(c: char) -> char {
     let deceives = c.is_control()

@@ -1,6 +1,6 @@
-use plexus_mcp::messages::ToolAnnotations;
-use plexus_service::Principal;
-use plexus_wire::Limits;
+use plexus_mcp_core::Principal;
+use plexus_mcp_protocol::messages::ToolAnnotations;
+use plexus_mcp_wire::Limits;
 
 use super::*;
 
@@ -17,7 +17,9 @@ fn with_pattern(tool: &str, pattern: &str, action: Action) -> Rule {
 }
 
 fn settings(mode: Mode, rules: Vec<Rule>) -> config::Policy {
-    config::Policy { rules, mode }
+    let mut settings = config::Policy::default();
+    (settings.rules, settings.mode) = (rules, mode);
+    settings
 }
 
 fn raw(json: &str) -> Raw {
@@ -32,7 +34,7 @@ fn action(decision: Decision<'_>) -> Action {
     }
 }
 
-/// What these rules do about a call of a server's tool behind a client.
+/// The decision of these rules about a call, behind a client that asks its user.
 fn decided(rules: &[Rule], server: &str, tool: &str, arguments: &str) -> Action {
     let policy = Policy::behind_client(&settings(Mode::Default, rules.to_vec()));
     let shown = format!("{}__{tool}", server.replace(' ', "_"));
@@ -104,8 +106,8 @@ fn denies_win_and_then_the_first_match() {
     }
 }
 
-/// S001-14, C28: strings at any depth and the whole as plain JSON are matched, however they are
-/// spelled.
+/// S001-14, C28: strings at any depth, and the arguments as compact JSON, are matched, however they
+/// are escaped.
 #[test]
 fn strict_patterns_match_any_text_among_the_arguments() {
     let rules = |pattern| [with_pattern("*", pattern, Action::Deny)];
@@ -131,7 +133,7 @@ fn strict_patterns_match_any_text_among_the_arguments() {
     }
 }
 
-/// One argument that fits must not carry another that does not.
+/// An argument that matches must not let another pass that does not.
 #[test]
 fn allowing_patterns_must_match_every_string() {
     let rules = [
@@ -154,7 +156,7 @@ fn allowing_patterns_must_match_every_string() {
     }
 }
 
-/// C26, S001-35, S004-K101: what no rule matches.
+/// C26, S001-35, S004-K101: the mode decides about calls that no rule matches.
 #[test]
 fn modes_decide_what_no_rule_matches() {
     let facts = ToolFacts::new("fs__read", "fs", "read");
@@ -179,7 +181,7 @@ fn modes_decide_what_no_rule_matches() {
     }
 }
 
-/// C26: rules hold in every mode.
+/// C26: rules take precedence over every mode.
 #[test]
 fn no_mode_skips_a_denial_or_forgets_a_permission() {
     let rules = vec![
@@ -200,7 +202,7 @@ fn no_mode_skips_a_denial_or_forgets_a_permission() {
     }
 }
 
-/// C26: nobody talks a tool harmless unless they are trusted, and no hint overrules a rule.
+/// C26: annotations lower the risk only for trusted servers, and no annotation overrides a rule.
 #[test]
 fn annotations_lower_risk_only_for_trusted_servers() {
     let read_only = ToolAnnotations::new().read_only(true);
@@ -224,7 +226,7 @@ fn annotations_lower_risk_only_for_trusted_servers() {
     );
 }
 
-/// C26: warnings are believed from anyone, unless one who is trusted knows better.
+/// C26: warnings are believed from any server, unless a trusted server says otherwise.
 #[test]
 fn annotations_raise_risk_for_everybody() {
     let facts = |annotations: ToolAnnotations, trusted| {
@@ -268,16 +270,16 @@ fn reasons_name_the_rule_and_its_file() {
     assert_eq!(reason.to_string(), expected);
 }
 
-/// A rule may be about some callers only, by who they are or by what their tokens allow.
+/// A rule may match some callers only, by their principal or by the scopes of their tokens.
 #[test]
 fn a_rule_may_be_about_some_callers() {
     let peer = |principal: &str, scopes: Option<&[&str]>| {
-        let none = plexus_mcp::messages::ClientCapabilities::none();
-        let revision = plexus_mcp::Revision::V2026_07_28;
-        let peer = plexus_service::Peer::new(revision, none, None, Principal::new(principal));
+        let none = plexus_mcp_protocol::messages::ClientCapabilities::none();
+        let revision = plexus_mcp_protocol::Revision::V2026_07_28;
+        let peer = plexus_mcp_core::Peer::new(revision, none, None, Principal::new(principal));
         peer.holding(scopes.map(|scopes| scopes.iter().copied().collect()))
     };
-    let decided = |change: &dyn Fn(&mut Rule), peer: &plexus_service::Peer| {
+    let decided = |change: &dyn Fn(&mut Rule), peer: &plexus_mcp_core::Peer| {
         let mut rule = rule("fs__*", Action::Deny);
         change(&mut rule);
         let policy = Policy::behind_client(&settings(Mode::Default, vec![rule]));
@@ -301,6 +303,64 @@ fn a_rule_may_be_about_some_callers() {
     assert_eq!(by(&is("https://as.example *")), [deny, allow, allow]);
     assert_eq!(by(&allows("write")), [allow, deny, allow]);
     assert_eq!(by(&allows("!write")), [deny, allow, allow]);
-    // A condition that is no glob must not let anything through.
+    // A condition that is not a valid glob must not let anything through.
     assert_eq!(by(&is("[")), [deny, deny, deny]);
+}
+
+/// A decision by the definition: any rule that denies wins, otherwise the first that matches.
+fn scanned<'a>(policy: &'a Policy, tool: &ToolFacts<'_>, arguments: &Raw) -> Decision<'a> {
+    let arguments = Arguments::new(arguments);
+    let matching = policy
+        .rules
+        .iter()
+        .filter(|rule| rule.can_match(tool) && rule.matches_arguments(&arguments))
+        .map(|rule| &rule.source);
+    let denying = matching.clone().find(|rule| rule.action == Action::Deny);
+    match denying.or_else(|| matching.clone().next()) {
+        Some(rule) if rule.action == Action::Deny => Decision::Deny(Reason::Rule(rule)),
+        Some(rule) if rule.action == Action::Ask => Decision::Ask(Reason::Rule(rule)),
+        Some(_) => Decision::Allow,
+        None => policy.unmatched(tool),
+    }
+}
+
+/// The cache of applicable rules changes no decision, for any order of rules, tool, caller and
+/// arguments.
+#[test]
+fn cached_decisions_are_those_of_a_scan() {
+    let mut kinds = Vec::new();
+    for action in [Action::Allow, Action::Ask, Action::Deny] {
+        kinds.push(rule("fs__*", action));
+        kinds.push(with_pattern("*", "*secret*", action));
+        let mut of_ci = rule("*__write", action);
+        of_ci.principal = Some("token:ci".to_owned());
+        kinds.push(of_ci);
+    }
+    let caller = |principal: &str| {
+        let revision = plexus_mcp_protocol::Revision::NEWEST_STATELESS;
+        let none = plexus_mcp_protocol::messages::ClientCapabilities::none();
+        plexus_mcp_core::Peer::new(revision, none, None, Principal::new(principal))
+    };
+    let callers = [caller("token:ci"), caller("anonymous")];
+    let arguments = [raw("{}"), raw(r#"{"path":"secret"}"#)];
+    for first in &kinds {
+        for second in &kinds {
+            for third in &kinds {
+                let rules = vec![first.clone(), second.clone(), third.clone()];
+                let policy = Policy::behind_client(&settings(Mode::Default, rules));
+                for (caller, tool) in callers.iter().flat_map(|c| [(c, "write"), (c, "read")]) {
+                    let facts =
+                        ToolFacts::new(&format!("fs__{tool}"), "fs", tool).called_by(caller);
+                    for arguments in arguments.iter().chain(&arguments) {
+                        assert_eq!(
+                            policy.decide(&facts, arguments),
+                            scanned(&policy, &facts, arguments),
+                            "{:?} {facts:?} {arguments:?}",
+                            policy.rules
+                        );
+                    }
+                }
+            }
+        }
+    }
 }

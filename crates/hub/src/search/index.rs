@@ -1,79 +1,155 @@
-//! Finding tools by words: BM25 over their names, titles, descriptions and arguments.
+//! Full-text search over tools: BM25 over their names, titles, descriptions and arguments.
 
-use std::collections::{BTreeSet, HashMap};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
+use std::ops::Bound;
 use std::sync::Arc;
 
-use plexus_service::Entry;
-use plexus_wire::{Object, Raw};
+use plexus_mcp_core::Entry;
+use plexus_mcp_core::bm25::{self, Bm25};
+use plexus_mcp_wire::{Object, Raw};
 use serde::Deserialize;
 
-/// How much a word counts by where it stands.
-const NAME: f64 = 3.0;
-const TITLE: f64 = 2.0;
-const TEXT: f64 = 1.0;
-/// A word that only begins with what is looked for counts less.
-const BEGINNING: f64 = 0.5;
-/// The shortest word whose longer forms are found as well.
-const MIN_BEGINNING: usize = 3;
-/// How soon a word that occurs again counts no more, and how much long texts count less.
-const SATURATION: f64 = 1.2;
-const LENGTH: f64 = 0.75;
+/// How often a word counts, by the field it is in.
+const NAME_WEIGHT: f32 = 3.0;
+const TITLE_WEIGHT: f32 = 2.0;
+const TEXT_WEIGHT: f32 = 1.0;
+/// A word that begins with a word of the query counts less than the word itself.
+const PREFIX_MATCH_FACTOR: f32 = 0.5;
+/// The shortest word of a query that matches longer words, in bytes.
+const MIN_PREFIX_LENGTH: usize = 3;
 
-/// The words of all tools of a catalogue.
+/// An inverted index: for each word, the tools that have it.
 pub(crate) struct Index {
-    tools: Vec<Words>,
-    average_length: f64,
+    tools: Vec<IndexedTool>,
+    /// In the order of the words, so that those with a prefix are neighbours.
+    postings: BTreeMap<String, Vec<Posting>>,
+    bm25: Bm25,
 }
 
-struct Words {
+struct IndexedTool {
     key: Arc<str>,
-    weights: HashMap<String, f64>,
-    length: f64,
+    /// The number of its words.
+    length: u32,
+}
+
+/// A tool that has a word.
+struct Posting {
+    /// The position of the tool in the list.
+    tool: usize,
+    /// How often it has the word, by the weight of the field.
+    weight: f32,
 }
 
 impl Index {
     pub(crate) fn new(tools: &[Entry]) -> Self {
-        let tools: Vec<_> = tools.iter().map(Words::of).collect();
-        let total: f64 = tools.iter().map(|words| words.length).sum();
+        let mut indexed = Vec::with_capacity(tools.len());
+        let mut postings: BTreeMap<String, Vec<Posting>> = BTreeMap::new();
+        for (tool, entry) in tools.iter().enumerate() {
+            let words = ToolWords::new(entry);
+            for (word, weight) in words.weights {
+                postings
+                    .entry(word)
+                    .or_default()
+                    .push(Posting { tool, weight });
+            }
+            indexed.push(IndexedTool {
+                key: Arc::clone(&entry.key),
+                length: words.length,
+            });
+        }
+        let total_length = indexed.iter().map(|tool| u64::from(tool.length)).sum();
         Self {
-            average_length: (total / number(tools.len().max(1))).max(1.0),
-            tools,
+            bm25: Bm25::new(indexed.len(), total_length),
+            tools: indexed,
+            postings,
         }
     }
 
-    /// The tools that have any of the words, best first, and in the order of the list where they
-    /// are equally good. A query without words finds all.
-    pub(crate) fn find(&self, query: &str) -> Vec<Arc<str>> {
-        let wanted: BTreeSet<_> = words(query).collect();
-        if wanted.is_empty() {
-            return self
-                .tools
-                .iter()
-                .map(|tool| Arc::clone(&tool.key))
-                .collect();
-        }
+    /// The tools that have any word of the query, best first; equally good ones in the order of the
+    /// list. A query without words finds all tools.
+    ///
+    /// Only as much is sorted as the iterator is advanced.
+    pub(crate) fn find(&self, query: &str) -> impl Iterator<Item = &Arc<str>> {
+        let query: BTreeSet<_> = words(query).collect();
         let mut scores = vec![0.0; self.tools.len()];
-        for word in &wanted {
-            let found: Vec<f64> = self.tools.iter().map(|tool| tool.weight(word)).collect();
-            let having = number(found.iter().filter(|weight| **weight > 0.0).count());
-            let rarity = (1.0 + (number(found.len()) - having + 0.5) / (having + 0.5)).ln();
-            for ((score, weight), tool) in scores.iter_mut().zip(found).zip(&self.tools) {
-                let length = 1.0 - LENGTH + LENGTH * tool.length / self.average_length;
-                *score += rarity * weight * (SATURATION + 1.0) / (weight + SATURATION * length);
+        for word in &query {
+            self.add_scores(word, &mut scores);
+        }
+        let mut ranked: BinaryHeap<Ranked> = scores
+            .into_iter()
+            .enumerate()
+            .filter(|(_, score)| *score > 0.0 || query.is_empty())
+            .map(|(tool, score)| Ranked { score, tool })
+            .collect();
+        std::iter::from_fn(move || ranked.pop())
+            .filter_map(|Ranked { tool, .. }| Some(&self.tools.get(tool)?.key))
+    }
+
+    /// Adds what one word of the query contributes to the score of each tool. A tool without the
+    /// word itself may have words that begin with it; the heaviest of them counts.
+    fn add_scores(&self, word: &str, scores: &mut [f32]) {
+        let mut weights = vec![0.0_f32; self.tools.len()];
+        if word.len() >= MIN_PREFIX_LENGTH {
+            let range = (Bound::Excluded(word), Bound::Unbounded);
+            let longer = self.postings.range::<str, _>(range);
+            for (_, postings) in longer.take_while(|(known, _)| known.starts_with(word)) {
+                for posting in postings {
+                    if let Some(weight) = weights.get_mut(posting.tool) {
+                        *weight = weight.max(posting.weight * PREFIX_MATCH_FACTOR);
+                    }
+                }
             }
         }
-        let mut ranked: Vec<_> = scores.into_iter().zip(&self.tools).collect();
-        ranked.retain(|(score, _)| *score > 0.0);
-        ranked.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-        ranked
-            .into_iter()
-            .map(|(_, tool)| Arc::clone(&tool.key))
-            .collect()
+        for posting in self.postings.get(word).into_iter().flatten() {
+            if let Some(weight) = weights.get_mut(posting.tool) {
+                *weight = posting.weight;
+            }
+        }
+        let containing = weights.iter().filter(|weight| **weight > 0.0).count();
+        let term_weight = self.bm25.term_weight(containing);
+        for ((score, weight), tool) in scores.iter_mut().zip(weights).zip(&self.tools) {
+            *score += self.bm25.term_score(term_weight, weight, tool.length);
+        }
     }
 }
 
-impl Words {
-    fn of(tool: &Entry) -> Self {
+/// A tool in a heap of search results: the greatest is the best.
+struct Ranked {
+    score: f32,
+    tool: usize,
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_score = self.score.total_cmp(&other.score);
+        by_score.then_with(|| other.tool.cmp(&self.tool))
+    }
+}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Ranked {}
+
+/// The words of one tool.
+#[derive(Default)]
+struct ToolWords {
+    weights: HashMap<String, f32>,
+    length: u32,
+}
+
+impl ToolWords {
+    fn new(tool: &Entry) -> Self {
         #[derive(Deserialize, Default)]
         #[serde(rename_all = "camelCase")]
         struct Definition {
@@ -81,82 +157,48 @@ impl Words {
             description: Option<String>,
             input_schema: Option<Raw>,
         }
-        let read: Definition = tool.definition.decode().unwrap_or_default();
-        let mut known = Self {
-            key: Arc::clone(&tool.key),
-            weights: HashMap::new(),
-            length: 0.0,
-        };
-        known.add(&tool.key, NAME);
-        known.add(&read.title.unwrap_or_default(), TITLE);
-        known.add(&read.description.unwrap_or_default(), TEXT);
+        let definition: Definition = tool.definition.decode().unwrap_or_default();
+        let mut words = Self::default();
+        words.add(&tool.key, NAME_WEIGHT);
+        words.add(&definition.title.unwrap_or_default(), TITLE_WEIGHT);
+        words.add(&definition.description.unwrap_or_default(), TEXT_WEIGHT);
         let member = |raw: &Raw, name: &str| Object::parse(raw).ok()?.get(name).cloned();
-        let schema = read.input_schema.as_ref();
+        let schema = definition.input_schema.as_ref();
         let arguments = schema.and_then(|schema| member(schema, "properties"));
         let arguments = arguments.and_then(|raw| Object::parse(&raw).ok());
         for (argument, _) in arguments.iter().flat_map(Object::iter) {
-            known.add(argument, TEXT);
+            words.add(argument, TEXT_WEIGHT);
         }
-        known
+        words
     }
 
-    fn add(&mut self, text: &str, weight: f64) {
+    fn add(&mut self, text: &str, weight: f32) {
         for word in words(text) {
             *self.weights.entry(word).or_default() += weight;
-            self.length += 1.0;
+            self.length = self.length.saturating_add(1);
         }
-    }
-
-    fn weight(&self, wanted: &str) -> f64 {
-        if let Some(weight) = self.weights.get(wanted) {
-            return *weight;
-        }
-        if wanted.len() < MIN_BEGINNING {
-            return 0.0;
-        }
-        let longer = self
-            .weights
-            .iter()
-            .filter(|(word, _)| word.starts_with(wanted));
-        longer
-            .map(|(_, weight)| weight * BEGINNING)
-            .fold(0.0, f64::max)
     }
 }
 
-/// The words of a text, in lower case and in the singular. Names are taken apart where they are
-/// put together: `createIssue` and `create_issue` are both two words.
+/// The words of a text, in lower case and in the singular. Compound names are split: `createIssue`
+/// and `create_issue` are both two words.
 fn words(text: &str) -> impl Iterator<Item = String> {
-    let mut words = vec![String::new()];
-    let mut before = ' ';
-    for c in text.chars() {
-        let is_hump = c.is_uppercase() && before.is_lowercase();
-        if (is_hump || !c.is_alphanumeric()) && words.last().is_some_and(|word| !word.is_empty()) {
-            words.push(String::new());
-        }
-        if c.is_alphanumeric()
-            && let Some(word) = words.last_mut()
-        {
-            word.extend(c.to_lowercase());
-        }
-        before = c;
-    }
-    words.retain(|word| !word.is_empty());
-    words.into_iter().map(|word| match word.strip_suffix('s') {
-        Some(singular) if singular.len() >= MIN_BEGINNING && !singular.ends_with('s') => {
+    let parts = bm25::words(text).flat_map(bm25::camel_case_parts);
+    parts.map(|part| singular(part.to_lowercase()))
+}
+
+fn singular(word: String) -> String {
+    match word.strip_suffix('s') {
+        Some(singular) if singular.len() >= MIN_PREFIX_LENGTH && !singular.ends_with('s') => {
             singular.to_owned()
         }
         _ => word,
-    })
-}
-
-fn number(count: usize) -> f64 {
-    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use plexus_service::Section;
+    use plexus_mcp_core::Section;
     use serde_json::json;
 
     use super::*;
@@ -178,7 +220,7 @@ mod tests {
     }
 
     fn found(index: &Index, query: &str) -> Vec<String> {
-        index.find(query).iter().map(ToString::to_string).collect()
+        index.find(query).map(ToString::to_string).collect()
     }
 
     #[test]
@@ -216,6 +258,8 @@ mod tests {
         assert_eq!(found(&index, "subject"), ["mail__send"]);
         assert_eq!(found(&index, "repo"), ["github__createIssue"]);
         assert_eq!(found(&index, "weather"), [""; 0]);
-        assert_eq!(found(&index, " ?").len(), 4, "all, in their order");
+        let all = found(&index, " ?");
+        assert_eq!(all.len(), 4);
+        assert_eq!(all[3], "time__now", "in the order of the list");
     }
 }

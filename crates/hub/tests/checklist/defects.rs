@@ -1,8 +1,8 @@
-//! What went wrong in the programs behind the founding documents, where it is the hub that must do
-//! better.
+//! Regression tests for defects of the earlier systems (Substrate and its kin), where the hub must
+//! do better.
 
-use plexus_client::State;
-use plexus_service::Service;
+use plexus_mcp_client::ServerState;
+use plexus_mcp_core::Service;
 use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
 use serde_json::json;
@@ -12,8 +12,8 @@ use crate::support::{
     status, tools, tools_become,
 };
 
-/// S004-D02: a server that was turned off stays off when it is connected anew, and when its
-/// definition changes.
+/// S004-D02: a disabled server stays disabled when it is reconnected, and when its definition
+/// changes.
 #[tokio::test]
 async fn reconnecting_turns_nothing_on() {
     let server = StdioServer::new(echoing(&["a"])).await;
@@ -22,7 +22,7 @@ async fn reconnecting_turns_nothing_on() {
     within("the reconnection", Box::pin(hub.reconnect("s")))
         .await
         .unwrap();
-    assert_eq!(state(&hub, "s"), State::Connected);
+    assert_eq!(state(&hub, "s"), ServerState::Connected);
     assert!(!status(&hub, "s").unwrap().enabled);
     assert_eq!(tools(&hub), [""; 0]);
 
@@ -36,8 +36,8 @@ async fn reconnecting_turns_nothing_on() {
     assert_eq!(call_tool(&hub, "s__a").await["echo"]["name"], "a");
 }
 
-/// S004-D03: a name that begins like another's is not the other's, whether a server goes, is turned
-/// off, or both spell one tool alike.
+/// S004-D03: a server whose name is a prefix of another's does not affect the other, whether it is
+/// removed, disabled, or both have a tool of the same name.
 #[tokio::test]
 async fn a_server_takes_only_its_own_tools_along() {
     let (a, a_b) = (
@@ -67,7 +67,7 @@ async fn a_server_takes_only_its_own_tools_along() {
     call_tool(&hub, "a__b__x").await;
 }
 
-/// S001-D08: whoever watches a resource through the hub hears of it.
+/// S001-D08: a subscriber of a resource is notified through the hub.
 #[tokio::test]
 async fn updates_of_resources_arrive() {
     let mut offer = Offer::new(LEGACY).declaring("resources", json!({"subscribe": true}));
@@ -89,7 +89,7 @@ async fn updates_of_resources_arrive() {
     assert!(update.is_some());
 }
 
-/// S004-D12: resources are those of now, not those of the beginning.
+/// S004-D12: the current resources are listed, not those of the first connection.
 #[tokio::test]
 async fn changed_resources_are_shown() {
     let listed = |uri: &str| Step::Result(json!({"resources": [{"uri": uri, "name": "r"}]}));
@@ -128,7 +128,7 @@ async fn calls_after_a_reconnection_use_the_new_connection() {
     server.assert_not_started_again().await;
 }
 
-/// S004-D05: a change that is told before the lists are fetched is not lost on the way to the hub.
+/// S004-D05: a change that is announced before the lists are fetched is not lost.
 #[tokio::test]
 async fn an_early_change_is_not_lost() {
     let initialized = Offer::tools(LEGACY, []).initialized();

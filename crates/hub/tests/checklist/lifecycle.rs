@@ -1,6 +1,6 @@
-//! Whole lives of servers, from connecting to their end, and what their tools return.
+//! Whole lifecycles of servers, from connecting to closing, and the results of their tools.
 
-use plexus_client::State;
+use plexus_mcp_client::ServerState;
 use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ async fn returning(result: &Value) -> StdioServer {
     StdioServer::new(script.on("tools/call", [Step::Result(result.clone())])).await
 }
 
-/// S004-K084, S004-63: connected, listed, called, read from, and gone.
+/// S004-K084, S004-63: a server is connected, listed, called, read from, and closed.
 #[tokio::test]
 async fn a_server_from_beginning_to_end() {
     let found = json!({"content": [text("found 3 items")]});
@@ -37,8 +37,11 @@ async fn a_server_from_beginning_to_end() {
         tools(&hub),
         ["test-server__search", "test-server__read_file"]
     );
-    assert_eq!(state(&hub, "test-server"), State::Connected);
-    assert_eq!(status(&hub, "test-server").unwrap().tools, 2);
+    assert_eq!(state(&hub, "test-server"), ServerState::Connected);
+    assert_eq!(
+        status(&hub, "test-server").unwrap().tools.entries().len(),
+        2
+    );
 
     let params = json!({"name": "mcp__test-server__search", "arguments": {"query": "test"}});
     assert_eq!(call(&hub, "tools/call", params).await, Ok(found));
@@ -52,7 +55,7 @@ async fn a_server_from_beginning_to_end() {
     assert_eq!(tools(&hub), [""; 0]);
 }
 
-/// S004-K085: several at once, one of which leaves before the others.
+/// S004-K085: several servers, one of which is removed before the others.
 #[tokio::test]
 async fn several_servers() {
     let (one, other) = (
@@ -67,7 +70,7 @@ async fn several_servers() {
     assert_eq!(tools(&hub), [""; 0]);
 }
 
-/// S004-K017, S004-K088: a tool that fails is a result that says so.
+/// S004-K017, S004-K088: a tool that fails returns a result with `isError`.
 #[tokio::test]
 async fn a_failed_tool_is_a_result() {
     let failed = json!({"content": [text("something went wrong")], "isError": true});
@@ -86,7 +89,7 @@ async fn several_blocks_arrive_as_they_are() {
     assert_eq!(call_tool(&hub, "s__t").await["content"], json!(blocks));
 }
 
-/// S004-K102: a tool that has nothing to say has not failed.
+/// S004-K102: an empty tool result is not a failure.
 #[tokio::test]
 async fn an_empty_result_is_no_failure() {
     let empty = json!({"content": []});
@@ -105,8 +108,7 @@ async fn without_a_connection_there_is_no_call() {
     assert!(reason.contains("no-such-mcp-server"), "{reason}");
 }
 
-/// S004-K057, S004-K103: whether the arguments will do is for the server to say, and its words
-/// arrive.
+/// S004-K057, S004-K103: the server validates the arguments, and its error text reaches the caller.
 #[tokio::test]
 async fn arguments_are_judged_by_their_server() {
     let needy = json!({"name": "t", "inputSchema": {"type": "object", "required": ["query"],

@@ -1,7 +1,7 @@
-//! Which tools are there, and whom a call reaches.
+//! Which tools are listed, and which server a call reaches.
 
-use plexus_client::State;
-use plexus_service::{Fault, Section};
+use plexus_mcp_client::ServerState;
+use plexus_mcp_core::{Fault, Section};
 use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
@@ -16,8 +16,8 @@ fn described(name: &str, description: &str) -> Value {
     json!({"name": name, "description": description, "inputSchema": {"type": "object"}})
 }
 
-/// S004-K058, S004-K095, S004-K099: a tool is there from the moment its server is connected, under
-/// its server's name.
+/// S004-K058, S004-K095, S004-K099: a tool is listed from the moment its server is connected, with
+/// its server's name as prefix.
 #[tokio::test]
 async fn connecting_shows_tools() {
     let offered = [
@@ -37,7 +37,7 @@ async fn connecting_shows_tools() {
     assert_eq!(result["echo"]["name"], "search");
 }
 
-/// S004-K059, S004-K098: what goes takes its own tools along, and its process.
+/// S004-K059, S004-K098: removing a server removes its tools and ends its process.
 #[tokio::test]
 async fn removing_hides_tools() {
     let (one, other) = (
@@ -56,23 +56,23 @@ async fn removing_hides_tools() {
     call_tool(&hub, "other__c").await;
 }
 
-/// S004-K060, S004-K064, S004-K066, S004-K074: whoever names a server that is not there is told so.
+/// S004-K060, S004-K064, S004-K066, S004-K074: an unknown server is an error that names it.
 #[tokio::test]
 async fn a_server_that_is_not_there_is_named() {
     let server = StdioServer::new(echoing(&["a"])).await;
     let hub = hub_of(vec![member("there", &server)]).await;
-    let told = "there is no server \"nobody\"";
-    for outcome in [hub.reconnect("nobody").await, hub.toggle("nobody", true)] {
+    let told = "there is no server \"missing\"";
+    for outcome in [hub.reconnect("missing").await, hub.toggle("missing", true)] {
         let fault = outcome.unwrap_err().to_string();
         assert!(fault.contains(told), "{fault}");
     }
     let unknown = try_tool(&hub, "nobody__a").await;
     assert_eq!(unknown, Err(Fault::UnknownTool("nobody__a".to_owned())));
-    assert!(status(&hub, "nobody").is_none());
+    assert!(status(&hub, "missing").is_none());
     call_tool(&hub, "there__a").await;
 }
 
-/// S004-K061: another process, the same tools, and calls go to the new one.
+/// S004-K061: after a reconnect there is a new process with the same tools, and calls go to it.
 #[tokio::test]
 async fn reconnecting_shows_tools_again() {
     let server = StdioServer::new(echoing(&["a"])).await;
@@ -83,12 +83,13 @@ async fn reconnecting_shows_tools_again() {
         .unwrap();
     first.ended().await;
     tools_become(&hub, &["s__a"]).await;
-    assert_eq!(state(&hub, "s"), State::Connected);
+    assert_eq!(state(&hub, "s"), ServerState::Connected);
     call_tool(&hub, "s__a").await;
     server.process().await.received("tools/call").await;
 }
 
-/// S004-K062, S004-K063, S004-K087: off hides, on shows, twice is once, and the connection stays.
+/// S004-K062, S004-K063, S004-K087: disabling hides tools, enabling shows them; both are
+/// idempotent, and the connection stays open.
 #[tokio::test]
 async fn turning_off_and_on() {
     let server = StdioServer::new(echoing(&["a"])).await;
@@ -106,7 +107,7 @@ async fn turning_off_and_on() {
     tool_fails(&hub, "s__a").await;
     hub.toggle("s", true).unwrap();
     assert!(status(&hub, "s").unwrap().enabled);
-    assert_eq!(state(&hub, "s"), State::Connected);
+    assert_eq!(state(&hub, "s"), ServerState::Connected);
     assert_eq!(
         call_tool(&hub, "s__a").await["echo"]["name"],
         "a",
@@ -116,7 +117,8 @@ async fn turning_off_and_on() {
     server.assert_not_started_again().await;
 }
 
-/// S004-K065, S004-K096: each call reaches its own server, under the name that the server knows.
+/// S004-K065, S004-K096: each call reaches its own server, under the server's own name for the
+/// tool.
 #[tokio::test]
 async fn calls_reach_their_servers() {
     let (one, other) = (
@@ -137,7 +139,7 @@ async fn calls_reach_their_servers() {
     }
 }
 
-/// S004-K067, S004-K069: resources are listed and read, with all that their server says of them.
+/// S004-K067, S004-K069: resources are listed and read, with all metadata of their server.
 #[tokio::test]
 async fn resources_are_listed_and_read() {
     let resource = json!({"uri": "file:///readme.md", "name": "readme", "mimeType": "text/markdown",
@@ -157,13 +159,21 @@ async fn resources_are_listed_and_read() {
     let params = json!({"uri": "file:///readme.md"});
     let read = call(&hub, "resources/read", params).await;
     assert_eq!(read, Ok(contents));
-    let unknown = call(&hub, "resources/read", json!({"uri": "file:///other"})).await;
-    let expected = Fault::ResourceNotFound("file:///other".to_owned());
+    // A server need not list every resource: the only server that lists URIs of a scheme is asked
+    // for others.
+    let process = server.process().await;
+    process.received("resources/read").await;
+    let unlisted = call(&hub, "resources/read", json!({"uri": "file:///other"})).await;
+    assert!(unlisted.is_ok(), "{unlisted:?}");
+    let asked = process.received("resources/read").await;
+    assert_eq!(asked["params"]["uri"], "file:///other");
+    let unknown = call(&hub, "resources/read", json!({"uri": "other://x"})).await;
+    let expected = Fault::ResourceNotFound("other://x".to_owned());
     assert_eq!(unknown, Err(expected));
 }
 
-/// S004-K070, S004-K071, S004-K086: one stays untouched, one goes, one changes, one is new, and one
-/// cannot be had.
+/// S004-K070, S004-K071, S004-K086: one member is unchanged, one removed, one changed, one added,
+/// and one cannot be connected.
 #[tokio::test]
 async fn members_are_set_by_what_differs() {
     let servers = [
@@ -205,13 +215,14 @@ async fn members_are_set_by_what_differs() {
     kept.assert_not_started_again().await;
     call_tool(&hub, "updated__new").await;
     successor.process().await.received("tools/call").await;
-    assert_eq!(state(&hub, "broken"), State::Failed);
+    assert_eq!(state(&hub, "broken"), ServerState::Failed);
     let broken = status(&hub, "broken").unwrap().status.unwrap();
     let reason = broken.reason.unwrap();
     assert!(reason.contains("no-such-mcp-server"), "{reason}");
 }
 
-/// S004-K056, S004-K073, S001-D07: names, states, who the servers are, and how many tools they have.
+/// S004-K056, S004-K073, S001-D07: the status has name, state, server information and number of
+/// tools.
 #[tokio::test]
 async fn status_tells_how_members_are() {
     let (one, none) = (
@@ -230,23 +241,28 @@ async fn status_tells_how_members_are() {
         .map(|member| {
             let state = member.status.unwrap().state;
             let identity = member.report.map(|report| report.facts.identity.name);
-            (member.name.to_string(), state, identity, member.tools)
+            (
+                member.name.to_string(),
+                state,
+                identity,
+                member.tools.entries().len(),
+            )
         })
         .collect();
     let scripted = || Some("scripted".to_owned());
     assert_eq!(
         told,
         [
-            ("one".to_owned(), State::Connected, scripted(), 2),
-            ("broken".to_owned(), State::Failed, None, 0),
-            ("none".to_owned(), State::Connected, scripted(), 0),
+            ("one".to_owned(), ServerState::Connected, scripted(), 2),
+            ("broken".to_owned(), ServerState::Failed, None, 0),
+            ("none".to_owned(), ServerState::Connected, scripted(), 0),
         ]
     );
     hub.set_members(vec![member("none", &none)]).await;
     assert!(status(&hub, "one").is_none());
 }
 
-/// S004-K075: nothing is left, neither tools nor processes.
+/// S004-K075: after closing, neither tools nor processes are left.
 #[tokio::test]
 async fn closing_ends_all() {
     let (one, other) = (
@@ -263,7 +279,8 @@ async fn closing_ends_all() {
     assert!(hub.status().is_empty());
 }
 
-/// S004-K076, S004-D04: calls, looks, changes and switches at the same time get in nobody's way.
+/// S004-K076, S004-D04: concurrent calls, status queries, member changes and toggles do not
+/// interfere.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_may_happen_at_once() {
     let steady = StdioServer::new(echoing(&["a"])).await;
@@ -279,7 +296,7 @@ async fn everything_may_happen_at_once() {
     let looks = async {
         for _ in 0..100 {
             assert!(tools(&hub).contains(&"steady__a".to_owned()));
-            assert_eq!(state(&hub, "steady"), State::Connected);
+            assert_eq!(state(&hub, "steady"), ServerState::Connected);
             tokio::task::yield_now().await;
         }
     };
@@ -306,8 +323,8 @@ async fn everything_may_happen_at_once() {
     }
 }
 
-/// S004-K026, S004-K077, S004-K081, S004-K083, S004-K104: hints and schemas are shown as the server
-/// gave them, and nothing is shown that it did not give.
+/// S004-K026, S004-K077, S004-K081, S004-K083, S004-K104: annotations and schemas are shown as the
+/// server gave them, and nothing is added.
 #[tokio::test]
 async fn definitions_are_shown_as_they_are() {
     let schema = r#"{"type":"object","properties":{"query":{"type":"string","minLength":1.0}},"required":["query"]}"#;
@@ -329,8 +346,8 @@ async fn definitions_are_shown_as_they_are() {
     }
 }
 
-/// S004-K078, S004-K080: a change takes the old tools away and brings the new ones, and other
-/// notifications stand in no call's way.
+/// S004-K078, S004-K080: a list change replaces the old tools by the new ones, and other
+/// notifications do not disturb calls.
 #[tokio::test]
 async fn changes_of_servers_are_shown() {
     let listed = |name| Step::Result(json!({"tools": [tool(name)]}));
@@ -359,18 +376,16 @@ async fn changes_of_servers_are_shown() {
     call_tool(&hub, "s__new").await;
 }
 
-/// S004-K079: a lost connection is made anew where that is wanted, and calls use the new one; an
-/// answer that makes no sense is no lost connection.
+/// S004-K079: a lost connection is reopened if configured, and calls use the new one; an invalid
+/// response does not end a connection.
 #[tokio::test]
 async fn a_lost_server_is_connected_again() {
     let script = echoing(&["a"])
         .on("tools/call", [Step::Result(json!("nonsense"))])
         .then("tools/call", [Step::Echo]);
     let server = StdioServer::new(script).await;
-    let mut spec = member("s", &server);
-    spec.auto_restart = true;
     let hub = empty_hub();
-    hub.set_members(vec![spec]).await;
+    hub.set_members(vec![member("s", &server)]).await;
     hub.connect_in_background();
     tools_become(&hub, &["s__a"]).await;
     let first = server.process().await;
@@ -385,13 +400,13 @@ async fn a_lost_server_is_connected_again() {
     let second = server.process().await;
     second.received("tools/list").await;
     tools_become(&hub, &["s__a"]).await;
-    // What the first did not carry out is not made up for.
+    // A call that the first connection did not complete is not sent again.
     assert!(!second.methods().await.contains(&"tools/call".to_owned()));
     drop(try_tool(&hub, "s__a").await);
     second.received("tools/call").await;
 }
 
-/// S004-K082: a server that is there answers, one that is not does not.
+/// S004-K082: a connected server answers a ping, a disconnected one does not.
 #[tokio::test]
 async fn a_ping_reaches_a_connected_server_only() {
     let script = echoing(&["a"]).on("ping", [Step::Result(json!({}))]);
@@ -400,8 +415,8 @@ async fn a_ping_reaches_a_connected_server_only() {
     assert_eq!(call(&hub, "ping", json!({})).await, Ok(json!({})));
     server.process().await.received("ping").await;
     hub.close().await;
-    let nobody = call(&hub, "ping", json!({})).await;
-    assert_eq!(nobody, Err(Fault::MethodNotFound("ping".to_owned())));
+    let refused = call(&hub, "ping", json!({})).await;
+    assert_eq!(refused, Err(Fault::MethodNotFound("ping".to_owned())));
     let broken = hub_of(vec![missing("s")]).await;
     let fault = call(&broken, "ping", json!({})).await.unwrap_err();
     assert!(fault.to_string().contains("no-such-mcp-server"), "{fault}");

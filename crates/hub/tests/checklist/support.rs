@@ -1,16 +1,16 @@
-//! What the tests share.
+//! Shared helpers.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use plexus_client::{Definition, Program, State, Target};
-use plexus_hub::{Hub, MemberKind, MemberSpec, MemberStatus};
-use plexus_mcp::Revision;
-use plexus_mcp::messages::ClientCapabilities;
-use plexus_service::{
+use plexus_mcp_client::{Definition, Program, ServerState, Target};
+use plexus_mcp_core::{
     Boxed, Call, Catalogue, EventSender, Fault, Implementation, Object, Outcome, Peer, Principal,
     Raw, Section, Service,
 };
+use plexus_mcp_hub::{Hub, MemberKind, MemberSpec, MemberStatus};
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_protocol::messages::ClientCapabilities;
 use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) const LEGACY: Revision = Revision::V2025_11_25;
 
-/// A server with these tools, each of which answers with what it was called with.
+/// A server with these tools, each of which returns its arguments.
 pub(crate) fn echoing(tools: &[&str]) -> Script {
     let tools = tools.iter().map(|name| tool(name));
     Script::from(&Offer::tools(LEGACY, tools)).on("tools/call", [Step::Echo])
@@ -53,7 +53,7 @@ pub(crate) fn empty_hub() -> Hub {
     Hub::new(Implementation::new("hub", "1.0.0"))
 }
 
-/// A hub with these members, as far as they can be connected.
+/// A hub with these members, connected as far as possible.
 pub(crate) async fn hub_of(members: Vec<MemberSpec>) -> Hub {
     let hub = empty_hub();
     hub.set_members(members).await;
@@ -61,11 +61,11 @@ pub(crate) async fn hub_of(members: Vec<MemberSpec>) -> Hub {
     hub
 }
 
-/// Connects all members, and waits until what they offer is shown.
+/// Connects all members, and waits until their catalogues are merged.
 pub(crate) async fn connect(hub: &Hub) {
     within("the members", hub.connect_all()).await;
     let members = hub.status().into_iter().filter(|member| member.enabled);
-    let offered: usize = members.map(|member| member.tools).sum();
+    let offered: usize = members.map(|member| member.tools.entries().len()).sum();
     let mut catalogues = hub.catalogue();
     let shown =
         catalogues.wait_for(|catalogue| catalogue.list(Section::Tools).entries().len() == offered);
@@ -102,7 +102,7 @@ async fn list_becomes(hub: &Hub, section: Section, wanted: &[&str]) {
     drop(became.unwrap());
 }
 
-/// How a tool is shown.
+/// The definition of a tool, as shown.
 pub(crate) fn definition_of(hub: &Hub, name: &str) -> Raw {
     let catalogue = catalogue(hub);
     let entry = catalogue.list(Section::Tools).get(name);
@@ -117,8 +117,8 @@ pub(crate) fn status(hub: &Hub, name: &str) -> Option<MemberStatus> {
     members.find(|member| &*member.name == name)
 }
 
-/// How a member's connection is.
-pub(crate) fn state(hub: &Hub, name: &str) -> State {
+/// The state of a member's connection.
+pub(crate) fn state(hub: &Hub, name: &str) -> ServerState {
     let member = status(hub, name).unwrap();
     member.status.unwrap().state
 }
@@ -133,7 +133,7 @@ pub(crate) fn peer() -> Arc<Peer> {
     Arc::new(peer)
 }
 
-/// A call by somebody who can only call.
+/// A call by a peer without capabilities.
 pub(crate) fn calling(hub: &Hub, method: &str, params: &Value) -> Boxed<Outcome> {
     let (events, _queue) = EventSender::channel(peer(), false, None);
     let params = Raw::encode(params).unwrap();
@@ -160,7 +160,7 @@ pub(crate) async fn call_tool(hub: &Hub, name: &str) -> Value {
     result.unwrap_or_else(|fault| panic!("{name} failed: {fault}"))
 }
 
-/// A call of a tool that must fail, and how it does.
+/// A tool call that must fail, and its error.
 pub(crate) async fn tool_fails(hub: &Hub, name: &str) -> String {
     let outcome = try_tool(hub, name).await;
     outcome.expect_err("the call must fail").to_string()

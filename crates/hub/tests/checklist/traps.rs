@@ -1,9 +1,9 @@
-//! Traps that other gateways fell into: one bad server costs nobody else anything.
+//! Known failures of other gateways: one bad server does not affect the others.
 
 use std::time::Duration;
 
-use plexus_client::State;
-use plexus_hub::{MemberKind, MemberSpec};
+use plexus_mcp_client::ServerState;
+use plexus_mcp_hub::{MemberKind, MemberSpec};
 use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::support::{
     tool_fails, tools, tools_become,
 };
 
-/// The server as a member that has little time.
+/// The server as a member with short timeouts.
 fn impatient(name: &str, server: &StdioServer) -> MemberSpec {
     let mut definition = definition(server);
     definition.timeouts.connect = Duration::from_secs(3);
@@ -22,7 +22,7 @@ fn impatient(name: &str, server: &StdioServer) -> MemberSpec {
     MemberSpec::new(name, kind, [1; 32])
 }
 
-/// TRAP-25: a server that never answers its greeting keeps nobody from the others.
+/// TRAP-25: a server that never answers the handshake does not delay the others.
 #[tokio::test]
 async fn one_that_hangs_holds_up_no_other() {
     let hung = StdioServer::new(Script::silent()).await;
@@ -35,17 +35,17 @@ async fn one_that_hangs_holds_up_no_other() {
         process.received("initialize").await;
         tools_become(&hub, &["good__a"]).await;
         assert_eq!(call_tool(&hub, "good__a").await["echo"]["name"], "a");
-        assert_eq!(state(&hub, "hung"), State::Pending);
+        assert_eq!(state(&hub, "hung"), ServerState::Pending);
         process
     };
     let (process, ()) = within("both", async { tokio::join!(using, hub.connect_all()) }).await;
-    assert_eq!(state(&hub, "hung"), State::Failed);
+    assert_eq!(state(&hub, "hung"), ServerState::Failed);
     process.ended().await;
     call_tool(&hub, "good__a").await;
 }
 
-/// TRAP-26, TRAP-27, TRAP-28, TRAP-29: a bad schema, a banner, a very long line and an input that
-/// closes cost their own server what they must, and no other anything.
+/// TRAP-26, TRAP-27, TRAP-28, TRAP-29: an invalid schema, a banner, a very long line and a closed
+/// input affect their own server only.
 #[tokio::test]
 async fn each_kind_of_bad_server_is_alone_with_it() {
     let bad_schema = json!({"name": "bad", "inputSchema": {"type": "nonsense"}});
@@ -80,7 +80,7 @@ async fn each_kind_of_bad_server_is_alone_with_it() {
     );
     let report = |name| status(&hub, name).unwrap().report.unwrap();
     assert_eq!(report("invalid").quarantined[0].name, "bad");
-    assert_eq!(report("banners").misdeeds.not_json, 1);
+    assert_eq!(report("banners").violations.not_json, 1);
     call_tool(&hub, "banners__a").await;
     let length = 10 * 1024 * 1024;
     let process = long.process().await;
@@ -94,10 +94,10 @@ async fn each_kind_of_bad_server_is_alone_with_it() {
     assert_eq!(arrived, Some(length), "a long line is a line");
     tool_fails(&hub, "closing__a").await;
     call_tool(&hub, "good__a").await;
-    assert_eq!(state(&hub, "good"), State::Connected);
+    assert_eq!(state(&hub, "good"), ServerState::Connected);
 }
 
-/// TRAP-24: who gives a call up gives up that call, and only its server hears of it.
+/// TRAP-24: cancelling a call cancels that call only, and only its server is notified.
 #[tokio::test]
 async fn a_cancellation_reaches_the_owner_only() {
     const CANCELLED: &str = "notifications/cancelled";
@@ -114,8 +114,8 @@ async fn a_cancellation_reaches_the_owner_only() {
     let begun = async { tokio::join!(one.received("tools/call"), other.received("tools/call")) };
     let (first, second): (Value, Value) = tokio::select! {
         begun = begun => begun,
-        _ = &mut given_up => panic!("nobody answered"),
-        _ = &mut kept => panic!("nobody answered"),
+        _ = &mut given_up => panic!("there was no response"),
+        _ = &mut kept => panic!("there was no response"),
     };
     drop(given_up);
     let cancelled = one.received(CANCELLED).await;

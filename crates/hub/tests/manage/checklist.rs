@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use plexus_hub::{Hub, MemberKind, MemberSpec, manage};
-use plexus_service::{Context, Fault, Implementation, LocalService, Resource, ResourceContents};
+use plexus_mcp_core::{Context, Fault, Implementation, LocalService, Resource, ResourceContents};
+use plexus_mcp_hub::{Hub, MemberKind, MemberSpec, manage};
 use serde_json::{Value, json};
 
 use crate::support::Client;
@@ -50,8 +50,7 @@ async fn resources_of_all_servers_are_listed() {
     assert_eq!(told, expected);
 }
 
-/// S004-K091, S004-K094: without servers there is nothing to list, and what is to be read is not
-/// there.
+/// S004-K091, S004-K094: without servers the list is empty, and reading fails.
 #[tokio::test]
 async fn without_servers_there_is_nothing() {
     let client = Client::of(&hub_of([]).await);
@@ -61,18 +60,18 @@ async fn without_servers_there_is_nothing() {
     assert!(said.contains("there is no server \"test\""), "{said}");
 }
 
-/// S004-K068: a server that is not there has no resources, and is named.
+/// S004-K068: listing the resources of an unknown server is an error that names it.
 #[tokio::test]
 async fn resources_of_an_unknown_server_are_not_listed() {
     let client = Client::of(&hub_of([shelf("one")]).await);
     let said = client
-        .failure("ListMcpResources", json!({"server": "nobody"}))
+        .failure("ListMcpResources", json!({"server": "missing"}))
         .await;
-    assert!(said.contains("there is no server \"nobody\""), "{said}");
+    assert!(said.contains("there is no server \"missing\""), "{said}");
     assert!(said.contains("\"one\""), "{said}");
 }
 
-/// S004-K092: what is read is what the server gives.
+/// S004-K092: reading returns the contents that the server gives.
 #[tokio::test]
 async fn a_resource_is_read() {
     let client = Client::of(&hub_of([shelf("one")]).await);
@@ -81,7 +80,7 @@ async fn a_resource_is_read() {
     assert_eq!(read["contents"][0]["text"], "# Hello World");
 }
 
-/// S004-K093: both are needed, and the one that is missing is named.
+/// S004-K093: both arguments are required, and the missing one is named.
 #[tokio::test]
 async fn a_missing_argument_is_named() {
     let client = Client::of(&hub_of([shelf("one")]).await);

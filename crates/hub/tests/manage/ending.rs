@@ -1,4 +1,4 @@
-//! How subscriptions end, and whose they are.
+//! The end of subscriptions, and their owners.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ fn measure() -> serde_json::Value {
     json!({"type": "tool", "server": "weather", "toolName": "measure"})
 }
 
-/// S001-20, S001-23: by id, by server, by what is watched, or by all of these; each tool ends its
-/// own kind.
+/// S001-20, S001-23: subscriptions are ended by id, by server, by target, or by all of these; each
+/// tool ends its own kind.
 #[tokio::test]
 async fn subscriptions_end_by_what_is_said_of_them() {
     let weather = Weather::new();
@@ -72,7 +72,7 @@ async fn subscriptions_end_by_what_is_said_of_them() {
     }
 }
 
-/// What is somebody else's is not read, watched or ended, even by its id.
+/// A subscription of another client is not read, watched or ended, even by its id.
 #[tokio::test]
 async fn nobody_touches_the_subscriptions_of_others() {
     let weather = Weather::new();
@@ -87,7 +87,7 @@ async fn nobody_touches_the_subscriptions_of_others() {
     assert!(owner.report(&id).await.is_ok());
 }
 
-/// They end with their client: nothing is polled for nobody.
+/// Subscriptions end with their client, and polling stops.
 #[tokio::test(start_paused = true)]
 async fn subscriptions_end_with_their_client() {
     let weather = Weather::new();
@@ -104,7 +104,7 @@ async fn subscriptions_end_with_their_client() {
     assert_eq!(weather.calls(), before + 1, "only for the other");
 }
 
-/// Where nothing tells that a client is gone, what nobody looks at is given up.
+/// The subscription of a client without a session expires when it is not read.
 #[tokio::test(start_paused = true)]
 async fn without_a_session_a_subscription_lasts_while_it_is_looked_at() {
     const MINUTE: Duration = Duration::from_mins(1);
@@ -117,7 +117,7 @@ async fn without_a_session_a_subscription_lasts_while_it_is_looked_at() {
     }
     let listening = client.listen(&id).await;
     tokio::time::sleep(30 * MINUTE).await;
-    assert!(client.report(&id).await.is_ok(), "somebody listened");
+    assert!(client.report(&id).await.is_ok(), "a client listened");
     drop(listening);
     tokio::time::sleep(11 * MINUTE).await;
     let calls = weather.calls();
@@ -126,7 +126,7 @@ async fn without_a_session_a_subscription_lasts_while_it_is_looked_at() {
     assert_eq!(weather.calls(), calls);
 }
 
-/// A caller that cannot be told from others has only what it knows by its id.
+/// A caller that cannot be identified has access to a subscription by its id only.
 #[tokio::test]
 async fn without_a_session_only_the_id_counts() {
     let weather = Weather::new();
@@ -145,7 +145,7 @@ async fn without_a_session_only_the_id_counts() {
     assert_eq!(ended, json!({"unsubscribed": true}));
 }
 
-/// No client has more than its share.
+/// The number of subscriptions of one client is limited.
 #[tokio::test]
 async fn there_is_a_limit_for_each_client() {
     let weather = Weather::new();

@@ -1,11 +1,11 @@
 //! Listing and reading.
 
-use plexus_service::{Fault, Section, Service};
+use plexus_mcp_core::{Fault, Section, Service};
 use serde_json::{Value, json};
 
 use crate::support::{Client, Weather, hub};
 
-/// S001-17…23, S001-32: the six tools, under their plain names, take exactly what they should.
+/// S001-17…23, S001-32: the six tools have their plain names and the expected arguments.
 #[tokio::test]
 async fn the_six_tools_are_there_under_their_own_names() {
     let hub = hub(&Weather::new()).await;
@@ -98,7 +98,8 @@ async fn resources_are_listed_with_their_servers() {
     assert_eq!(none, "[]");
 }
 
-/// S001-18, S001-77 (V9), C55: text as it is, and for a model only a word about the rest.
+/// S001-18, S001-77 (V9), C55: text is returned as it is; for binary content the model gets a
+/// description.
 #[tokio::test]
 async fn resources_are_read_by_server_and_uri() {
     let weather = Weather::new();

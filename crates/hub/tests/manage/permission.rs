@@ -1,8 +1,8 @@
-//! What may be polled, and by whom.
+//! Permission to poll tools.
 
-use plexus_hub::Hub;
-use plexus_hub::config::{self, Action, ClientSettings, Mode, Rule, ToolFilter};
-use plexus_hub::policy::Policy;
+use plexus_mcp_config::{self as config, Action, ClientSettings, Mode, Rule, ToolFilter};
+use plexus_mcp_hub::Hub;
+use plexus_mcp_hub::policy::Policy;
 use serde_json::json;
 
 use crate::support::{Client, Weather, hears, hub};
@@ -25,8 +25,8 @@ fn measure() -> serde_json::Value {
     json!({"type": "tool", "server": "weather", "toolName": "measure"})
 }
 
-/// S001-58: the six tools need no permission, however careful the policy is; a rule that names
-/// them as they are shown still counts.
+/// S001-58: the six tools need no permission in any mode; a rule with their shown name still
+/// applies.
 #[tokio::test]
 async fn the_tools_themselves_need_no_permission() {
     let weather = Weather::new();
@@ -50,7 +50,7 @@ async fn the_tools_themselves_need_no_permission() {
     assert!(said.await.contains("ReadMcp*"));
 }
 
-/// C27: a tool that must not be called is not polled either, whoever does the calling.
+/// C27: a tool that the policy denies is not polled, for any client.
 #[tokio::test]
 async fn a_denied_tool_is_not_polled() {
     let weather = Weather::new();
@@ -71,11 +71,11 @@ async fn a_denied_tool_is_not_polled() {
     let said = Client::answering(&hub, "no")
         .failure("SubscribePolling", measure())
         .await;
-    assert!(said.contains("said no"), "{said}");
+    assert!(said.contains("declined"), "{said}");
     assert_eq!(weather.calls(), 0);
 }
 
-/// C27: the human is asked once, at the subscription.
+/// C27: the user is asked once, when the subscription is made.
 #[tokio::test(start_paused = true)]
 async fn permission_once_is_permission_to_go_on_polling() {
     let weather = Weather::new();
@@ -89,7 +89,7 @@ async fn permission_once_is_permission_to_go_on_polling() {
     assert_eq!(client.report(&id).await.unwrap()["changes"], 1);
 }
 
-/// C27: what is denied later is not called again, and that is told.
+/// C27: a tool that is denied later is not called again, and the end is reported.
 #[tokio::test(start_paused = true)]
 async fn a_new_rule_ends_polling() {
     let weather = Weather::new();
@@ -114,7 +114,7 @@ async fn a_new_rule_ends_polling() {
     }
 }
 
-/// A tool that became another one was not what the human said yes to.
+/// Consent does not cover a tool whose definition has changed.
 #[tokio::test(start_paused = true)]
 async fn a_new_definition_ends_permission() {
     let weather = Weather::new();
@@ -133,7 +133,7 @@ async fn a_new_definition_ends_permission() {
     assert_eq!(weather.calls(), 1);
 }
 
-/// What a client is not shown, it cannot have polled.
+/// A client cannot poll a tool that is hidden from it.
 #[tokio::test]
 async fn a_hidden_tool_is_not_polled() {
     let weather = Weather::new();

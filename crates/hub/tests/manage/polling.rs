@@ -1,4 +1,4 @@
-//! Polling tools and resources. Time flies here, whenever nothing else is to be done.
+//! Polling tools and resources, with paused time.
 
 use serde_json::json;
 use tokio::time::Instant;
@@ -43,7 +43,7 @@ async fn a_tool_is_polled_and_its_changes_are_told() {
     assert_eq!(report["latest"]["content"][0]["text"], "25 degrees at home");
 }
 
-/// S001-21: resources are polled as well, for servers that do not say when they change.
+/// S001-21: resources are polled as well, for servers that send no update notifications.
 #[tokio::test(start_paused = true)]
 async fn a_resource_is_polled() {
     let weather = Weather::new();
@@ -57,7 +57,7 @@ async fn a_resource_is_polled() {
     assert_eq!(report["latest"]["contents"][0]["text"], "25 degrees");
 }
 
-/// S001-22: at least a second, and five if nothing is said.
+/// S001-22: the interval is at least one second, and five by default.
 #[tokio::test(start_paused = true)]
 async fn the_interval_has_bounds_and_a_default() {
     let weather = Weather::new();
@@ -134,7 +134,7 @@ async fn what_is_polled_must_be_said_and_be_there() {
     client.subscribe("SubscribePolling", by_shown_name).await;
 }
 
-/// After repeated failures it ends, and says why; one failure in between is none.
+/// Polling ends after repeated failures, with the reason; a success in between resets the count.
 #[tokio::test(start_paused = true)]
 async fn polling_ends_after_five_failures_in_a_row() {
     let weather = Weather::new();
@@ -156,7 +156,7 @@ async fn polling_ends_after_five_failures_in_a_row() {
     let news = client.news().await;
     assert!(
         news[0].contains("no longer watched")
-            && news[0].contains("5 looks in a row failed")
+            && news[0].contains("5 polls in a row failed")
             && news[0].contains("the thermometer is broken"),
         "{news:?}"
     );
@@ -171,7 +171,7 @@ async fn polling_ends_after_five_failures_in_a_row() {
     );
 }
 
-/// What fails at once is not begun.
+/// A subscription whose first poll fails is not created.
 #[tokio::test]
 async fn a_first_look_that_fails_is_told_at_once() {
     let weather = Weather::new();

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use plexus_hub::{Hub, MemberKind, MemberSpec, manage};
-use plexus_mcp::Revision;
-use plexus_mcp::messages::ClientCapabilities;
-use plexus_service::{
+use plexus_mcp_core::{
     Builder, Call, CallToolResult, Context, Event, EventSender, Fault, Implementation, Json,
     LocalService, NoArguments, Object, Peer, Presence, Principal, Raw, Resource, ResourceContents,
     Service, Tool, Updates,
 };
+use plexus_mcp_hub::{Hub, MemberKind, MemberSpec, manage};
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_protocol::messages::ClientCapabilities;
 use plexus_testkit::within;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -20,7 +20,7 @@ pub(crate) fn raw(value: &Value) -> Raw {
     Raw::encode(value).unwrap()
 }
 
-/// A server whose one tool answers with what the test makes it, and counts its calls.
+/// A server with one tool, whose result the test sets, and which counts its calls.
 #[derive(Clone)]
 pub(crate) struct Weather {
     pub(crate) service: LocalService,
@@ -28,7 +28,7 @@ pub(crate) struct Weather {
     pub(crate) calls: Arc<AtomicU64>,
 }
 
-/// From here on it is too hot to be measured.
+/// Above this value the tool fails.
 pub(crate) const BROKEN: u64 = 1000;
 
 impl Weather {
@@ -77,7 +77,7 @@ impl Weather {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// Makes its tool another one.
+    /// Changes the definition of its tool.
     pub(crate) fn redefine(&self) {
         let (degrees, calls) = (&self.degrees, &self.calls);
         let redefined = |builder: Builder| {
@@ -122,7 +122,7 @@ fn measuring(
     })
 }
 
-/// A hub with the weather and a server that has nothing.
+/// A hub with the weather server and an empty server.
 pub(crate) async fn hub(weather: &Weather) -> Hub {
     let hub = Hub::new(Implementation::new("hub", "1.0.0"));
     let local = |name: &str, service: LocalService| {
@@ -147,7 +147,7 @@ pub(crate) struct Client {
     hub: Hub,
     pub(crate) peer: Arc<Peer>,
     pub(crate) presence: Presence,
-    /// What it answers when it is asked.
+    /// Its answer to questions.
     answer: Option<Value>,
 }
 
@@ -161,7 +161,7 @@ impl Client {
         Self::new(hub, ClientCapabilities::none(), Some(info), None)
     }
 
-    /// One whose user answers questions of the policy like this.
+    /// A client whose user answers questions of the policy like this.
     pub(crate) fn answering(hub: &Hub, answer: &str) -> Self {
         let able = ClientCapabilities::from_raw(&raw(&json!({"elicitation": {"form": {}}})));
         let answer = json!({"action": "accept", "content": {"answer": answer}});
@@ -185,7 +185,7 @@ impl Client {
         }
     }
 
-    /// One whose calls nothing joins.
+    /// A client whose calls cannot be correlated (stateless era).
     pub(crate) fn stateless(hub: &Hub) -> Self {
         let mut client = Self::of(hub);
         let mut peer = Peer::clone(&client.peer);
@@ -205,7 +205,10 @@ impl Client {
         let answering = async {
             while let Some(event) = queue.recv().await {
                 if let Event::Ask(ask) = event {
-                    ask.answer(Ok(raw(self.answer.as_ref().expect("nobody is asked"))));
+                    ask.answer(Ok(raw(self
+                        .answer
+                        .as_ref()
+                        .expect("no question is expected"))));
                 }
             }
         };
@@ -232,14 +235,14 @@ impl Client {
         result["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
-    /// What a call that must fail says to the model.
+    /// The error text of a call that must fail.
     pub(crate) async fn failure(&self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments).await.unwrap();
         assert_eq!(result["isError"], true, "{result}");
         result["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
-    /// What is added to the result of a tool that has nothing to do with it.
+    /// The blocks that are added to the result of an unrelated tool.
     pub(crate) async fn news(&self) -> Vec<String> {
         let result = self.call("bare__sit", json!({})).await.unwrap();
         let blocks = result["content"].as_array().unwrap();
@@ -249,7 +252,7 @@ impl Client {
             .collect()
     }
 
-    /// Subscribes, and says the id.
+    /// Subscribes, and returns the id.
     pub(crate) async fn subscribe(&self, tool: &str, arguments: Value) -> String {
         let result = self.structured(tool, arguments).await;
         assert_eq!(result["subscribed"], true);
@@ -257,7 +260,7 @@ impl Client {
         result["subscriptionId"].as_str().unwrap().to_owned()
     }
 
-    /// The changes of a subscription, as they come.
+    /// The updates of a subscription.
     pub(crate) async fn listen(&self, id: &str) -> Updates {
         let listening = self
             .hub
@@ -265,7 +268,7 @@ impl Client {
         within("the subscription", listening).await.unwrap()
     }
 
-    /// What a subscription has to tell.
+    /// The report of a subscription.
     pub(crate) async fn report(&self, id: &str) -> Result<Value, Fault> {
         let uri = format!("subscription://{id}");
         let read = self.request("resources/read", &json!({"uri": uri})).await?;
@@ -274,7 +277,7 @@ impl Client {
     }
 }
 
-/// Waits for a change. Time may be made to fly, so there is much of it.
+/// Waits for a change, with a long timeout, because time may be paused.
 pub(crate) async fn hears(updates: &mut Updates) {
     let change = tokio::time::timeout(Duration::from_mins(5), updates.next()).await;
     change.expect("a change").expect("the subscription goes on");

@@ -1,4 +1,4 @@
-//! Resources whose servers say when they change.
+//! Subscriptions to resources whose servers send update notifications.
 
 use serde_json::json;
 
@@ -8,8 +8,8 @@ fn today() -> serde_json::Value {
     json!({"server": "weather", "uri": "weather://today", "reason": "the picnic"})
 }
 
-/// S001-19, §3.2 (8): a change is told with the next result of whichever tool, once, and with the
-/// reason for which it is watched.
+/// S001-19: a change is reported once, with the next result of any tool, and with the
+/// reason of the subscription.
 #[tokio::test]
 async fn a_change_comes_with_the_next_result_of_any_tool() {
     let weather = Weather::new();
@@ -21,13 +21,13 @@ async fn a_change_comes_with_the_next_result_of_any_tool() {
     let mut changes = client.listen(&id).await;
     weather.becomes(21);
     hears(&mut changes).await;
-    assert_eq!(other.news().await, [""; 0], "it is somebody else's");
+    assert_eq!(other.news().await, [""; 0], "it belongs to another client");
     let news = client.news().await;
     assert_eq!(
         news,
         [
             "[plexus] the resource \"weather://today\" of the server \"weather\" changed \
-             (you watch it because: the picnic); read it with ReadMcpResource, \
+             (reason of your subscription: the picnic); read it with ReadMcpResource, \
              server \"weather\", uri \"weather://today\""
         ]
     );
@@ -41,7 +41,7 @@ async fn a_change_comes_with_the_next_result_of_any_tool() {
     assert!(news[0].contains("changed 3 times"), "{news:?}");
 }
 
-/// A client that shows only structured content would not show the news.
+/// A client that shows only structured content would not show the report.
 #[tokio::test]
 async fn structured_results_are_left_as_they_are() {
     let weather = Weather::new();
@@ -55,7 +55,8 @@ async fn structured_results_are_left_as_they_are() {
     assert_eq!(client.news().await.len(), 1);
 }
 
-/// A subscription is a resource: it is read by its id, also with a tool, and watched like any other.
+/// A subscription is a resource: it is read by its id, also with the tool, and can be subscribed
+/// to.
 #[tokio::test]
 async fn a_subscription_is_a_resource() {
     let weather = Weather::new();

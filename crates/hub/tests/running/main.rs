@@ -6,3 +6,5 @@ mod lifecycle;
 mod reload;
 #[cfg(test)]
 mod servers;
+#[cfg(test)]
+mod starting;

@@ -8,13 +8,13 @@ use plexus_testkit::server::{Process, StdioServer};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::servers::{PATIENCE, call, echoing, hub, server, tool_params};
+use crate::servers::{TEST_TIMEOUT, call, echoing, hub, server, tool_params};
 
 const CHANGES: usize = 100;
 const CALLS: usize = 50;
 
 /// S001-36, S004-13, S004-53, C38, C35: a hundred changes while fifty calls are in flight. Every
-/// call is answered, with what it asked for; none reaches a server twice; no process is left.
+/// call gets its own result; none reaches a server twice; no process is left.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_call_is_lost_or_made_twice() {
     let (steady, changing, passing) = (echoing().await, echoing().await, echoing().await);
@@ -49,14 +49,14 @@ async fn no_call_is_lost_or_made_twice() {
             made
         });
     }
-    // Every generation has its own process, which says what it was sent.
+    // Every generation has its own process, which reports the messages it received.
     let mut processes = vec![steady.process().await];
     for change in 1..=CHANGES {
-        // The last one has been used, so that there is something to leave behind.
-        processes.push(timeout(PATIENCE, changing.process()).await.unwrap());
+        // The last one has been used, so there is a process that must end.
+        processes.push(timeout(TEST_TIMEOUT, changing.process()).await.unwrap());
         hub.set_members(members(change)).await;
     }
-    processes.push(timeout(PATIENCE, changing.process()).await.unwrap());
+    processes.push(timeout(TEST_TIMEOUT, changing.process()).await.unwrap());
     over.store(true, Ordering::Relaxed);
     let made: Vec<usize> = callers.join_all().await.concat();
     hub.close().await;

@@ -43,9 +43,9 @@ fn a_good_token_is_accepted() {
     assert_eq!(verdict(&token, &keys(&key, "k1")), Ok(claims()));
 }
 
-/// AUTH06-07, SEC-05: expired, not yet valid, for others, of others, by others.
+/// AUTH06-07, SEC-05: expired, not yet valid, or with another audience, issuer or key.
 #[test]
-fn claims_that_do_not_fit_are_refused() {
+fn claims_that_do_not_match_are_rejected() {
     let (key, _) = SigningKey::generate().unwrap();
     let keys = keys(&key, "k1");
     let refused = |change: fn(&mut Claims)| {
@@ -104,11 +104,11 @@ fn keys_are_not_confused() {
 }
 
 #[test]
-fn what_is_too_long_or_demands_too_much_is_not_looked_at() {
+fn long_tokens_and_critical_extensions_are_rejected() {
     let (key, _) = SigningKey::generate().unwrap();
     let known = keys(&key, "k1");
     let mut long = claims();
-    long.sub = Some("x".repeat(LONGEST));
+    long.sub = Some("x".repeat(MAX_TOKEN_BYTES));
     let long = key.sign(named("k1"), &long).unwrap();
     assert_eq!(verdict(&long, &known), Err(JwtError::Malformed));
     let mut header = named("k1");
@@ -118,7 +118,7 @@ fn what_is_too_long_or_demands_too_much_is_not_looked_at() {
 }
 
 #[test]
-fn the_type_is_held_against_what_is_expected() {
+fn the_type_must_be_the_expected_one() {
     let (key, _) = SigningKey::generate().unwrap();
     let known = keys(&key, "k1");
     let mut expected = Expected::new(ISSUER, &[SERVER]);

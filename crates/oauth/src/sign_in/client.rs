@@ -1,4 +1,4 @@
-//! Whom to sign in as.
+//! Chooses or registers the OAuth client of a sign-in.
 
 use bytes::Bytes;
 use http::Response;
@@ -12,18 +12,18 @@ use crate::plan::{Client, UserGrant};
 use crate::registration::{self, ClientMetadata, Registration};
 
 impl SignIn {
-    /// Chooses whom to sign in as: the client that was registered by hand, a document about
-    /// us, what we were registered as before, and a new registration (AUTH11-09).
-    pub(super) fn as_some_client(
+    /// Chooses the client to sign in as. In this order: the configured client, the client metadata
+    /// document, an earlier registration, a new registration (AUTH11-09).
+    pub(super) fn choose_client(
         &mut self,
         user: &UserGrant,
         ambient: &dyn Ambient,
     ) -> Result<Step, OAuthError> {
         if self.plan.client.is_some() {
-            let registration = self.by_hand()?;
+            let registration = self.configured_client()?;
             return self.visit(registration, ambient);
         }
-        let server = &self.found.server;
+        let server = &self.discovered.server;
         if let Some(url) = &user.metadata_url
             && server.client_id_metadata_document_supported == Some(true)
         {
@@ -32,7 +32,8 @@ impl SignIn {
         }
         let (now, redirect_uri) = (ambient.now(), &user.redirect_uri);
         let mut known = self.plan.registrations.iter();
-        if let Some(known) = known.find(|one| one.serves(&server.issuer, redirect_uri, now)) {
+        if let Some(known) = known.find(|one| one.is_usable_for(&server.issuer, redirect_uri, now))
+        {
             let registration = known.clone();
             return self.visit(registration, ambient);
         }
@@ -40,7 +41,7 @@ impl SignIn {
             let issuer = server.issuer.clone();
             return Err(OAuthError::NoClient { issuer });
         };
-        let endpoint = self.checked("registration endpoint", endpoint)?;
+        let endpoint = self.checked_url("registration endpoint", endpoint)?;
         let mut metadata = ClientMetadata::new(&user.client_name, redirect_uri);
         let method = AuthMethod::to_register(server)?;
         metadata.token_endpoint_auth_method = Some(method.as_str().to_owned());
@@ -55,14 +56,14 @@ impl SignIn {
         Ok(self.send(request))
     }
 
-    pub(super) fn register_answered(
+    pub(super) fn handle_registration_response(
         &mut self,
         response: &Response<Bytes>,
         endpoint: Url,
         mut metadata: ClientMetadata,
         ambient: &dyn Ambient,
     ) -> Result<Step, OAuthError> {
-        match registration::registered(response, &self.found.server, &metadata) {
+        match registration::decode_response(response, &self.discovered.server, &metadata) {
             // Authorization servers without OpenID Connect may not know the member (AUTH26-09).
             Err(OAuthError::Refused { code, .. })
                 if code == "invalid_client_metadata" && metadata.application_type.is_some() =>
@@ -74,9 +75,9 @@ impl SignIn {
         }
     }
 
-    /// The client that was registered by hand, if it is one of this authorization server (AUTH26-08).
-    pub(super) fn by_hand(&self) -> Result<Registration, OAuthError> {
-        let server = &self.found.server;
+    /// The configured client, if it is for this authorization server (AUTH26-08).
+    pub(super) fn configured_client(&self) -> Result<Registration, OAuthError> {
+        let server = &self.discovered.server;
         let issuer = server.issuer.clone();
         let Some(client) = &self.plan.client else {
             return Err(OAuthError::NoClient { issuer });

@@ -1,4 +1,4 @@
-//! From a server to the metadata of its authorization server.
+//! Discovery: fetches the metadata of a server and of its authorization server.
 
 use std::collections::VecDeque;
 
@@ -8,117 +8,122 @@ use url::Url;
 
 use super::{Phase, SignIn, Step};
 use crate::ambient::Ambient;
-use crate::answer;
 use crate::error::OAuthError;
+use crate::http_exchange;
 use crate::metadata::{ResourceMetadata, ServerMetadata};
 use crate::well_known;
 
-const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const PROTOCOL_VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 impl SignIn {
-    pub(super) fn ask_resource(
+    pub(super) fn fetch_resource_metadata(
         &mut self,
-        mut places: VecDeque<Url>,
+        mut urls: VecDeque<Url>,
         ambient: &dyn Ambient,
     ) -> Result<Step, OAuthError> {
-        let Some(place) = places.pop_front() else {
-            return self.as_in_2025_03(ambient);
+        let Some(url) = urls.pop_front() else {
+            return self.discover_2025_03(ambient);
         };
-        self.phase = Phase::Resource(places);
-        self.fetch(&place)
+        self.phase = Phase::Resource(urls);
+        self.fetch(&url)
     }
 
-    pub(super) fn resource_answered(
+    pub(super) fn handle_resource_response(
         &mut self,
         response: &Response<Bytes>,
-        places: VecDeque<Url>,
+        urls: VecDeque<Url>,
         ambient: &dyn Ambient,
     ) -> Result<Step, OAuthError> {
-        let Some(metadata) = document::<ResourceMetadata>("metadata of the server", response)?
+        let Some(metadata) =
+            decode_document::<ResourceMetadata>("metadata of the server", response)?
         else {
-            return self.ask_resource(places, ambient);
+            return self.fetch_resource_metadata(urls, ambient);
         };
         metadata.check_resource(&self.server)?;
-        let issuer = self.preferred(&metadata)?;
-        self.found.resource = Some(metadata);
-        let places = self.checked("authorization server", &issuer)?;
-        self.ask_server(issuer, well_known::of_issuer(&places).into(), ambient)
+        let issuer = self.preferred_issuer(&metadata)?;
+        self.discovered.resource = Some(metadata);
+        let urls = self.checked_url("authorization server", &issuer)?;
+        self.fetch_server_metadata(issuer, well_known::of_issuer(&urls).into(), ambient)
     }
 
-    /// Of several authorization servers, the one where we are known already, else the first.
-    fn preferred(&self, metadata: &ResourceMetadata) -> Result<String, OAuthError> {
+    /// Chooses one of the authorization servers: the configured one, one with a registration, or the
+    /// first.
+    fn preferred_issuer(&self, metadata: &ResourceMetadata) -> Result<String, OAuthError> {
         let servers = &metadata.authorization_servers;
-        let by_hand = self
+        let configured_client = self
             .plan
             .client
             .iter()
             .filter_map(|one| one.issuer.as_ref());
-        let known = by_hand.chain(self.plan.registrations.iter().map(|one| &one.issuer));
+        let known = configured_client.chain(self.plan.registrations.iter().map(|one| &one.issuer));
         let mut known = known.filter(|issuer| servers.contains(issuer));
         let chosen = known.next().or(servers.first()).cloned();
         chosen.ok_or(OAuthError::NoAuthorizationServer)
     }
 
-    /// A server of 2025-03-26 is its own authorization server (AUTH03-06).
-    fn as_in_2025_03(&mut self, ambient: &dyn Ambient) -> Result<Step, OAuthError> {
-        self.found.is_old = true;
+    /// Continues with a server of 2025-03-26, which is its own authorization server (AUTH03-06).
+    fn discover_2025_03(&mut self, ambient: &dyn Ambient) -> Result<Step, OAuthError> {
+        self.discovered.is_2025_03 = true;
         let origin = self.server.origin().ascii_serialization();
-        let place = well_known::of_origin(&self.server);
-        self.ask_server(origin, VecDeque::from([place]), ambient)
+        let url = well_known::of_origin(&self.server);
+        self.fetch_server_metadata(origin, VecDeque::from([url]), ambient)
     }
 
-    fn ask_server(
+    fn fetch_server_metadata(
         &mut self,
         issuer: String,
-        mut places: VecDeque<Url>,
+        mut urls: VecDeque<Url>,
         ambient: &dyn Ambient,
     ) -> Result<Step, OAuthError> {
-        match places.pop_front() {
-            Some(place) => {
-                self.phase = Phase::Server { issuer, places };
-                self.fetch(&place)
+        match urls.pop_front() {
+            Some(url) => {
+                self.phase = Phase::Server { issuer, urls };
+                self.fetch(&url)
             }
-            None if self.found.is_old => {
-                self.found.server = ServerMetadata::at_default_places(&issuer);
-                self.discovered(ambient)
+            None if self.discovered.is_2025_03 => {
+                self.discovered.server = ServerMetadata::with_default_endpoints(&issuer);
+                self.begin_grant(ambient)
             }
             None => Err(OAuthError::NoMetadata { issuer }),
         }
     }
 
-    pub(super) fn server_answered(
+    pub(super) fn handle_server_response(
         &mut self,
         response: &Response<Bytes>,
         issuer: String,
-        places: VecDeque<Url>,
+        urls: VecDeque<Url>,
         ambient: &dyn Ambient,
     ) -> Result<Step, OAuthError> {
-        const WHAT: &str = "metadata of the authorization server";
-        let Some(metadata) = document::<ServerMetadata>(WHAT, response)? else {
-            return self.ask_server(issuer, places, ambient);
+        const RESPONSE_OF: &str = "metadata of the authorization server";
+        let Some(metadata) = decode_document::<ServerMetadata>(RESPONSE_OF, response)? else {
+            return self.fetch_server_metadata(issuer, urls, ambient);
         };
-        // Where nobody named the issuer, we made its name from the origin, and a slash is no lie.
-        let is_own = self.found.is_old && metadata.issuer.strip_suffix('/') == Some(&issuer);
+        // If no metadata names the issuer, it is the origin, with or without a slash at the end.
+        let is_own =
+            self.discovered.is_2025_03 && metadata.issuer.strip_suffix('/') == Some(&issuer);
         if !is_own {
             metadata.check_issuer(&issuer)?;
         }
-        self.found.server = metadata;
-        self.discovered(ambient)
+        self.discovered.server = metadata;
+        self.begin_grant(ambient)
     }
 
-    fn fetch(&self, place: &Url) -> Result<Step, OAuthError> {
-        let place = self.checked("place of metadata", place.as_str())?;
-        let mut request = answer::get(&place)?;
+    fn fetch(&self, url: &Url) -> Result<Step, OAuthError> {
+        let url = self.checked_url("URL of metadata", url.as_str())?;
+        let mut request = http_exchange::get(&url)?;
         if let Some(Ok(revision)) = self.plan.revision.as_deref().map(HeaderValue::from_str) {
-            request.headers_mut().insert(REVISION, revision);
+            request
+                .headers_mut()
+                .insert(PROTOCOL_VERSION_HEADER, revision);
         }
         Ok(self.send(request))
     }
 }
 
-/// The document in an answer; none if it is not there. Pages for people, which some servers answer
-/// everything with, are not it.
-fn document<T: serde::de::DeserializeOwned>(
+/// Decodes a metadata document; `None` if the response has none. Some servers respond to every request
+/// with an HTML page.
+fn decode_document<T: serde::de::DeserializeOwned>(
     what: &'static str,
     response: &Response<Bytes>,
 ) -> Result<Option<T>, OAuthError> {
@@ -130,5 +135,5 @@ fn document<T: serde::de::DeserializeOwned>(
     if !status.is_success() || response.body().trim_ascii_start().first() != Some(&b'{') {
         return Ok(None);
     }
-    answer::json(what, response).map(Some)
+    http_exchange::decode_json(what, response).map(Some)
 }

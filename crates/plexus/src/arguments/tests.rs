@@ -103,7 +103,7 @@ fn json_is_taken_as_it_is() {
         read(&schema, &["it:=[1.50, null]"]),
         Ok(json!({"it": [1.50, null]}))
     );
-    assert!(read(&schema, &["it:={"]).unwrap_err().contains("no JSON"));
+    assert!(read(&schema, &["it:={"]).unwrap_err().contains("not JSON"));
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn slips_in_names_are_noticed() {
     );
 }
 
-/// A schema that refers to itself is followed only so far.
+/// A recursive schema is followed to a limited depth.
 #[test]
 fn circles_end() {
     let schema = json!({"properties": {"it": {"$ref": "#/properties/it"}}});

@@ -1,4 +1,4 @@
-//! One place for the tokens of all that runs here.
+//! Tokens for servers, shared by all processes of this user.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,33 +6,33 @@ use std::sync::Arc;
 use anyhow::Context;
 use http::Uri;
 use http::header::AUTHORIZATION;
-use plexus_activations::Places;
-use plexus_client::auth::rules::{Client, ClientKey, Grant, Secret};
-use plexus_client::auth::{
-    AuthError, Drawer, FileVault, Grants, Holding, Identity, Means, OAuth, OAuthOptions, UserAgent,
-    Vault, VaultError, VaultKey,
+use plexus_mcp_builtins::DataPaths;
+use plexus_mcp_client::auth::rules::{Client, ClientKey, Grant, Secret};
+use plexus_mcp_client::auth::{
+    AuthError, FileVault, GrantProvider, Identity, LockedTokens, OAuth, OAuthOptions, SignInMethod,
+    StoredTokens, UserAgent, Vault, VaultError, VaultKey,
 };
-use plexus_client::{Definition, HttpTarget, Target};
-use plexus_hub::config::{self, ServerEntry, SignIn, Value};
-use plexus_hub::secrets::{self, SecretError};
-use plexus_service::{Boxed, Principal};
+use plexus_mcp_client::{Definition, HttpTarget, Target};
+use plexus_mcp_config::{self as config, ServerEntry, SignIn, Value};
+use plexus_mcp_core::{Boxed, Principal};
+use plexus_mcp_hub::secrets::{self, SecretError};
 use tokio::sync::OnceCell;
 
-use super::browser::Elsewhere;
-use super::callback::Landing;
+use super::browser::ClientUserAgent;
+use super::callback_listener::SignInCallbacks;
 use super::key;
 
 pub(super) const DEFAULT_ACCOUNT: &str = "default";
 
-/// Lets a server that is configured use the tokens of its account. If there is a `landing`, users
-/// are offered the page to sign in on by their own clients.
+/// Lets a configured server use the tokens of its account. With `callbacks`, users are offered the
+/// sign-in page through their own MCP clients.
 ///
 /// # Errors
-/// A secret is not to be had, or there is no place for tokens where they are wanted.
+/// A secret cannot be fetched, or tokens are needed and there is no data directory.
 pub(crate) async fn authorize_entry(
     definition: &mut Definition,
     entry: &ServerEntry,
-    landing: Option<&Landing>,
+    callbacks: Option<&SignInCallbacks>,
 ) -> anyhow::Result<()> {
     let sign_in = &entry.sign_in;
     let Some(target) = unauthorized(definition) else {
@@ -41,45 +41,54 @@ pub(crate) async fn authorize_entry(
     let options = options(&target.url, sign_in.account.as_deref(), &entry.name);
     let mut options = match options {
         Ok(options) => options,
-        // One without a place for data does without, if it can.
+        // Without a data directory there are no tokens, which is fine unless the definition needs
+        // them.
         Err(_) if *sign_in == SignIn::default() => return Ok(()),
         Err(error) => return Err(error),
     };
     options.client = client(sign_in).await?;
-    options.landing = landing.map(|landing| elsewhere(landing, sign_in.callback_port, None));
-    let identity = identity(sign_in, &entry.name, landing);
-    target.identities = identity.map(|identity| identity.with(options.clone()));
-    options.means = means(&sign_in.grant);
-    if let (Means::Alone(_) | Means::Afresh(_), Some(client)) = (&options.means, &options.client) {
-        // What a client gets for itself is not its user's, who may have signed in as well.
+    options.invitation_agent =
+        callbacks.map(|callbacks| client_user_agent(callbacks, sign_in.callback_port, None));
+    let identity = identity(sign_in, &entry.name, callbacks);
+    target.identities = identity.map(|identity| identity.with_options(options.clone()));
+    options.method = sign_in_method(&sign_in.grant);
+    if let (SignInMethod::Grant(_) | SignInMethod::Provider(_), Some(client)) =
+        (&options.method, &options.client)
+    {
+        // Tokens that a client obtains for itself are stored apart from those of its user.
         options.account = format!("{} itself", client.client_id);
     }
     target.authorizer = Some(Arc::new(OAuth::new(options)));
     Ok(())
 }
 
-/// Lets a server that is named by its address use the tokens that there are for it.
-pub(crate) fn authorize(definition: &mut Definition, landing: Option<&Landing>) {
+/// Lets a server that is named by its URL use the tokens stored for it.
+pub(crate) fn authorize(definition: &mut Definition, callbacks: Option<&SignInCallbacks>) {
     let Some(target) = unauthorized(definition) else {
         return;
     };
-    // One without a place for data does without.
+    // Without a data directory there are no tokens.
     if let Ok(mut options) = options(&target.url, None, &target.url.to_string()) {
-        options.landing = landing.map(|landing| elsewhere(landing, None, None));
+        options.invitation_agent =
+            callbacks.map(|callbacks| client_user_agent(callbacks, None, None));
         target.authorizer = Some(Arc::new(OAuth::new(options)));
     }
 }
 
-fn elsewhere(landing: &Landing, port: Option<u16>, question: Option<String>) -> Arc<dyn UserAgent> {
-    let landing = landing.clone();
-    Arc::new(Elsewhere {
-        landing,
+fn client_user_agent(
+    callbacks: &SignInCallbacks,
+    port: Option<u16>,
+    question: Option<String>,
+) -> Arc<dyn UserAgent> {
+    let callbacks = callbacks.clone();
+    Arc::new(ClientUserAgent {
+        callbacks,
         port,
         question,
     })
 }
 
-/// A server that is given credentials by hand is not given others.
+/// The HTTP target, unless its credentials are configured by hand.
 fn unauthorized(definition: &mut Definition) -> Option<&mut HttpTarget> {
     match &mut definition.target {
         Target::Http(target) | Target::Sse(target) => {
@@ -89,7 +98,7 @@ fn unauthorized(definition: &mut Definition) -> Option<&mut HttpTarget> {
     }
 }
 
-/// How tokens are got for a server that the user calls so.
+/// The options for obtaining tokens for a server.
 pub(super) fn options(
     url: &Uri,
     account: Option<&str>,
@@ -97,15 +106,15 @@ pub(super) fn options(
 ) -> anyhow::Result<OAuthOptions> {
     let mut options = OAuthOptions::new(url.clone());
     options.vault = Arc::new(vault()?);
-    called.clone_into(&mut options.called);
-    options.advice = advice(called, account, None);
+    called.clone_into(&mut options.server_name);
+    options.sign_in_hint = advice(called, account, None);
     if let Some(account) = account {
         account.clone_into(&mut options.account);
     }
     Ok(options)
 }
 
-/// The command with which somebody signs in.
+/// The command that signs in.
 pub(super) fn advice(called: &str, account: Option<&str>, principal: Option<&Principal>) -> String {
     let mut command = format!("plexus auth login {}", quoted(called));
     let account = account.filter(|account| *account != DEFAULT_ACCOUNT);
@@ -120,7 +129,7 @@ pub(super) fn advice(called: &str, account: Option<&str>, principal: Option<&Pri
     format!("sign in with: {command}")
 }
 
-/// The client that somebody registered, with its secrets.
+/// The registered client, with its secrets.
 pub(super) async fn client(sign_in: &SignIn) -> anyhow::Result<Option<Client>> {
     let Some(client_id) = sign_in.client_id.clone() else {
         return Ok(None);
@@ -151,63 +160,68 @@ async fn resolved(value: &Value) -> Result<Secret, SecretError> {
     Ok(Secret::new(secret.expose()))
 }
 
-fn means(grant: &config::Grant) -> Means {
-    Means::Afresh(Arc::new(match grant.clone() {
-        config::Grant::User => return Means::page(),
-        config::Grant::ClientCredentials => return Means::Alone(Grant::ClientCredentials),
-        config::Grant::Workload { assertion } => Vouched {
-            word: assertion,
+fn sign_in_method(grant: &config::Grant) -> SignInMethod {
+    SignInMethod::Provider(Arc::new(match grant.clone() {
+        config::Grant::User => return SignInMethod::stored_tokens_only(),
+        config::Grant::ClientCredentials => return SignInMethod::Grant(Grant::ClientCredentials),
+        config::Grant::Workload { assertion } => FetchedAssertion {
+            assertion,
             provider: None,
         },
         config::Grant::Enterprise {
             token_endpoint,
             client_id,
             id_token,
-        } => Vouched {
-            word: id_token,
+        } => FetchedAssertion {
+            assertion: id_token,
             provider: Some((token_endpoint, client_id)),
         },
     }))
 }
 
-/// Somebody's word, which is asked for each time that it is needed: it does not hold for long.
+/// An assertion that is fetched each time that it is needed, because it expires soon.
 #[derive(Debug)]
-struct Vouched {
-    word: Value,
-    /// The identity provider that exchanges it, and who we are there.
+struct FetchedAssertion {
+    assertion: Value,
+    /// The token endpoint of the identity provider, and our client id there.
     provider: Option<(String, String)>,
 }
 
-impl Grants for Vouched {
-    fn now(&self) -> Boxed<Result<Grant, AuthError>> {
-        let (word, provider) = (self.word.clone(), self.provider.clone());
+impl GrantProvider for FetchedAssertion {
+    fn grant(&self) -> Boxed<Result<Grant, AuthError>> {
+        let (assertion, provider) = (self.assertion.clone(), self.provider.clone());
         Box::pin(async move {
-            let word = resolved(&word).await;
-            let word = word.map_err(|error| AuthError::Page(error.to_string()))?;
+            let assertion = resolved(&assertion).await;
+            let assertion = assertion.map_err(|error| AuthError::Page(error.to_string()))?;
             Ok(match provider {
-                None => Grant::Workload { assertion: word },
+                None => Grant::Workload { assertion },
                 Some((token_endpoint, client_id)) => Grant::Enterprise {
                     token_endpoint,
                     client_id,
-                    id_token: word,
+                    id_token: assertion,
                 },
             })
         })
     }
 }
 
-/// In whose name the server is used, if not in that of the user of this machine.
-fn identity(sign_in: &SignIn, called: &str, landing: Option<&Landing>) -> Option<Identity> {
+/// The identity to use at the server; `None` for that of the user of this machine.
+fn identity(
+    sign_in: &SignIn,
+    called: &str,
+    callbacks: Option<&SignInCallbacks>,
+) -> Option<Identity> {
     Some(match sign_in.identity.clone() {
         config::Identity::Shared => return None,
         config::Identity::User => {
             let (called, account) = (called.to_owned(), sign_in.account.clone());
-            let (landing, port) = (landing.cloned(), sign_in.callback_port);
+            let (callbacks, port) = (callbacks.cloned(), sign_in.callback_port);
             Identity::User(Arc::new(move |principal, options| {
-                options.advice = advice(&called, account.as_deref(), Some(principal));
-                let question = whose(principal, &called);
-                let landing = landing.as_ref();
-                options.landing = landing.map(|one| elsewhere(one, port, Some(question)));
+                options.sign_in_hint = advice(&called, account.as_deref(), Some(principal));
+                let question = confirmation_question(principal, &called);
+                let callbacks = callbacks.as_ref();
+                options.invitation_agent =
+                    callbacks.map(|one| client_user_agent(one, port, Some(question)));
             }))
         }
         config::Identity::Exchange { audience } => Identity::Exchange { audience },
@@ -215,18 +229,18 @@ fn identity(sign_in: &SignIn, called: &str, landing: Option<&Landing>) -> Option
     })
 }
 
-/// What somebody is asked who comes back from a page that a caller was offered: the caller may have
-/// had somebody else visit it.
-fn whose(principal: &Principal, called: &str) -> String {
+/// The question to a user who signed in for a caller: the caller may have sent the link to another
+/// person.
+fn confirmation_question(principal: &Principal, called: &str) -> String {
     let principal = principal.as_str();
     format!(
         "Calls of {principal:?} to the server {called:?} will be made with the account that you have \
-         just signed in to. Go on only if {principal:?} is you; if somebody else gave you the link, \
+         just signed in to. Go on only if {principal:?} is you; if another person gave you the link, \
          close this page."
     )
 }
 
-/// A word as a shell takes it.
+/// A word quoted for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@+,=".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -237,16 +251,15 @@ fn quoted(word: &str) -> String {
 
 /// The vault of this user.
 pub(super) fn vault() -> anyhow::Result<UserVault> {
-    let places = Places::from_environment(|name| std::env::var_os(name))
-        .context("there is no place for tokens; name a folder with PLEXUS_DATA_DIR")?;
+    let paths = DataPaths::from_environment(|name| std::env::var_os(name))
+        .context("there is no directory for tokens; set PLEXUS_DATA_DIR")?;
     Ok(UserVault {
-        folder: places.directory.join("auth"),
+        folder: paths.directory.join("auth"),
         opened: Arc::default(),
     })
 }
 
-/// A vault whose key is looked for when there is something to open, and made when there is
-/// something to keep.
+/// A vault whose key is read when it is first needed, and created when something is first stored.
 #[derive(Debug, Clone)]
 pub(super) struct UserVault {
     folder: PathBuf,
@@ -254,15 +267,15 @@ pub(super) struct UserVault {
 }
 
 impl UserVault {
-    /// What is kept for all accounts.
-    pub(super) async fn list(&self) -> Result<Vec<Holding>, VaultError> {
-        match self.existing().await? {
+    /// The stored tokens of all accounts.
+    pub(super) async fn list(&self) -> Result<Vec<StoredTokens>, VaultError> {
+        match self.open_existing().await? {
             Some(vault) => vault.list().await,
             None => Ok(Vec::new()),
         }
     }
 
-    async fn existing(&self) -> Result<Option<&FileVault>, VaultError> {
+    async fn open_existing(&self) -> Result<Option<&FileVault>, VaultError> {
         if self.opened.get().is_none() {
             let Some(key) = key::find(&self.folder).await? else {
                 return Ok(None);
@@ -272,7 +285,7 @@ impl UserVault {
         Ok(self.opened.get())
     }
 
-    async fn any(&self) -> Result<FileVault, VaultError> {
+    async fn open_or_create(&self) -> Result<FileVault, VaultError> {
         let make = || async {
             let key = key::find_or_make(&self.folder).await?;
             Ok(FileVault::new(&self.folder, key))
@@ -281,24 +294,24 @@ impl UserVault {
     }
 
     fn remember(&self, key: VaultKey) {
-        // Whoever was faster found the same key.
+        // If another task was first, it found the same key.
         drop(self.opened.set(FileVault::new(&self.folder, key)));
     }
 }
 
 impl Vault for UserVault {
-    fn read(&self, drawer: &str) -> Boxed<Result<Holding, VaultError>> {
-        let (vault, drawer) = (self.clone(), drawer.to_owned());
+    fn read(&self, key: &str) -> Boxed<Result<StoredTokens, VaultError>> {
+        let (vault, key) = (self.clone(), key.to_owned());
         Box::pin(async move {
-            match vault.existing().await? {
-                Some(vault) => vault.read(&drawer).await,
-                None => Ok(Holding::default()),
+            match vault.open_existing().await? {
+                Some(vault) => vault.read(&key).await,
+                None => Ok(StoredTokens::default()),
             }
         })
     }
 
-    fn open(&self, drawer: &str) -> Boxed<Result<Box<dyn Drawer>, VaultError>> {
-        let (vault, drawer) = (self.clone(), drawer.to_owned());
-        Box::pin(async move { vault.any().await?.open(&drawer).await })
+    fn lock(&self, key: &str) -> Boxed<Result<Box<dyn LockedTokens>, VaultError>> {
+        let (vault, key) = (self.clone(), key.to_owned());
+        Box::pin(async move { vault.open_or_create().await?.lock(&key).await })
     }
 }

@@ -1,23 +1,23 @@
-//! Shows a page to the user: in a browser, or as an address to be opened elsewhere.
+//! Shows the sign-in page: in a browser, or as a URL to open elsewhere.
 
 use std::io::{self, IsTerminal as _};
 use std::process::Stdio;
 use std::sync::Arc;
 
-use plexus_client::auth::{AuthError, UserAgent, Visit};
-use plexus_service::Boxed;
+use plexus_mcp_client::auth::{AuthError, UserAgent, Visit};
+use plexus_mcp_core::Boxed;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use super::callback::{Door, Landing, state_of};
+use super::callback_listener::{CallbackListener, SignInCallbacks, state_of};
 use crate::announce;
-use crate::surroundings::environment;
+use crate::process_env::environment;
 
 /// The user's browser.
 #[derive(Debug, Clone)]
 pub(super) struct Browser {
-    /// The port to come back to, if it must be one.
+    /// The port of the redirect URI, if it is fixed.
     pub(super) port: Option<u16>,
-    /// Whether a page is opened, or only named.
+    /// Whether the page is opened, or only its URL printed.
     pub(super) opens: bool,
 }
 
@@ -25,80 +25,81 @@ impl UserAgent for Browser {
     fn begin(&self) -> Boxed<Result<Box<dyn Visit>, AuthError>> {
         let (port, opens) = (self.port, self.opens);
         Box::pin(async move {
-            let door = Landing::default().door(port).await?;
-            Ok(Box::new(Page { door, opens }) as Box<dyn Visit>)
+            let listener = SignInCallbacks::default().listener(port).await?;
+            Ok(Box::new(Page { listener, opens }) as Box<dyn Visit>)
         })
     }
 }
 
 struct Page {
-    door: Arc<Door>,
+    listener: Arc<CallbackListener>,
     opens: bool,
 }
 
 impl Visit for Page {
     fn redirect_uri(&self) -> &str {
-        self.door.redirect_uri()
+        self.listener.redirect_uri()
     }
 
     fn show(self: Box<Self>, url: String) -> Boxed<Result<String, AuthError>> {
         Box::pin(async move {
-            let opened = self.opens && has_screen() && open(&url);
+            let opened = self.opens && has_desktop() && open(&url);
             announce::sign_in(&url, opened);
             let state = state_in(&url);
-            // Far from the user's browser, only the address that it was led to gets here.
+            // On a remote machine, the browser cannot reach this port; the user pastes the URL of
+            // the redirect.
             let pastes = !opened && (!self.opens || io::stdin().is_terminal());
             tokio::select! {
-                query = self.door.query(&state, None) => query,
-                query = pasted(&state), if pastes => query,
+                query = self.listener.query(&state, None) => query,
+                query = read_pasted_redirect(&state), if pastes => query,
             }
         })
     }
 }
 
-/// Awaits users who are shown the page by their own client.
+/// A user agent for users whose own MCP client shows the page.
 #[derive(Debug, Clone)]
-pub(super) struct Elsewhere {
-    pub(super) landing: Landing,
-    /// The port to come back to, if it must be one.
+pub(super) struct ClientUserAgent {
+    pub(super) callbacks: SignInCallbacks,
+    /// The port of the redirect URI, if it is fixed.
     pub(super) port: Option<u16>,
-    /// What they must say yes to when they come back.
+    /// The question that the user must confirm after the redirect.
     pub(super) question: Option<String>,
 }
 
-impl UserAgent for Elsewhere {
+impl UserAgent for ClientUserAgent {
     fn begin(&self) -> Boxed<Result<Box<dyn Visit>, AuthError>> {
         let Self {
-            landing,
+            callbacks,
             port,
             question,
         } = self.clone();
         Box::pin(async move {
-            let door = landing.door(port).await?;
-            Ok(Box::new(Way { door, question }) as Box<dyn Visit>)
+            let listener = callbacks.listener(port).await?;
+            Ok(Box::new(ClientPage { listener, question }) as Box<dyn Visit>)
         })
     }
 }
 
-/// The way back from a page that somebody else shows.
-struct Way {
-    door: Arc<Door>,
+/// A pending sign-in on a page that the MCP client shows.
+struct ClientPage {
+    listener: Arc<CallbackListener>,
     question: Option<String>,
 }
 
-impl Visit for Way {
+impl Visit for ClientPage {
     fn redirect_uri(&self) -> &str {
-        self.door.redirect_uri()
+        self.listener.redirect_uri()
     }
 
     fn show(self: Box<Self>, url: String) -> Boxed<Result<String, AuthError>> {
-        let Self { door, question } = *self;
-        Box::pin(async move { door.query(&state_in(&url), question).await })
+        let Self { listener, question } = *self;
+        Box::pin(async move { listener.query(&state_in(&url), question).await })
     }
 }
 
-/// The query of an address that the user pasted and that belongs to this sign-in.
-async fn pasted(state: &str) -> Result<String, AuthError> {
+/// Reads redirect URLs that the user pastes, until one belongs to this sign-in; returns its query.
+async fn read_pasted_redirect(state: &str) -> Result<String, AuthError> {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         let query = line.trim().split_once('?').map(|(_, query)| query);
@@ -107,21 +108,21 @@ async fn pasted(state: &str) -> Result<String, AuthError> {
                 return Ok(query.to_owned());
             }
             _ if line.trim().is_empty() => {}
-            _ => announce::problem(&"this is not the address that the page leads to"),
+            _ => announce::problem(&"this is not the URL that the sign-in page redirects to"),
         }
     }
-    // Whoever closes the input may still come back in a browser.
+    // If the input is closed, the redirect may still arrive.
     std::future::pending().await
 }
 
-/// The state that the page is told.
+/// The `state` parameter of the page's URL.
 fn state_in(page: &str) -> String {
     let query = page.split_once('?').map(|(_, query)| query);
     query.and_then(state_of).unwrap_or_default()
 }
 
-/// Whether a browser could be seen: on this machine, and not from another one.
-fn has_screen() -> bool {
+/// Whether there is a desktop, and the session is not remote.
+fn has_desktop() -> bool {
     let is_set = |name: &str| environment(name).is_some_and(|value| !value.is_empty());
     if is_set("SSH_CONNECTION") || is_set("SSH_TTY") {
         return false;
@@ -129,10 +130,10 @@ fn has_screen() -> bool {
     cfg!(target_os = "macos") || is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")
 }
 
-/// Opens a page, through no shell (SEC-08).
+/// Opens a page without a shell (SEC-08).
 #[expect(
     clippy::disallowed_methods,
-    reason = "a browser is to outlive us, unlike all other children"
+    reason = "a browser must outlive this process, unlike all other children"
 )]
 fn open(url: &str) -> bool {
     let opener = if cfg!(target_os = "macos") {

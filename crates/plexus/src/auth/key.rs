@@ -1,4 +1,4 @@
-//! The key of the vault: in the keyring of the desktop where there is one, else in a file that only
+//! The key of the token vault: in the desktop's keyring if there is one, else in a file that only
 //! its owner can read.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -6,33 +6,33 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use plexus_client::Program;
-use plexus_client::auth::{VaultError, VaultKey};
-use plexus_client::child::{Child, ExitReport, Grace};
-use plexus_hub::config::SecretSource;
+use plexus_mcp_client::Program;
+use plexus_mcp_client::auth::{VaultError, VaultKey};
+use plexus_mcp_client::child::{Child, ExitReport, Grace};
+use plexus_mcp_config::SecretSource;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-const FILE: &str = "key";
-const LOCK: &str = "key.lock";
-/// What the file says if the key is elsewhere.
+const KEY_FILE: &str = "key";
+const LOCK_FILE: &str = "key.lock";
+/// The content of the key file if the key is in the keyring.
 const IN_KEYRING: &str = "keyring";
 const SERVICE: &str = "plexus";
 const ACCOUNT: &str = "vault";
-/// How long the keyring may take to be asked: the user may have to unlock it.
-const PATIENCE: Duration = Duration::from_mins(1);
-/// How long it may take to say that it is there at all.
-const FIRST: Duration = Duration::from_secs(10);
+/// How long a keyring query may take: the user may have to unlock it.
+const KEYRING_TIMEOUT: Duration = Duration::from_mins(1);
+/// How long the first query may take, which finds out whether there is a keyring.
+const KEYRING_FIRST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The key, if there is one.
 pub(super) async fn find(folder: &Path) -> Result<Option<VaultKey>, VaultError> {
-    let path = folder.join(FILE);
+    let path = folder.join(KEY_FILE);
     let text = match fs::read_to_string(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         text => text.map_err(|error| failed(&path, error))?,
     };
     let text = text.trim();
     let found = if text == IN_KEYRING {
-        ask(&lookup(), None, PATIENCE).await
+        ask(&lookup(), None, KEYRING_TIMEOUT).await
     } else {
         Some(text.to_owned())
     };
@@ -48,13 +48,13 @@ pub(super) async fn find(folder: &Path) -> Result<Option<VaultKey>, VaultError> 
     key.map(Some)
 }
 
-/// The key; a new one if there is none.
+/// The key, created if there is none.
 pub(super) async fn find_or_make(folder: &Path) -> Result<VaultKey, VaultError> {
     if let Some(key) = find(folder).await? {
         return Ok(key);
     }
-    let path = folder.join(FILE);
-    // Of several that start at once, one makes the key, and the others find it.
+    let path = folder.join(KEY_FILE);
+    // Of several processes that start at once, one creates the key, and the others read it.
     let _lock = lock(folder).await.map_err(|error| failed(&path, error))?;
     if let Some(key) = find(folder).await? {
         return Ok(key);
@@ -65,9 +65,11 @@ pub(super) async fn find_or_make(folder: &Path) -> Result<VaultKey, VaultError> 
         .iter()
         .map(|byte| HexByte(*byte).to_string())
         .collect();
-    // What the keyring took, it must also give back.
-    let in_keyring = ask(&store(), Some(&stored(&text)), FIRST).await.is_some()
-        && ask(&lookup(), None, FIRST).await.as_deref() == Some(&text);
+    // The key counts as stored only if the keyring returns it.
+    let in_keyring = ask(&store(), Some(&stored(&text)), KEYRING_FIRST_TIMEOUT)
+        .await
+        .is_some()
+        && ask(&lookup(), None, KEYRING_FIRST_TIMEOUT).await.as_deref() == Some(&text);
     let contents = if in_keyring { IN_KEYRING } else { &text };
     write_new(folder, &path, contents).map_err(|error| failed(&path, error))?;
     find(folder).await?.ok_or_else(|| VaultError::NoKey {
@@ -75,14 +77,14 @@ pub(super) async fn find_or_make(folder: &Path) -> Result<VaultKey, VaultError> 
     })
 }
 
-/// Keeps other processes from making a key, until it is dropped or this process ends.
+/// Locks the key file against other processes, until the file is dropped or this process exits.
 async fn lock(folder: &Path) -> io::Result<File> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder)?;
-    let path = folder.join(LOCK);
+    let path = folder.join(LOCK_FILE);
     let locking = tokio::task::spawn_blocking(move || {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);
@@ -96,7 +98,7 @@ async fn lock(folder: &Path) -> io::Result<File> {
 }
 
 fn write_new(folder: &Path, path: &Path, contents: &str) -> io::Result<()> {
-    // Such a file is readable by its owner alone.
+    // A temporary file is readable by its owner only.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     writeln!(file, "{contents}")?;
     file.as_file().sync_all()?;
@@ -112,7 +114,8 @@ fn lookup() -> Program {
     source.program()
 }
 
-/// The system's own tool, which reads the secret from its input: arguments can be seen by all.
+/// The system's tool, which reads the secret from standard input: arguments are visible to all
+/// users.
 fn store() -> Program {
     if cfg!(target_os = "macos") {
         return Program::new("security").arg("-i");
@@ -130,7 +133,7 @@ fn stored(text: &str) -> String {
     text.to_owned()
 }
 
-/// Runs a tool of the keyring; what it says, if it succeeds in time.
+/// Runs a keyring tool; returns its output if it succeeds in time.
 async fn ask(program: &Program, input: Option<&str>, patience: Duration) -> Option<String> {
     let (mut child, mut stdin, mut stdout) = Child::start(program).ok()?;
     let work = async {

@@ -1,9 +1,9 @@
-//! Accounts on a terminal and for scripts. Nothing here shows a secret.
+//! Accounts, as text and JSON, without secrets.
 
 use std::time::SystemTime;
 
-use plexus_client::auth::Holding;
-use plexus_client::auth::rules::Session;
+use plexus_mcp_client::auth::StoredTokens;
+use plexus_mcp_client::auth::rules::Session;
 use serde::Serialize;
 
 use crate::output::as_json;
@@ -17,7 +17,7 @@ struct Accounts<'a> {
 struct SignedIn<'a> {
     server: &'a str,
     account: &'a str,
-    /// The caller that it is kept for, if not the user of this machine.
+    /// The caller that it belongs to, if not the user of this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     principal: Option<&'a str>,
     issuer: &'a str,
@@ -27,8 +27,8 @@ struct SignedIn<'a> {
     renewable: bool,
 }
 
-/// Where the user is signed in.
-pub(super) fn accounts(kept: &[Holding], json: bool) -> anyhow::Result<String> {
+/// The servers that the user is signed in to.
+pub(super) fn accounts(kept: &[StoredTokens], json: bool) -> anyhow::Result<String> {
     let sessions = kept
         .iter()
         .filter_map(|holding| Some((holding, holding.session.as_ref()?)));
@@ -59,7 +59,7 @@ pub(super) fn accounts(kept: &[Holding], json: bool) -> anyhow::Result<String> {
     Ok(lines.concat())
 }
 
-/// What a sign-in came to.
+/// The result of a sign-in.
 pub(super) fn signed_in(called: &str, account: &str, session: &Session) -> String {
     let scopes = allowed(session).join(" ");
     let scopes = if scopes.is_empty() {

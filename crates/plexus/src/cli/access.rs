@@ -1,38 +1,38 @@
-//! Who is let in over HTTP.
+//! Access control for HTTP.
 
 use clap::Args;
-use plexus_hub::config::{self, TokenIssuer};
+use plexus_mcp_config::{self as config, TokenIssuer};
 
-/// Who is let in over HTTP. More can be said under `[access]` in plexus.toml.
+/// Access control for HTTP. More can be set under `[access]` in plexus.toml.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct AccessArgs {
-    /// Ask every caller for a token, on a loopback address as well.
+    /// Require a token from every caller, on a loopback address as well.
     ///
-    /// Elsewhere callers are asked anyway.
+    /// On other addresses a token is always required.
     #[arg(long)]
     require_token: bool,
 
-    /// Let in who has a token of this authorization server.
+    /// Accept tokens of this authorization server.
     ///
-    /// Its tokens are checked by their signature. This may be repeated.
+    /// Its tokens are verified by their signature. This option may be repeated.
     #[arg(long, value_name = "URL")]
     issuer: Vec<String>,
 
-    /// The address under which clients know this server, for which tokens are issued.
+    /// The URL under which clients know this server, and for which tokens are issued.
     ///
-    /// On a loopback address it is the one that is served if it is not said.
+    /// On a loopback address, the default is the URL that is served.
     #[arg(long, value_name = "URL")]
     resource: Option<String>,
 
-    /// Let in only who has a token that allows this.
+    /// Require tokens to have this scope.
     ///
-    /// This may be repeated.
+    /// This option may be repeated.
     #[arg(long, value_name = "SCOPE")]
     require_scope: Vec<String>,
 }
 
 impl AccessArgs {
-    /// Puts what is said here over what the files say.
+    /// Overrides the settings of the files.
     pub(crate) fn apply_to(&self, settings: &mut config::Access) {
         settings.required |= self.require_token;
         if !self.issuer.is_empty() {

@@ -1,4 +1,4 @@
-//! From the words of the command line to the command that they mean.
+//! Parses the command line.
 
 use std::ffi::OsString;
 
@@ -8,17 +8,17 @@ use clap::{Args, CommandFactory, Parser};
 use super::{Cli, Command};
 
 impl Cli {
-    /// Reads the command line and, for the log level, the environment.
+    /// Parses the command line and, for the log level, the environment.
     ///
     /// # Errors
-    /// What to print instead of doing anything: an error of usage, help, or the version.
+    /// The text to print instead of running a command: a usage error, help, or the version.
     pub(crate) fn read() -> Result<Command, clap::Error> {
         Self::read_from(std::env::args_os().collect())
     }
 
     pub(super) fn read_from(arguments: Vec<OsString>) -> Result<Command, clap::Error> {
-        // Somebody waits for what serves. To describe all commands would take longer than to read
-        // one; whoever asks for help, or made a mistake, is answered from the whole description.
+        // A fast path for the commands that serve: building the description of all commands takes
+        // longer than parsing one. Help and usage errors use the whole description.
         let served = match arguments.get(1).and_then(|name| name.to_str()) {
             Some("serve") => only(&arguments).map(Command::Serve),
             Some("bridge") => only(&arguments).map(Command::Bridge),
@@ -39,7 +39,8 @@ impl Cli {
         }
     }
 
-    /// What the founding documents' spelling means, with all that is built in.
+    /// The meaning of `--stdio` without a command, as the S003 document has it: serve, with all
+    /// built-in services.
     fn founding(further: &[&str]) -> Result<Command, clap::Error> {
         let serve = ["plexus", "serve", "--stdio", "--builtin", "all"];
         Self::try_parse_from(serve.iter().chain(further))?.into_command()
@@ -80,7 +81,7 @@ impl Cli {
     }
 }
 
-/// What stands behind the name of a command, if it is right.
+/// Parses the arguments of a command; `None` if they are wrong.
 fn only<A: Args>(arguments: &[OsString]) -> Option<A> {
     let command = clap::Command::new("plexus").no_binary_name(true);
     let command = A::augment_args(command);

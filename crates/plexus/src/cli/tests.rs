@@ -43,7 +43,7 @@ fn http_is_served_unless_only_stdio_is_asked_for() {
     }
 }
 
-/// S003-59: the founding documents' spelling.
+/// S003-59: the spelling of the S003 document.
 #[test]
 fn stdio_mcp_is_serve_stdio() {
     let arguments = serve("plexus --stdio --mcp");
@@ -85,7 +85,7 @@ fn what_http_options_say_is_served() {
     assert_eq!((options.path.as_str(), options.sse), ("/mcp", None));
 }
 
-/// C51: what a validator demands is asked for by itself, whatever is shown.
+/// C51: the validator mode is independent of the profile.
 #[test]
 fn a_profile_and_a_validator_go_together() {
     let plain = serve("plexus serve");
@@ -122,7 +122,7 @@ fn misuse_is_told_apart_and_explained() {
     }
 }
 
-/// Who may run commands on this machine: the client that starts us, and nobody else by default.
+/// Shell commands are offered only to the client that starts Plexus by default.
 #[test]
 fn commands_are_offered_to_whom_they_may_be() {
     let cases = [

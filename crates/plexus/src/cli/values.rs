@@ -1,30 +1,42 @@
-//! The values that arguments take.
+//! Argument types.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use http::{HeaderName, HeaderValue};
-use plexus_server::Served;
+use plexus_mcp_client::Era;
+use plexus_mcp_server::ServedEras;
 use tracing::level_filters::LevelFilter;
 
-/// A day: whoever waits longer has gone.
-const MOST_SECONDS: u64 = 24 * 60 * 60;
+/// A day. Longer values are probably mistakes.
+const MAX_SECONDS: u64 = 24 * 60 * 60;
 
-/// How much to log.
+/// The log level.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogLevel {
-    /// What failed.
+    /// Errors.
     Error,
-    /// And what may be wrong.
+    /// Errors and warnings.
     Warn,
-    /// And what happened.
+    /// Also servers that connect, and changes of the configuration.
     #[default]
     Info,
-    /// And why.
+    /// Also every call, with its tool, server, caller and outcome.
     Debug,
-    /// And everything else.
+    /// Also every message on the wire, with secrets masked.
     Trace,
+}
+
+/// How logs are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// One JSON object for each line, for programs.
+    Json,
 }
 
 impl From<LogLevel> for LevelFilter {
@@ -39,35 +51,25 @@ impl From<LogLevel> for LevelFilter {
     }
 }
 
-/// Which revisions to speak.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Era {
-    /// Those with a handshake, 2024-11-05 to 2025-11-25.
-    Legacy,
-    /// Those in which every request stands alone, since 2026-07-28.
-    Modern,
-    /// All of them, side by side.
-    #[default]
-    Both,
+/// Parses `--era`: the revisions to speak to clients.
+pub(crate) fn served() -> impl TypedValueParser<Value = ServedEras> {
+    PossibleValuesParser::new([
+        PossibleValue::new(ServedEras::Handshake.as_str())
+            .help("Revisions with a handshake, 2024-11-05 to 2025-11-25"),
+        PossibleValue::new(ServedEras::Stateless.as_str())
+            .help("Revisions with self-contained requests, since 2026-07-28"),
+        PossibleValue::new(ServedEras::Both.as_str()).help("All of them, side by side"),
+    ])
+    .try_map(|name| name.parse())
 }
 
-impl From<Era> for Served {
-    fn from(era: Era) -> Self {
-        match era {
-            Era::Legacy => Self::Handshake,
-            Era::Modern => Self::Stateless,
-            Era::Both => Self::Both,
-        }
-    }
-}
-
-/// Which system to be.
+/// The profile: which tools are shown, under which names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Profile {
-    /// Everything, with tool names that every model takes.
+    /// All tools, with names that every model accepts.
     #[default]
     Plexus,
-    /// Everything, with dots in tool names and the error codes of Substrate.
+    /// All tools, with dots in tool names and the error codes of Substrate.
     Substrate,
     /// The context graph alone, with one tool to search it.
     Ghost,
@@ -76,13 +78,13 @@ pub(crate) enum Profile {
 }
 
 impl Profile {
-    /// Whether this is a system that shows its own tools only.
+    /// Whether this profile shows its own tools only.
     pub(crate) fn is_closed(self) -> bool {
         matches!(self, Self::Ghost | Self::Bossman)
     }
 }
 
-impl From<Profile> for plexus_activations::Profile {
+impl From<Profile> for plexus_mcp_agents::Profile {
     fn from(profile: Profile) -> Self {
         match profile {
             Profile::Plexus => Self::Plexus,
@@ -93,7 +95,7 @@ impl From<Profile> for plexus_activations::Profile {
     }
 }
 
-impl From<Profile> for plexus_server::Profile {
+impl From<Profile> for plexus_mcp_server::Profile {
     fn from(profile: Profile) -> Self {
         match profile {
             Profile::Plexus | Profile::Ghost | Profile::Bossman => Self::Plexus,
@@ -102,10 +104,10 @@ impl From<Profile> for plexus_server::Profile {
     }
 }
 
-/// Whose demands to meet that no revision makes.
+/// Additional behaviour that no revision requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Compat {
-    /// Those of the Janix mcp-validator: server/info, shutdown, and a second initialize.
+    /// For the Janix mcp-validator: server/info, shutdown, and a second initialize.
     McpValidator,
 }
 
@@ -116,9 +118,9 @@ pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
 
 pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
     match text.parse() {
-        Ok(seconds @ 1..=MOST_SECONDS) => Ok(Duration::from_secs(seconds)),
+        Ok(seconds @ 1..=MAX_SECONDS) => Ok(Duration::from_secs(seconds)),
         _ => Err(format!(
-            "expected a number of seconds from 1 to {MOST_SECONDS}"
+            "expected a number of seconds from 1 to {MAX_SECONDS}"
         )),
     }
 }
@@ -132,34 +134,26 @@ pub(super) fn parse_path(text: &str) -> Result<String, String> {
     }
 }
 
-/// The era that a server speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ServerEra {
-    /// With a handshake: 2024-11-05 to 2025-11-25.
-    Legacy,
-    /// Without: 2026-07-28.
-    Modern,
+/// Parses the era that a server speaks.
+pub(crate) fn server_era() -> impl TypedValueParser<Value = Era> {
+    PossibleValuesParser::new([
+        PossibleValue::new(Era::Handshake.as_str())
+            .help("With a handshake: 2024-11-05 to 2025-11-25"),
+        PossibleValue::new(Era::Stateless.as_str()).help("Without: 2026-07-28"),
+    ])
+    .try_map(|name| name.parse())
 }
 
-impl From<ServerEra> for plexus_client::Era {
-    fn from(era: ServerEra) -> Self {
-        match era {
-            ServerEra::Legacy => Self::Handshake,
-            ServerEra::Modern => Self::Stateless,
-        }
-    }
-}
-
-/// Who shares a session with a server.
+/// Which clients share a session with a server.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum ServerAffinity {
     /// All clients.
     Shared,
-    /// Clients of one principal that can do the same.
+    /// Clients of one principal with the same capabilities.
     Principal,
 }
 
-impl From<ServerAffinity> for plexus_client::Affinity {
+impl From<ServerAffinity> for plexus_mcp_client::Affinity {
     fn from(affinity: ServerAffinity) -> Self {
         match affinity {
             ServerAffinity::Shared => Self::Shared,
@@ -168,14 +162,14 @@ impl From<ServerAffinity> for plexus_client::Affinity {
     }
 }
 
-/// A header, in which `${NAME}` stands for an environment variable.
+/// A header, in which `${NAME}` is replaced by an environment variable.
 pub(crate) fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text
         .split_once(':')
         .ok_or("a header is written as 'Name: value'")?;
-    let name = HeaderName::try_from(name.trim()).map_err(|_invalid| "this is no header name")?;
+    let name = HeaderName::try_from(name.trim()).map_err(|_invalid| "this is not a header name")?;
     let mut value = HeaderValue::try_from(expand(value.trim())?)
-        .map_err(|_invalid| "this is no header value")?;
+        .map_err(|_invalid| "this is not a header value")?;
     // Kept out of logs and `Debug`.
     value.set_sensitive(true);
     Ok((name, value))

@@ -1,4 +1,4 @@
-//! Other processes' side.
+//! The client's side of the control socket.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 
 use super::{Reloaded, Report, ServerParams, ToggleParams, directory, method};
 
-/// How long a gateway may take to answer. A server that is connected anew may take long.
-const PATIENCE: Duration = Duration::from_mins(1);
-/// How long a gateway may take to show that it is there.
-const GREETING: Duration = Duration::from_secs(5);
-/// The longest answer that is read.
-const MAX_ANSWER: u64 = 16 * 1024 * 1024;
+/// How long a gateway may take to answer. Reconnecting a server may take long.
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
+/// How long a gateway may take to accept a connection.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest response that is read.
+const MAX_RESPONSE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// A gateway that runs in another process.
 #[derive(Debug)]
@@ -26,8 +26,7 @@ pub(crate) struct Gateway {
     socket: PathBuf,
 }
 
-/// The gateways of this user that are running, in the order of their process numbers. Sockets that
-/// nobody listens on any more are removed.
+/// The running gateways of this user, in the order of their process ids. Stale sockets are removed.
 pub(crate) fn running() -> Vec<Gateway> {
     let folder = directory().ok();
     let Some(files) = folder.and_then(|folder| std::fs::read_dir(folder).ok()) else {
@@ -49,38 +48,42 @@ pub(crate) fn running() -> Vec<Gateway> {
 }
 
 impl Gateway {
-    /// Its process.
+    /// Its process id.
     pub(crate) fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// How it and its servers are doing.
+    /// The status of the gateway and its servers.
     pub(crate) fn status(&self) -> anyhow::Result<Report> {
-        self.ask(method::STATUS, json!({}), GREETING)
+        self.ask(method::STATUS, json!({}), HANDSHAKE_TIMEOUT)
     }
 
-    /// Turns a server on or off.
+    /// Enables or disables a server.
     pub(crate) fn toggle(&self, name: &str, enabled: bool) -> anyhow::Result<()> {
         let name = name.to_owned();
-        let done: Value = self.ask(method::TOGGLE, ToggleParams { name, enabled }, GREETING)?;
+        let done: Value = self.ask(
+            method::TOGGLE,
+            ToggleParams { name, enabled },
+            HANDSHAKE_TIMEOUT,
+        )?;
         drop(done);
         Ok(())
     }
 
-    /// Connects a server anew, and waits for it.
+    /// Reconnects a server, and waits for it.
     pub(crate) fn reconnect(&self, name: &str) -> anyhow::Result<()> {
         let name = name.to_owned();
-        let done: Value = self.ask(method::RECONNECT, ServerParams { name }, PATIENCE)?;
+        let done: Value = self.ask(method::RECONNECT, ServerParams { name }, RESPONSE_TIMEOUT)?;
         drop(done);
         Ok(())
     }
 
-    /// Has it read its configuration again.
+    /// Makes it reload its configuration.
     pub(crate) fn reload(&self) -> anyhow::Result<Reloaded> {
-        self.ask(method::RELOAD, json!({}), PATIENCE)
+        self.ask(method::RELOAD, json!({}), RESPONSE_TIMEOUT)
     }
 
-    /// Whether somebody listens. A socket that its gateway left behind is removed.
+    /// Whether a process listens. A stale socket is removed.
     fn is_there(&self) -> bool {
         match UnixStream::connect(&self.socket) {
             Ok(_) => true,
@@ -109,7 +112,7 @@ impl Gateway {
                     self.pid
                 )
             })?;
-        let mut answer: Answer<T> = serde_json::from_str(&answer)
+        let mut answer: ControlResponse<T> = serde_json::from_str(&answer)
             .context("the gateway's answer cannot be understood; is it of another version?")?;
         match answer.result.take() {
             Some(result) => Ok(result),
@@ -123,21 +126,21 @@ impl Gateway {
     fn exchange(&self, request: &Value, patience: Duration) -> std::io::Result<String> {
         let mut stream = UnixStream::connect(&self.socket)?;
         stream.set_read_timeout(Some(patience))?;
-        stream.set_write_timeout(Some(GREETING))?;
+        stream.set_write_timeout(Some(HANDSHAKE_TIMEOUT))?;
         stream.write_all(format!("{request}\n").as_bytes())?;
         let mut answer = String::new();
-        BufReader::new(stream.take(MAX_ANSWER)).read_line(&mut answer)?;
+        BufReader::new(stream.take(MAX_RESPONSE_BYTES)).read_line(&mut answer)?;
         Ok(answer)
     }
 }
 
 #[derive(serde::Deserialize)]
-struct Answer<T> {
+struct ControlResponse<T> {
     result: Option<T>,
-    error: Option<AnswerError>,
+    error: Option<ControlError>,
 }
 
 #[derive(serde::Deserialize)]
-struct AnswerError {
+struct ControlError {
     message: String,
 }

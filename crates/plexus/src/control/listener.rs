@@ -1,4 +1,4 @@
-//! The gateway's side.
+//! The gateway's side of the control socket.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -19,7 +19,7 @@ use crate::VERSION;
 use crate::gateway::Gateway;
 
 /// The longest request that is read.
-const MAX_REQUEST: u64 = 64 * 1024;
+const MAX_REQUEST_BYTES: u64 = 64 * 1024;
 
 /// A gateway's socket. Dropping it removes the socket.
 pub(crate) struct Listener {
@@ -27,14 +27,14 @@ pub(crate) struct Listener {
     listener: UnixListener,
 }
 
-/// Listens on this process's own socket.
+/// Listens on the socket of this process.
 ///
 /// # Errors
-/// The socket cannot be made.
+/// The socket cannot be created.
 pub(crate) fn listen() -> anyhow::Result<Listener> {
     let folder = directory()?;
     let socket = folder.join(format!("{}.sock", std::process::id()));
-    // Those that other gateways left behind are removed on the way.
+    // Listing the running gateways removes stale sockets.
     drop(super::running());
     let listener =
         bind(&folder, &socket).with_context(|| format!("cannot listen on {}", socket.display()))?;
@@ -47,7 +47,7 @@ fn bind(folder: &std::path::Path, socket: &std::path::Path) -> io::Result<UnixLi
         .mode(0o700)
         .create(folder)?;
     fs::set_permissions(folder, Permissions::from_mode(0o700))?;
-    // A process that had our number before may not have cleaned up.
+    // A crashed process with the same id may have left its socket.
     match fs::remove_file(socket) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -58,7 +58,7 @@ fn bind(folder: &std::path::Path, socket: &std::path::Path) -> io::Result<UnixLi
 }
 
 impl Listener {
-    /// Answers for `gateway` for as long as it is polled.
+    /// Answers requests for `gateway`, for as long as it is polled.
     pub(crate) async fn serve(self, gateway: &Arc<Gateway>) {
         let connections = TaskTracker::new();
         loop {
@@ -92,7 +92,7 @@ async fn converse(mut stream: UnixStream, gateway: &Gateway) -> io::Result<()> {
     loop {
         let mut line = String::new();
         if (&mut reading)
-            .take(MAX_REQUEST)
+            .take(MAX_REQUEST_BYTES)
             .read_line(&mut line)
             .await?
             == 0
@@ -113,7 +113,7 @@ struct Request {
     params: Value,
 }
 
-/// Why a request was not carried out: a code of JSON-RPC, and what to tell.
+/// The error of a request: a JSON-RPC code, and a message.
 type Refusal = (i32, String);
 
 async fn answer(line: &str, gateway: &Gateway) -> Value {
@@ -132,7 +132,7 @@ fn refused(id: &Value, (code, message): &Refusal) -> Value {
 }
 
 async fn carry_out(request: &Request, gateway: &Gateway) -> Result<Value, Refusal> {
-    let failed = |fault: plexus_service::Fault| (-32000, fault.to_string());
+    let failed = |fault: plexus_mcp_core::Fault| (-32000, fault.to_string());
     match request.method.as_str() {
         method::STATUS => result(&Report {
             pid: std::process::id(),

@@ -1,21 +1,21 @@
-//! Configuration files, secrets in them, and the folder for data.
+//! Checks of configuration files, of secrets in them, and of the data folder.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use plexus_hub::config::edit::Document;
-use plexus_hub::config::{Loaded, Locations, Scope, ServerEntry};
-use plexus_hub::names::{MAX_NAME, Names};
-use plexus_service::Raw;
+use plexus_mcp_config::edit::Document;
+use plexus_mcp_config::{Loaded, Locations, Scope, ServerEntry};
+use plexus_mcp_core::Raw;
+use plexus_mcp_hub::names::{MAX_NAME, Names};
 use serde_json::Value;
 
 use super::Finding;
 use crate::data;
 use crate::suggest::alike;
 
-/// The keys of a definition that mean something.
-const KEYS: [&str; 21] = [
+/// The known keys of a definition.
+const KNOWN_KEYS: [&str; 23] = [
     "type",
     "command",
     "args",
@@ -29,6 +29,8 @@ const KEYS: [&str; 21] = [
     "serialize",
     "trusted",
     "auto_restart",
+    "startup_timeout",
+    "startup_wait",
     "timeout_ms",
     "era",
     "allow",
@@ -39,11 +41,12 @@ const KEYS: [&str; 21] = [
     "oauth",
 ];
 
-/// What other clients call things that have another name here.
-const FOREIGN: [(&str, &str); 6] = [
+/// Keys of other clients, and our names for them.
+const FOREIGN_KEYS: [(&str, &str); 7] = [
     ("environment", "env"),
     ("timeout", "timeout_ms"),
     ("autoRestart", "auto_restart"),
+    ("startup_timeout_sec", "startup_timeout"),
     ("envFile", "env_file"),
     ("includeTools", "allow"),
     ("excludeTools", "deny"),
@@ -54,7 +57,7 @@ pub(super) fn check(loaded: &Loaded, locations: &Locations) -> Vec<Finding> {
     let mut first: HashMap<String, PathBuf> = HashMap::new();
     for source in locations.sources() {
         let Ok(document) = Document::open(&source.file) else {
-            // What is wrong with it is among the problems.
+            // The file is reported with the other problems.
             continue;
         };
         let mut secrets = Vec::new();
@@ -84,7 +87,7 @@ pub(super) fn check(loaded: &Loaded, locations: &Locations) -> Vec<Finding> {
     findings
 }
 
-fn problem(problem: &plexus_hub::config::ConfigProblem) -> Finding {
+fn problem(problem: &plexus_mcp_config::ConfigProblem) -> Finding {
     let check = if problem.is_about_environment() {
         "variable"
     } else {
@@ -111,14 +114,14 @@ fn problem(problem: &plexus_hub::config::ConfigProblem) -> Finding {
     finding
 }
 
-/// Keys that mean nothing, and look as if they should.
+/// Unknown keys that look like misspelled ones.
 fn slips(server: &ServerEntry) -> Vec<Finding> {
     let unknown = server.other.iter().map(|(key, _)| key);
     let slips = unknown.filter_map(|key| {
-        let foreign = FOREIGN.iter().find(|(foreign, _)| *foreign == key);
+        let foreign = FOREIGN_KEYS.iter().find(|(foreign, _)| *foreign == key);
         let meant = match foreign {
             Some((_, ours)) => ours,
-            None => alike(key, KEYS.into_iter()).into_iter().next()?,
+            None => alike(key, KNOWN_KEYS.into_iter()).into_iter().next()?,
         };
         let what = format!("the key {key:?} means nothing here");
         let fix = format!("write {meant:?} in {}", server.source.file.display());
@@ -127,12 +130,12 @@ fn slips(server: &ServerEntry) -> Vec<Finding> {
     slips.collect()
 }
 
-/// Names of servers that leave little room for those of their tools.
+/// Warns of server names that leave little room for tool names.
 fn long_name(server: &ServerEntry) -> Option<Finding> {
-    /// The shortest name of a tool that is to fit behind the server's.
-    const ROOM: usize = 20;
+    /// The shortest tool name that must fit behind the server's name.
+    const MIN_TOOL_NAME_CHARS: usize = 20;
     let prefix = Names::default().add(server.name.as_str(), "", ());
-    if prefix.len() + ROOM <= MAX_NAME {
+    if prefix.len() + MIN_TOOL_NAME_CHARS <= MAX_NAME {
         return None;
     }
     let what = format!("the name is so long that names of its tools are cut to {MAX_NAME}");
@@ -140,9 +143,10 @@ fn long_name(server: &ServerEntry) -> Option<Finding> {
     Some(finding.fix("give it a shorter name"))
 }
 
-/// Values that look like secrets, and are written out.
+/// Values that look like secrets and are written in plain text.
 fn written_secrets(name: &str, definition: &Raw) -> Vec<String> {
-    const TELLING: [&str; 6] = ["token", "key", "secret", "password", "auth", "credential"];
+    const SECRET_NAME_PARTS: [&str; 6] =
+        ["token", "key", "secret", "password", "auth", "credential"];
     let definition: Value = definition.decode().unwrap_or_default();
     let groups = ["env", "headers"].into_iter();
     let values = groups.flat_map(|group| {
@@ -156,14 +160,16 @@ fn written_secrets(name: &str, definition: &Raw) -> Vec<String> {
         .filter(|(_, (key, value))| {
             let key = key.to_lowercase();
             let is_written = |text: &str| !text.is_empty() && !text.contains("${");
-            TELLING.iter().any(|telling| key.contains(telling))
+            SECRET_NAME_PARTS
+                .iter()
+                .any(|telling| key.contains(telling))
                 && value.as_str().is_some_and(is_written)
         })
         .map(|(group, (key, _))| format!("{name}: {group}.{key}"))
         .collect()
 }
 
-/// Secrets in files that others get to see.
+/// Secrets in files that other users can read, or that are shared.
 fn exposed(file: &Path, scope: Scope, secrets: &[String]) -> Option<Finding> {
     let secrets = secrets.join(", ");
     let shown = file.display();
@@ -177,7 +183,7 @@ fn exposed(file: &Path, scope: Scope, secrets: &[String]) -> Option<Finding> {
     Some(Finding::warning("permissions", what).fix(format!("chmod 600 {shown}")))
 }
 
-/// The folder for data: whether it can be used, and who else can.
+/// Checks that the data folder is usable and private.
 fn data_folder() -> Option<Finding> {
     let folder = match data::directory() {
         Ok(folder) => folder,
@@ -188,7 +194,7 @@ fn data_folder() -> Option<Finding> {
         let fix = format!("see to it that {} can be written", folder.display());
         return Some(Finding::error("data", what).fix(fix));
     }
-    // Who may enter the folder sees names only.
+    // Other users who may enter the folder see names only.
     let files = fs::read_dir(&folder)
         .ok()?
         .flatten()
@@ -204,7 +210,7 @@ fn data_folder() -> Option<Finding> {
     Some(Finding::warning("permissions", what).fix(fix))
 }
 
-/// Who besides the owner can read it, if somebody can.
+/// The other users who can read it, if any.
 #[cfg(unix)]
 fn others_can(path: &Path) -> Option<&'static str> {
     use std::os::unix::fs::PermissionsExt;

@@ -1,13 +1,13 @@
-//! Ports, proxies and addresses.
+//! Checks of ports, proxies and URLs.
 
 use std::io;
 use std::net::TcpListener;
 
-use plexus_hub::config::{Kind, ServerEntry, Settings};
+use plexus_mcp_config::{Kind, ServerEntry, Settings};
 
 use super::Finding;
 use crate::cli::DEFAULT_ADDRESS;
-use crate::surroundings::environment;
+use crate::process_env::environment;
 
 const PROXIES: [&str; 6] = [
     "HTTP_PROXY",
@@ -22,7 +22,7 @@ pub(super) fn check(settings: &Settings) -> Vec<Finding> {
     port(settings).into_iter().chain(proxies()).collect()
 }
 
-/// Addresses over which secrets go in the clear.
+/// Warns of URLs over which secrets are sent unencrypted.
 pub(super) fn check_server(server: &ServerEntry) -> Option<Finding> {
     let (Kind::Http { url, headers } | Kind::Sse { url, headers }) = &server.kind else {
         return None;
@@ -38,7 +38,7 @@ pub(super) fn check_server(server: &ServerEntry) -> Option<Finding> {
     Some(finding.fix("use https:// if the server has it"))
 }
 
-/// Whether `plexus serve` finds its port free.
+/// Whether the port of `plexus serve` is free.
 fn port(settings: &Settings) -> Option<Finding> {
     let address = settings.serve.http.unwrap_or(DEFAULT_ADDRESS);
     let error = TcpListener::bind(address).err()?;
@@ -55,7 +55,7 @@ fn port(settings: &Settings) -> Option<Finding> {
     Some(finding.fix("serve on another port: plexus serve --http 127.0.0.1:0"))
 }
 
-/// Whether some gateway is running.
+/// Whether a gateway is running.
 fn is_ours() -> bool {
     #[cfg(unix)]
     let is_running = !crate::control::running().is_empty();

@@ -1,14 +1,14 @@
-//! The programs that servers are started with.
+//! Checks of the programs that servers are started with.
 
 use std::path::{Path, PathBuf};
 
-use plexus_hub::config::{Kind, ServerEntry, Value};
+use plexus_mcp_config::{Kind, ServerEntry, Value};
 
 use super::Finding;
-use crate::surroundings::environment;
+use crate::process_env::environment;
 
-/// Folders below the home folder where version managers put programs. What a shell's profile adds
-/// to PATH, programs that are started from a desktop do not see.
+/// Folders below the home folder where version managers install programs. A shell's profile adds
+/// them to PATH, but programs started from a desktop do not see that PATH.
 const MANAGED: [&str; 10] = [
     ".nvm/versions/node/*/bin",
     ".fnm/node-versions/*/installation/bin",
@@ -57,7 +57,7 @@ pub(super) fn check(server: &ServerEntry) -> Vec<Finding> {
         .collect()
 }
 
-/// A program that is given by its path.
+/// Checks a program that is given by its path.
 fn check_file(file: &Path) -> Option<Finding> {
     let shown = file.display();
     if !file.exists() {
@@ -71,8 +71,8 @@ fn check_file(file: &Path) -> Option<Finding> {
     None
 }
 
-/// A program that is looked up. `own` is the PATH that the server's definition sets, which counts
-/// for what the server starts; the server itself is looked up in it as well.
+/// Checks a program that is looked up in PATH. `own` is the PATH that the server's definition sets;
+/// the server itself is looked up in it as well.
 fn check_name(command: &str, own: Option<String>) -> Option<Finding> {
     let path = own.or_else(|| environment("PATH")).unwrap_or_default();
     let mut folders: Vec<PathBuf> = Vec::new();
@@ -126,7 +126,7 @@ fn check_name(command: &str, own: Option<String>) -> Option<Finding> {
     })
 }
 
-/// Where version managers put programs, as far as there are such folders.
+/// The existing folders of version managers.
 fn managed(home: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for pattern in MANAGED {

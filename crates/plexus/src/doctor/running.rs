@@ -1,12 +1,12 @@
-//! What is seen when servers are started.
+//! Checks that start the servers.
 
 use std::time::Duration;
 
-use plexus_client::child::{Child, Program};
-use plexus_client::{Era, Quirk, Report, State};
-use plexus_hub::MemberStatus;
-use plexus_hub::config::{Kind, ServerEntry};
-use plexus_service::{Section, Service};
+use plexus_mcp_client::child::{Child, Program};
+use plexus_mcp_client::{Era, Quirk, Report, ServerState};
+use plexus_mcp_config::{Kind, ServerEntry};
+use plexus_mcp_core::{Section, Service};
+use plexus_mcp_hub::MemberStatus;
 use tokio::io::AsyncReadExt;
 
 use super::Finding;
@@ -15,17 +15,17 @@ use crate::session::{Session, failure};
 use crate::tools::entries;
 use crate::trust::NOT_TRUSTED;
 
-/// What takes longer, impatient clients do not wait for.
-const SLOW: Duration = Duration::from_secs(5);
-/// More tools than some clients and models take.
-const MANY: usize = 128;
-const SOME: usize = 40;
-/// Older Node runs few servers.
-const NODE: u32 = 18;
-/// How many entries of one kind are named.
-const NAMED: usize = 3;
+/// Some clients do not wait longer than this for a server.
+const SLOW_CONNECT: Duration = Duration::from_secs(5);
+/// More tools than some clients and models accept.
+const TOO_MANY_TOOLS: usize = 128;
+const MANY_TOOLS: usize = 40;
+/// The oldest Node version that most servers run on.
+const MIN_NODE_MAJOR: u32 = 18;
+/// How many entries of one kind are named in a finding.
+const MAX_NAMED: usize = 3;
 
-/// Starts every server that may work, and looks at each.
+/// Starts every server that may work, and checks each.
 pub(super) async fn check(session: &Session, broken: &[String]) -> Vec<Finding> {
     let is_broken = |name: &str| broken.iter().any(|broken| broken == name);
     session.connect_silently(|name| !is_broken(name)).await;
@@ -50,7 +50,7 @@ fn look(server: &ServerEntry, member: &MemberStatus) -> Vec<Finding> {
         return vec![failed(server, member.state(), &reason)];
     }
     let mut findings = Vec::new();
-    if let Some(time) = member.connected_in.filter(|time| *time > SLOW) {
+    if let Some(time) = member.connected_in.filter(|time| *time > SLOW_CONNECT) {
         let what = format!(
             "it took {:.1} s to start; clients that wait for it may give up",
             time.as_secs_f64()
@@ -70,13 +70,13 @@ fn look(server: &ServerEntry, member: &MemberStatus) -> Vec<Finding> {
 }
 
 /// A server that is not connected.
-fn failed(server: &ServerEntry, state: State, reason: &str) -> Finding {
+fn failed(server: &ServerEntry, state: ServerState, reason: &str) -> Finding {
     if reason == NOT_TRUSTED {
         let what = "it came with the project, and is not started before you say so";
         return Finding::warning("trust", what).fix(format!("plexus trust {}", server.name));
     }
     let fix = match (&server.kind, state) {
-        (_, State::NeedsAuth) => format!(
+        (_, ServerState::NeedsAuth) => format!(
             "sign in: plexus auth login {}; or give it credentials in \"headers\", as in \
              {{\"Authorization\": \"Bearer ${{TOKEN}}\"}}",
             server.name
@@ -97,17 +97,18 @@ fn failed(server: &ServerEntry, state: State, reason: &str) -> Finding {
     Finding::error("connect", reason).fix(fix)
 }
 
-/// What is odd about a server that is connected.
+/// Findings about a connected server.
 fn reported(server: &ServerEntry, report: &Report) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let misdeeds = &report.misdeeds;
-    if misdeeds.not_json + misdeeds.not_a_message > 0 {
-        let last = misdeeds
-            .last_junk
+    let violations = &report.violations;
+    if violations.not_json + violations.not_a_message > 0 {
+        let last = violations
+            .last_undecodable
             .as_deref()
             .map(printable)
             .unwrap_or_default();
-        let what = format!("it prints to its standard output what is no message: {last:?}");
+        let what =
+            format!("it prints lines to its standard output that are not messages: {last:?}");
         let finding = Finding::warning("stdout", what);
         findings.push(finding.fix(
             "its logs belong on standard error; many servers have an option to be quiet, and other \
@@ -140,26 +141,28 @@ fn reported(server: &ServerEntry, report: &Report) -> Vec<Finding> {
         };
         findings.push(Finding::warning("era", what).fix("remove \"era\" to find out"));
     }
-    for oddity in &report.oddities {
-        findings.push(Finding::warning("lists", oddity.to_string()));
+    for problem in &report.list_problems {
+        findings.push(Finding::warning("lists", problem.to_string()));
     }
     let count = report.quarantined.len();
     if count > 0 {
-        let named = report.quarantined.iter().take(NAMED);
+        let named = report.quarantined.iter().take(MAX_NAMED);
         let named: Vec<_> = named
             .map(|entry| format!("{}: {}", entry.name, entry.reason))
             .collect();
-        let more = match count.saturating_sub(NAMED) {
+        let more = match count.saturating_sub(MAX_NAMED) {
             0 => String::new(),
             more => format!(", and {more} more"),
         };
         let what = format!("clients cannot be shown {}{more}", named.join("; "));
-        findings.push(Finding::warning("quarantine", what).fix("tell the makers of the server"));
+        findings.push(
+            Finding::warning("quarantine", what).fix("report it to the authors of the server"),
+        );
     }
     findings
 }
 
-/// More tools than a model keeps in view.
+/// Warns of more tools than a model handles well.
 fn many_tools(session: &Session) -> Option<Finding> {
     let count = session
         .hub
@@ -169,10 +172,16 @@ fn many_tools(session: &Session) -> Option<Finding> {
         .entries()
         .len();
     let what = format!("{count} tools are offered at once");
-    let finding = if count > MANY {
-        Finding::warning("tools", format!("{what}; many models take only {MANY}"))
-    } else if count > SOME {
-        Finding::note("tools", format!("{what}; some clients take only {SOME}"))
+    let finding = if count > TOO_MANY_TOOLS {
+        Finding::warning(
+            "tools",
+            format!("{what}; many models take only {TOO_MANY_TOOLS}"),
+        )
+    } else if count > MANY_TOOLS {
+        Finding::note(
+            "tools",
+            format!("{what}; some clients take only {MANY_TOOLS}"),
+        )
     } else {
         return None;
     };
@@ -182,14 +191,14 @@ fn many_tools(session: &Session) -> Option<Finding> {
     ))
 }
 
-/// Tools whose names had to be cut.
+/// Tools whose names had to be shortened.
 fn cut_names(session: &Session) -> Option<Finding> {
     let tools = entries(session, Section::Tools);
     let cut: Vec<_> = tools
         .iter()
         .filter(|(entry, origin)| {
             let whole = format!("{}__{}", origin.member, origin.name);
-            whole.len() > plexus_hub::names::MAX_NAME && *entry.key != *whole
+            whole.len() > plexus_mcp_hub::names::MAX_NAME && *entry.key != *whole
         })
         .map(|(entry, _)| entry.key.to_string())
         .collect();
@@ -201,7 +210,7 @@ fn cut_names(session: &Session) -> Option<Finding> {
     Some(Finding::note("name", what).fix("give their servers shorter names"))
 }
 
-/// A Node that most servers do not run on, if one is needed.
+/// Warns of an old Node version, if a server needs Node.
 async fn old_node(session: &Session) -> Option<Finding> {
     let needs_node = |server: &&ServerEntry| matches!(&server.kind, Kind::Stdio { command, .. } if matches!(command.as_str(), "npx" | "node"));
     let server = session.configured.iter().find(needs_node)?;
@@ -213,11 +222,11 @@ async fn old_node(session: &Session) -> Option<Finding> {
         .next()?
         .parse()
         .ok()?;
-    if major >= NODE {
+    if major >= MIN_NODE_MAJOR {
         return None;
     }
     let what = format!(
-        "Node is {}, and servers need {NODE} or later",
+        "Node is {}, and servers need {MIN_NODE_MAJOR} or later",
         printable(said.trim())
     );
     let finding = Finding::warning("node", what).of(&server.name);
@@ -229,7 +238,7 @@ async fn output_of(program: Program) -> Option<String> {
     drop(input);
     let mut said = String::new();
     let mut output = output.take(1024);
-    let saying = tokio::time::timeout(SLOW, async {
+    let saying = tokio::time::timeout(SLOW_CONNECT, async {
         output.read_to_string(&mut said).await.ok()?;
         Some(child.exited().await)
     });

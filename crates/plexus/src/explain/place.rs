@@ -1,4 +1,4 @@
-//! Where in a file a server is defined.
+//! Finds the line that defines a server.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ pub(super) fn line_of(file: &Path, server: &str) -> Option<usize> {
     line_in(&text, server)
 }
 
-/// Goes through the text as far as to tell keys of the object under `mcpServers` from all else. The
-/// text was read as JSON before; if it was changed since, nothing is found.
+/// Scans the text for keys of the object under `mcpServers`. The text was valid JSON when it was
+/// loaded; if it was changed since, nothing is found.
 fn line_in(text: &str, server: &str) -> Option<usize> {
     let mut line = 1;
     let mut path: Vec<Option<String>> = Vec::new();

@@ -1,35 +1,35 @@
-//! What becomes of a call, and which rule says so.
+//! The policy's decision about a call, and the rule that it comes from.
 
 use std::fmt;
 
-use plexus_hub::Origin;
-use plexus_hub::config::{self, Action, Mode, Rule};
-use plexus_hub::policy::{Decision, Policy, Reason, ToolFacts};
-use plexus_service::{Entry, Raw};
+use plexus_mcp_config::{self as config, Action, Mode, Rule};
+use plexus_mcp_core::{Entry, Raw};
+use plexus_mcp_hub::Origin;
+use plexus_mcp_hub::policy::{Decision, Policy, Reason, ToolFacts};
 use serde::Serialize;
 
-use super::Words;
+use super::ToolDescription;
 use crate::session::Session;
 use crate::terminal::Tone;
 
-/// What becomes of a call, and why.
+/// The decision about a call, and the reason.
 #[derive(Debug, Serialize)]
 pub(super) struct Verdict {
     decision: &'static str,
     reason: String,
-    /// Rules about the tool that look at the arguments, and so may decide otherwise.
+    /// Rules for the tool that depend on the arguments, and so may decide otherwise.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     depends_on: Vec<String>,
 }
 
 impl Verdict {
-    /// What becomes of a call of `tool` with `arguments`.
+    /// The decision about a call of `tool` with `arguments`.
     pub(super) fn of(session: &Session, tool: &Entry, origin: &Origin, arguments: &Raw) -> Self {
         let settings = &session.gateway.policy();
         let trusted = session
             .configured(&origin.member)
             .is_some_and(|server| server.trusted);
-        let words: Words = tool.definition.decode().unwrap_or_default();
+        let words: ToolDescription = tool.definition.decode().unwrap_or_default();
         let facts = ToolFacts::new(&tool.key, &origin.member, &origin.name)
             .annotated(words.annotations.unwrap_or_default(), trusted);
         let policy = Policy::behind_client(settings);
@@ -87,13 +87,13 @@ fn allowing(settings: &config::Policy, tool: &ToolFacts<'_>, arguments: &Raw) ->
     match (rule, settings.mode) {
         (Some(rule), _) => Reason::Rule(rule).to_string(),
         (None, Mode::DangerouslySkipPermissions) => {
-            "no rule is about it, and the mode is \"dangerously-skip-permissions\"".to_owned()
+            "no rule matches, and the mode is \"dangerously-skip-permissions\"".to_owned()
         }
-        (None, _) => "no rule is about it, and the client in front asks its user itself".to_owned(),
+        (None, _) => "no rule matches, and the client asks its user itself".to_owned(),
     }
 }
 
-/// Whether a rule is about a call: whether, if it were alone, it would change what happens.
+/// Whether a rule matches a call: whether it would change the decision if it were the only rule.
 fn matches(rule: &Rule, tool: &ToolFacts<'_>, arguments: &Raw) -> bool {
     let mut alone = config::Policy::default();
     alone.mode = match rule.action {

@@ -1,30 +1,35 @@
-//! What is built in, as far as it is chosen.
+//! The selected built-in services.
 
 use std::convert::Infallible;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use plexus_activations::{Aliased, Builtin, Choice, Data, Extras};
-use plexus_hub::config::{BuiltinWords, ConfigProblem};
-use plexus_hub::{MemberKind, MemberSpec};
-use plexus_service::BuildError;
+use plexus_mcp_agents::{AgentData, Builtin, Choice, Extras};
+use plexus_mcp_builtins::AliasedService;
+use plexus_mcp_config::{BuiltinWords, ConfigProblem};
+use plexus_mcp_core::BuildError;
+use plexus_mcp_hub::{MemberKind, MemberSpec};
 use tokio::sync::watch;
 
 use crate::VERSION;
 use crate::cli::Profile;
 use crate::session::BUILTIN;
 
-/// The built-in services. They are made anew when others are chosen.
+/// The built-in services. They are created again when the selection changes.
 pub(super) struct Builtins {
     profile: Profile,
-    data: Data,
+    data: AgentData,
     extras: RwLock<Extras>,
-    service: watch::Sender<Arc<Aliased>>,
+    service: watch::Sender<Arc<AliasedService>>,
 }
 
 impl Builtins {
-    /// Those of `extras`, on this data.
-    pub(super) fn new(profile: Profile, data: Data, extras: Extras) -> Result<Self, BuildError> {
-        let service = plexus_activations::profile(profile.into(), VERSION, &data, &extras)?;
+    /// The services of `extras`, on this data.
+    pub(super) fn new(
+        profile: Profile,
+        data: AgentData,
+        extras: Extras,
+    ) -> Result<Self, BuildError> {
+        let service = plexus_mcp_agents::profile(profile.into(), VERSION, &data, &extras)?;
         Ok(Self {
             profile,
             data,
@@ -33,17 +38,17 @@ impl Builtins {
         })
     }
 
-    /// What they remember.
-    pub(super) fn data(&self) -> &Data {
+    /// Their databases.
+    pub(super) fn data(&self) -> &AgentData {
         &self.data
     }
 
-    /// The services as they are offered now.
-    pub(super) fn service(&self) -> Arc<Aliased> {
+    /// The services that are offered now.
+    pub(super) fn service(&self) -> Arc<AliasedService> {
         Arc::clone(&self.service.borrow())
     }
 
-    /// Offers what is chosen, from now on. A founding system always shows all that it has.
+    /// Changes the selection. A profile other than `plexus` always has all of its services.
     pub(super) fn choose(&self, choice: Choice) -> Result<(), BuildError> {
         if self.profile != Profile::Plexus {
             return Ok(());
@@ -54,12 +59,12 @@ impl Builtins {
         }
         extras.choice = Some(choice);
         let (profile, data) = (self.profile.into(), &self.data);
-        let service = plexus_activations::profile(profile, VERSION, data, &extras)?;
+        let service = plexus_mcp_agents::profile(profile, VERSION, data, &extras)?;
         self.service.send_replace(Arc::new(service));
         Ok(())
     }
 
-    /// The services as a member of the hub, under the names that their tools always had.
+    /// The services as a member of the hub, with plain names.
     pub(super) fn member(&self) -> MemberSpec {
         let service = self.service();
         let kind = MemberKind::Local(Arc::clone(&service) as _);
@@ -69,7 +74,7 @@ impl Builtins {
         member
     }
 
-    /// The service that a tool of this name would be of, if it is not offered.
+    /// The service that has a tool of this name, if it is not offered.
     pub(super) fn left_out(&self, tool: &str) -> Option<Builtin> {
         let extras = self.extras.read().unwrap_or_else(PoisonError::into_inner);
         let choice = extras.choice.as_ref()?;
@@ -78,12 +83,12 @@ impl Builtins {
         all.find(|one| one.as_str() == service && !choice.has(*one))
     }
 
-    /// Tells subscribers what other processes change, for as long as it is polled.
+    /// Notifies subscribers of changes by other processes, for as long as it is polled.
     pub(super) fn follow(&self) -> impl Future<Output = Infallible> + Send + use<> {
         let mut service = self.service.subscribe();
         async move {
             loop {
-                let following = service.borrow_and_update().follow();
+                let following = service.borrow_and_update().follow_external_changes();
                 tokio::select! {
                     never = following => return never,
                     Ok(()) = service.changed() => {}
@@ -92,7 +97,7 @@ impl Builtins {
         }
     }
 
-    /// Another one for every choice.
+    /// Differs for every selection.
     fn fingerprint(&self) -> [u8; 32] {
         let extras = self.extras.read().unwrap_or_else(PoisonError::into_inner);
         let mut fingerprint = [0; 32];
@@ -106,7 +111,7 @@ impl Builtins {
     }
 }
 
-/// What the settings choose, or what is wrong with it.
+/// Parses the selection in the settings.
 pub(super) fn chosen(words: &BuiltinWords) -> Result<Choice, ConfigProblem> {
     let choice = words.words.parse::<Choice>();
     choice.map_err(|error| ConfigProblem::new(&words.file, error.to_string()).key("hub.builtin"))

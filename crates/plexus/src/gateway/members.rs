@@ -1,31 +1,35 @@
-//! From what is configured to the members of a hub.
+//! Converts configured servers to members of a hub.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use plexus_client::{Definition, State};
-use plexus_hub::config::{ConfigProblem, Kind, Loaded, ServerEntry};
-use plexus_hub::{MemberKind, MemberSpec, manage, secrets};
+use plexus_mcp_client::{Definition, ServerState};
+use plexus_mcp_config::{ConfigProblem, Kind, Limits, Loaded, ServerEntry};
+use plexus_mcp_hub::{MemberKind, MemberSpec, manage, secrets};
 
-use crate::auth::{self, Landing};
+use crate::auth::{self, SignInCallbacks};
 use crate::session::BUILTIN;
 use crate::trust::NOT_TRUSTED;
 
-/// Takes servers out that have names of ours.
+/// Removes servers with reserved names.
 pub(super) fn refuse_reserved(loaded: &mut Loaded) {
     let is_reserved = |entry: &mut ServerEntry| [BUILTIN, manage::NAME].contains(&&*entry.name);
     for entry in loaded.servers.extract_if(.., is_reserved) {
-        let what = "this name is taken by Plexus itself; give the server another";
+        let what = "this name is taken by Plexus itself; choose another name for the server";
         let problem = ConfigProblem::new(entry.source.file, what);
         loaded.problems.push(problem.server(entry.name));
     }
 }
 
-/// A server of a file; `None` if it is part of the built-in ones. Nothing of it is started before
-/// it is `admitted`, not even what fetches its secrets.
+/// The member for a configured server; `None` if it is a built-in one. Before it is `admitted`, no
+/// program of it is started, including those that fetch its secrets. `startup_wait` is the default
+/// for servers without one.
 pub(super) fn configured(
     entry: &ServerEntry,
     admitted: bool,
-    landing: Option<&Landing>,
+    callbacks: Option<&SignInCallbacks>,
+    startup_wait: Option<Duration>,
+    limits: &Arc<Limits>,
 ) -> Option<MemberSpec> {
     let unavailable = |state, reason: &str| MemberKind::Unavailable {
         state,
@@ -33,16 +37,18 @@ pub(super) fn configured(
     };
     let kind = match &entry.kind {
         Kind::Builtin(_) => return None,
-        Kind::Unsupported(reason) => unavailable(State::Failed, reason),
+        Kind::Unsupported(reason) => unavailable(ServerState::Failed, reason),
         Kind::Stdio { .. } | Kind::Http { .. } | Kind::Sse { .. } if !admitted => {
-            unavailable(State::Pending, NOT_TRUSTED)
+            unavailable(ServerState::Pending, NOT_TRUSTED)
         }
         Kind::Stdio { .. } | Kind::Http { .. } | Kind::Sse { .. } => {
-            let (entry, landing) = (Arc::new(entry.clone()), landing.cloned());
+            let (entry, callbacks) = (Arc::new(entry.clone()), callbacks.cloned());
+            let limits = Arc::clone(limits);
             MemberKind::Deferred(Arc::new(move || {
-                let (entry, landing) = (Arc::clone(&entry), landing.clone());
+                let (entry, callbacks) = (Arc::clone(&entry), callbacks.clone());
+                let limits = Arc::clone(&limits);
                 Box::pin(async move {
-                    let definition = definition(&entry, landing.as_ref()).await;
+                    let definition = definition(&entry, callbacks.as_ref(), &limits).await;
                     definition.map_err(|error| format!("{error:#}"))
                 })
             }))
@@ -50,19 +56,27 @@ pub(super) fn configured(
     };
     let mut member = MemberSpec::new(entry.name.clone(), kind, entry.fingerprint());
     member.disabled = entry.disabled;
+    member.scope = Some(entry.source.scope);
     member.auto_restart = entry.auto_restart;
+    if let Some(wait) = entry.startup_wait.or(startup_wait) {
+        member.startup_wait = wait;
+    }
     let filter = entry.tools.clone();
     member.shows_tool = Arc::new(move |tool| filter.admits(tool));
     Some(member)
 }
 
-async fn definition(entry: &ServerEntry, landing: Option<&Landing>) -> anyhow::Result<Definition> {
+async fn definition(
+    entry: &ServerEntry,
+    callbacks: Option<&SignInCallbacks>,
+    limits: &Limits,
+) -> anyhow::Result<Definition> {
     let secrets = secrets::fetch(entry).await?;
-    let mut definition = entry.definition(&secrets)?;
+    let mut definition = entry.definition(&secrets, limits)?;
     definition = definition.for_clients();
     if let Some(affinity) = entry.affinity {
         definition.affinity = affinity;
     }
-    auth::authorize_entry(&mut definition, entry, landing).await?;
+    auth::authorize_entry(&mut definition, entry, callbacks).await?;
     Ok(definition)
 }

@@ -1,24 +1,24 @@
-//! How the servers of a gateway are doing, for people and programs.
+//! Status of a gateway's servers, for users and scripts.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use plexus_hub::MemberStatus;
-use plexus_hub::config::{Kind, ServerEntry};
+use plexus_mcp_config::{Kind, ServerEntry};
+use plexus_mcp_hub::MemberStatus;
 use serde::{Deserialize, Serialize};
 
 use super::Gateway;
 
-/// How one server is doing.
+/// The status of one server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ServerReport {
     /// Its name.
     pub(crate) name: String,
-    /// Whether it is turned on.
+    /// Whether it is enabled.
     pub(crate) enabled: bool,
     /// `connected`, `pending`, `failed`, `needs-auth` or `disabled`.
     pub(crate) state: String,
-    /// Why, where there is something to say.
+    /// The reason, if there is one.
     pub(crate) reason: Option<String>,
     /// Since when, in seconds since 1970.
     pub(crate) since: Option<u64>,
@@ -26,27 +26,27 @@ pub(crate) struct ServerReport {
     pub(crate) era: Option<String>,
     /// The revision that it speaks, or last spoke.
     pub(crate) revision: Option<String>,
-    /// What it calls itself, while it is connected.
+    /// Its name and version, while it is connected.
     pub(crate) identity: Option<String>,
     /// `stdio`, `http`, `sse`, or `builtin`.
     pub(crate) transport: Option<String>,
-    /// Its process.
+    /// Its process id.
     pub(crate) pid: Option<u32>,
     /// How many tools it offers.
     pub(crate) tools: usize,
-    /// How many resources and templates.
+    /// How many resources and templates it offers.
     pub(crate) resources: usize,
-    /// How many prompts.
+    /// How many prompts it offers.
     pub(crate) prompts: usize,
-    /// How many entries of its lists cannot be shown.
+    /// How many entries of its lists are invalid.
     pub(crate) quarantined: usize,
     /// How long it took to connect.
     pub(crate) connected_in_ms: Option<u64>,
-    /// How long its last answer took.
+    /// How long its last response took.
     pub(crate) latency_ms: Option<u64>,
-    /// What went wrong last; with the last lines of its standard error if it ended.
+    /// The last error, with the last lines of its standard error if it exited.
     pub(crate) last_error: Option<LastError>,
-    /// What its process last said on its standard error.
+    /// The last lines of its standard error.
     pub(crate) stderr: Vec<String>,
     /// The scope of the file that defines it.
     pub(crate) scope: Option<String>,
@@ -54,17 +54,17 @@ pub(crate) struct ServerReport {
     pub(crate) file: Option<PathBuf>,
 }
 
-/// What went wrong, and when.
+/// An error, and when it happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LastError {
     /// In seconds since 1970.
     pub(crate) at: u64,
-    /// What.
+    /// The error text.
     pub(crate) message: String,
 }
 
 impl Gateway {
-    /// How all servers are doing, the built-in tools first.
+    /// The status of all servers, the built-in tools first.
     pub(crate) async fn report(&self) -> Vec<ServerReport> {
         let members = self.hub.examine().await;
         let servers = self.servers();
@@ -89,10 +89,7 @@ impl ServerReport {
             state: member.state().to_string(),
             reason: member.reason().map(str::to_owned),
             since: member.status.as_ref().map(|status| seconds(status.since)),
-            era: report.map(|report| match report.facts.revision.era() {
-                plexus_client::Era::Handshake => "legacy".to_owned(),
-                plexus_client::Era::Stateless => "modern".to_owned(),
-            }),
+            era: report.map(|report| report.facts.revision.era().to_string()),
             revision: member.revision.clone(),
             identity: report.map(|report| {
                 let identity = &report.facts.identity;
@@ -109,7 +106,7 @@ impl ServerReport {
                 None => member.status.is_none().then(|| "builtin".to_owned()),
             },
             pid: process.map(|process| process.pid),
-            tools: member.tools,
+            tools: member.tools.entries().len(),
             resources: member.resources,
             prompts: member.prompts,
             quarantined: report.map_or(0, |report| report.quarantined.len()),

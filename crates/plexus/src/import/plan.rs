@@ -1,24 +1,24 @@
-//! What an import would do, before it does anything.
+//! The plan of an import, made before anything is changed.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use plexus_hub::config::edit::Document;
-use plexus_hub::config::import::{self, Client, ImportedServer};
-use plexus_hub::config::{self, ConfigProblem, Kind, Locations, Scope, Source};
-use plexus_service::Raw;
+use plexus_mcp_config::edit::Document;
+use plexus_mcp_config::import::{self, Client, ImportedServer};
+use plexus_mcp_config::{self as config, ConfigProblem, Kind, Locations, Scope, Source};
+use plexus_mcp_core::Raw;
 
 use crate::mcp::show::summary;
-use crate::surroundings::file_of;
+use crate::process_env::file_of;
 
-/// What an import would do.
+/// The plan of an import.
 pub(super) struct Plan {
     /// The file to change.
     pub(super) file: PathBuf,
     /// The servers that were found, in order.
     pub(super) servers: Vec<Planned>,
-    /// What cannot be read.
+    /// Files that cannot be read.
     pub(super) problems: Vec<ConfigProblem>,
 }
 
@@ -26,20 +26,20 @@ pub(super) struct Plan {
 pub(super) struct Planned {
     pub(super) name: String,
     pub(super) client: Client,
-    /// The file it stands in.
+    /// The file that defines it.
     pub(super) from: PathBuf,
     /// Its definition, which may hold secrets.
     pub(super) definition: Raw,
-    pub(super) fate: Fate,
-    /// What its owner should know.
+    pub(super) action: ImportAction,
+    /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
 
-/// What becomes of a server.
-pub(super) enum Fate {
-    /// It is added. What it is can be said only if all its variables are set.
+/// The action of the import for one server.
+pub(super) enum ImportAction {
+    /// It is added. There is a summary only if all its variables are set.
     Added { summary: Option<String> },
-    /// There is one of this name, in this file.
+    /// This file already has a server of this name.
     Exists { file: PathBuf },
     /// It is for this project only.
     OfProject { project: PathBuf },
@@ -48,10 +48,10 @@ pub(super) enum Fate {
 }
 
 impl Plan {
-    /// Reads the files of `clients`, and what the user has already.
+    /// Reads the files of `clients`, and the user's own.
     ///
     /// # Errors
-    /// The user's own file cannot be read, or a client that was named has none.
+    /// The user's own file cannot be read, or a named client has no file.
     pub(super) fn make(
         locations: &Locations,
         clients: &[Client],
@@ -87,18 +87,18 @@ impl Plan {
         Ok(planning.plan)
     }
 
-    /// The servers that are added.
+    /// The servers to add.
     pub(super) fn additions(&self) -> impl Iterator<Item = &Planned> {
         self.servers
             .iter()
-            .filter(|server| matches!(server.fate, Fate::Added { .. }))
+            .filter(|server| matches!(server.action, ImportAction::Added { .. }))
     }
 }
 
 struct Planning<'a> {
     locations: &'a Locations,
     environment: &'a dyn Fn(&str) -> Option<String>,
-    /// The names that are taken, in lower case, and where.
+    /// The used names, in lower case, and the files that use them.
     taken: HashMap<String, PathBuf>,
     plan: Plan,
 }
@@ -123,7 +123,7 @@ impl Planning<'_> {
         Ok(())
     }
 
-    /// Plans for all files of a client, the user's first; whether there is one.
+    /// Plans for all files of a client, the user's first; returns whether there is one.
     fn client(&mut self, client: Client) -> bool {
         let nowhere = Locations {
             home: None,
@@ -135,7 +135,7 @@ impl Planning<'_> {
         for file in &of_user {
             found |= self.file(client, file, None);
         }
-        // At home, both are the same.
+        // In the home directory, both lists are the same.
         for file in of_project.iter().filter(|file| !of_user.contains(file)) {
             found |= self.file(client, file, Some(&self.locations.project_dir));
         }
@@ -165,12 +165,12 @@ impl Planning<'_> {
             ..
         } = server;
         let definition = definition.to_raw();
-        let fate = match (project, self.taken.get(&name.to_lowercase())) {
-            (Some(project), _) => Fate::OfProject { project },
-            (None, Some(file)) => Fate::Exists { file: file.clone() },
+        let action = match (project, self.taken.get(&name.to_lowercase())) {
+            (Some(project), _) => ImportAction::OfProject { project },
+            (None, Some(file)) => ImportAction::Exists { file: file.clone() },
             (None, None) => self.fate_of_new(&name, &definition, file, &mut notes),
         };
-        if matches!(fate, Fate::Added { .. }) {
+        if matches!(action, ImportAction::Added { .. }) {
             self.taken.insert(name.to_lowercase(), file.to_owned());
         } else {
             notes.clear();
@@ -180,7 +180,7 @@ impl Planning<'_> {
             client,
             from: file.to_owned(),
             definition,
-            fate,
+            action,
             notes,
         });
     }
@@ -191,18 +191,18 @@ impl Planning<'_> {
         definition: &Raw,
         file: &Path,
         notes: &mut Vec<String>,
-    ) -> Fate {
+    ) -> ImportAction {
         let source = Source::new(Scope::User, file);
         let checked = config::check(name, definition, &source, self.locations, self.environment);
         match checked {
             Ok(entry) => match &entry.kind {
-                Kind::Unsupported(reason) => Fate::Unsupported {
+                Kind::Unsupported(reason) => ImportAction::Unsupported {
                     reason: reason.clone(),
                 },
-                Kind::Builtin(_) => Fate::Unsupported {
+                Kind::Builtin(_) => ImportAction::Unsupported {
                     reason: "it is a part of that client".to_owned(),
                 },
-                _ => Fate::Added {
+                _ => ImportAction::Added {
                     summary: Some(summary(&entry)),
                 },
             },
@@ -210,9 +210,9 @@ impl Planning<'_> {
                 let said = said(&problem);
                 if problem.is_about_environment() {
                     notes.push(said);
-                    Fate::Added { summary: None }
+                    ImportAction::Added { summary: None }
                 } else {
-                    Fate::Unsupported { reason: said }
+                    ImportAction::Unsupported { reason: said }
                 }
             }
         }

@@ -1,18 +1,18 @@
-//! An import on a terminal and for scripts. Nothing here shows a secret.
+//! An import, as text and JSON, without secrets.
 
 use std::path::Path;
 
 use serde::Serialize;
 
-use super::plan::{Fate, Plan, Planned};
+use super::plan::{ImportAction, Plan, Planned};
 use crate::mcp::show::Problem;
 use crate::output::{as_json, printable};
 
-/// What was undone.
+/// The result of `--undo`.
 #[derive(Serialize)]
 pub(super) struct Undone<'a> {
     pub(super) file: &'a Path,
-    /// The servers that are gone.
+    /// The removed servers.
     pub(super) removed: &'a [String],
 }
 
@@ -37,19 +37,19 @@ struct Server<'a> {
     notes: &'a [String],
 }
 
-/// What becomes of each server: `+` it is added, `=` there is one, `!` it is left out.
+/// The action for each server: `+` added, `=` exists already, `!` left out.
 pub(super) fn diff(plan: &Plan) -> String {
     let line = |text: String| printable(&text) + "\n";
     let mut shown = String::new();
     for server in &plan.servers {
-        let mark = match server.fate {
-            Fate::Added { .. } => '+',
-            Fate::Exists { .. } => '=',
-            Fate::OfProject { .. } | Fate::Unsupported { .. } => '!',
+        let mark = match server.action {
+            ImportAction::Added { .. } => '+',
+            ImportAction::Exists { .. } => '=',
+            ImportAction::OfProject { .. } | ImportAction::Unsupported { .. } => '!',
         };
-        let what = match &server.fate {
-            Fate::Added { summary } => summary.clone(),
-            _ => reason(&server.fate).map(|reason| format!("left out: {reason}")),
+        let what = match &server.action {
+            ImportAction::Added { summary } => summary.clone(),
+            _ => reason(&server.action).map(|reason| format!("left out: {reason}")),
         };
         let what = what.map_or_else(String::new, |what| format!("  {what}"));
         let (name, client) = (&server.name, server.client.as_str());
@@ -62,7 +62,7 @@ pub(super) fn diff(plan: &Plan) -> String {
     shown
 }
 
-/// How it ended.
+/// The result of an import.
 pub(super) fn end(plan: &Plan, is_written: bool) -> String {
     let file = printable(&plan.file.to_string_lossy());
     match (plan.additions().count(), is_written) {
@@ -79,13 +79,13 @@ pub(super) fn end(plan: &Plan, is_written: bool) -> String {
     }
 }
 
-/// What was undone.
+/// The result of `--undo`.
 pub(super) fn undone(file: &Path, removed: &[String]) -> String {
     let removed = removed.join(", ");
     printable(&format!("removed {removed}: {}", file.display())) + "\n"
 }
 
-/// All of it, for a script.
+/// The whole plan, as JSON.
 pub(super) fn json(plan: &Plan, is_written: bool) -> anyhow::Result<String> {
     as_json(&Import {
         file: &plan.file,
@@ -100,27 +100,29 @@ fn server(planned: &Planned) -> Server<'_> {
         name: &planned.name,
         client: planned.client.as_str(),
         from: &planned.from,
-        outcome: match planned.fate {
-            Fate::Added { .. } => "added",
-            Fate::Exists { .. } => "exists",
-            Fate::OfProject { .. } => "of_project",
-            Fate::Unsupported { .. } => "unsupported",
+        outcome: match planned.action {
+            ImportAction::Added { .. } => "added",
+            ImportAction::Exists { .. } => "exists",
+            ImportAction::OfProject { .. } => "of_project",
+            ImportAction::Unsupported { .. } => "unsupported",
         },
-        reason: reason(&planned.fate),
+        reason: reason(&planned.action),
         notes: &planned.notes,
     }
 }
 
 /// Why a server is left out.
-fn reason(fate: &Fate) -> Option<String> {
-    match fate {
-        Fate::Added { .. } => None,
-        Fate::Exists { file } => Some(format!("there is one already in {}", file.display())),
-        Fate::OfProject { project } => {
+fn reason(action: &ImportAction) -> Option<String> {
+    match action {
+        ImportAction::Added { .. } => None,
+        ImportAction::Exists { file } => {
+            Some(format!("there is one already in {}", file.display()))
+        }
+        ImportAction::OfProject { project } => {
             let project = project.display();
             Some(format!("it is only for the project {project}"))
         }
-        Fate::Unsupported { reason } => Some(reason.clone()),
+        ImportAction::Unsupported { reason } => Some(reason.clone()),
     }
 }
 

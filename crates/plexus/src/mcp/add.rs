@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::anyhow;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, ValueEnum};
-use plexus_service::Raw;
+use plexus_mcp_core::Raw;
 use serde::Serialize;
 
 use super::ScopeName;
@@ -15,58 +15,58 @@ use crate::named;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   plexus mcp add git -- mcp-server-git --repository .
-  plexus mcp add memory -e MEMORY_FILE=memory.json -- npx -y @modelcontextprotocol/server-memory
+  plexus mcp add memory -e MEMORY_FILE_PATH=/tmp/memory.json -- npx -y @modelcontextprotocol/server-memory
   plexus mcp add --scope user github https://example.com/mcp -H 'Authorization: Bearer ${TOKEN}'
   plexus mcp add --scope project --transport sse old https://example.com/sse";
 
-/// The server to add.
+/// Arguments of `plexus mcp add`.
 #[derive(Debug, Args)]
 pub(super) struct AddArgs {
-    /// What to call it.
+    /// The name of the server.
     pub(super) name: String,
 
-    /// The server: its address, or after -- the program to start with its arguments.
+    /// The server: its URL, or after -- the program to start with its arguments.
     #[arg(required = true, value_name = "URL | -- COMMAND")]
     server: Vec<String>,
 
-    /// Whose file to add it to.
+    /// The scope, which selects the file to add it to.
     #[arg(short, long, value_enum, default_value_t)]
     pub(super) scope: ScopeName,
 
-    /// What it speaks; if it is not said, a program speaks stdio and an address http.
+    /// The transport; by default stdio for a program and http for a URL.
     #[arg(short, long, value_enum)]
     transport: Option<Transport>,
 
-    /// Set this in the environment of the program.
+    /// Set this environment variable for the program.
     ///
-    /// ${NAME} in the value stands for what the variable NAME holds when the server is started, so
-    /// that a secret need not be written to the file. This may be repeated.
+    /// ${NAME} in the value is replaced by the variable NAME when the server is started, so that a
+    /// secret need not be written to the file. This option may be repeated.
     #[arg(short, long, value_name = "NAME=VALUE")]
     env: Vec<String>,
 
-    /// Send this header with every request to the address.
+    /// Send this header with every request to the URL.
     ///
-    /// ${NAME} in the value stands for what the variable NAME holds when the server is connected.
-    /// This may be repeated.
+    /// ${NAME} in the value is replaced by the variable NAME when the server is connected. This
+    /// option may be repeated.
     #[arg(short = 'H', long, value_name = "NAME: VALUE")]
     header: Vec<String>,
 }
 
-/// What a server speaks.
+/// The transport of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Transport {
-    /// A program's standard input and output.
+    /// Standard input and output of a program.
     Stdio,
     /// Streamable HTTP.
     Http,
-    /// HTTP+SSE, the HTTP of 2024-11-05.
+    /// HTTP+SSE, the HTTP transport of 2024-11-05.
     Sse,
 }
 
 /// A definition as a file has it.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-enum Written<'a> {
+enum ServerDefinition<'a> {
     Stdio {
         command: &'a str,
         #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -86,12 +86,12 @@ struct Endpoint<'a> {
 }
 
 impl AddArgs {
-    /// Refuses what each argument allows but all together do not.
+    /// Rejects combinations of arguments that are valid only alone.
     ///
     /// # Errors
-    /// What to tell about the wrong usage.
+    /// The usage error.
     pub(super) fn check(&self) -> Result<(), clap::Error> {
-        match self.written() {
+        match self.parsed_definition() {
             Ok(_) => Ok(()),
             Err(wrong) => Err(Cli::command().error(ErrorKind::ArgumentConflict, wrong)),
         }
@@ -100,14 +100,14 @@ impl AddArgs {
     /// The definition to write.
     ///
     /// # Errors
-    /// The arguments do not fit together, as [`check`](Self::check) would say.
+    /// The arguments contradict each other, as [`check`](Self::check) would say.
     pub(super) fn definition(&self) -> anyhow::Result<Raw> {
-        let written = self.written().map_err(|wrong| anyhow!(wrong))?;
-        Ok(Raw::encode(&written)?)
+        let parsed_definition = self.parsed_definition().map_err(|wrong| anyhow!(wrong))?;
+        Ok(Raw::encode(&parsed_definition)?)
     }
 
-    /// What is wrong is said without the values, which may be secrets.
-    fn written(&self) -> Result<Written<'_>, &'static str> {
+    /// Errors do not contain the values, which may be secrets.
+    fn parsed_definition(&self) -> Result<ServerDefinition<'_>, &'static str> {
         let (first, rest) = self.server.split_first().ok_or("no server is named")?;
         let transport = match self.transport {
             Some(transport) => transport,
@@ -116,27 +116,27 @@ impl AddArgs {
         };
         if transport == Transport::Stdio {
             if named::is_address(first) {
-                return Err("--transport stdio needs a program, but this is an address");
+                return Err("--transport stdio needs a program, but this is a URL");
             }
             if !self.header.is_empty() {
-                return Err("--header is about HTTP, but the server is a program; use --env");
+                return Err("--header is for HTTP, but the server is a program; use --env");
             }
             let env = pairs(&self.env, '=', "--env is written as NAME=value")?;
-            return Ok(Written::Stdio {
+            return Ok(ServerDefinition::Stdio {
                 command: first,
                 args: rest,
                 env,
             });
         }
-        // The address may begin with a variable.
+        // The URL may begin with a variable.
         if !named::is_address(first) && !first.starts_with("${") {
-            return Err("--transport http and sse need an address: https://example.com/mcp");
+            return Err("--transport http and sse need a URL: https://example.com/mcp");
         }
         if !rest.is_empty() {
-            return Err("an address takes no arguments");
+            return Err("a URL takes no arguments");
         }
         if !self.env.is_empty() {
-            return Err("--env is about programs, but the server is an address; use --header");
+            return Err("--env is for programs, but the server is a URL; use --header");
         }
         let headers = pairs(&self.header, ':', "--header is written as 'Name: value'")?;
         let endpoint = Endpoint {
@@ -144,15 +144,15 @@ impl AddArgs {
             headers,
         };
         Ok(match transport {
-            Transport::Sse => Written::Sse(endpoint),
-            Transport::Http | Transport::Stdio => Written::Http(endpoint),
+            Transport::Sse => ServerDefinition::Sse(endpoint),
+            Transport::Http | Transport::Stdio => ServerDefinition::Http(endpoint),
         })
     }
 }
 
-/// Names and values; of two with one name, the later counts.
+/// Names and values; of two with the same name, the later is used.
 fn pairs<'a>(
-    written: &'a [String],
+    parsed_definition: &'a [String],
     separator: char,
     wrong: &'static str,
 ) -> Result<BTreeMap<&'a str, &'a str>, &'static str> {
@@ -164,6 +164,6 @@ fn pairs<'a>(
         };
         (!name.is_empty()).then_some((name, value))
     };
-    let pairs = written.iter().map(pair).collect::<Option<_>>();
+    let pairs = parsed_definition.iter().map(pair).collect::<Option<_>>();
     pairs.ok_or(wrong)
 }

@@ -1,21 +1,21 @@
-//! Configured servers on a terminal and for scripts. Nothing here shows a secret.
+//! Configured servers, as text and JSON, without secrets.
 
 use std::path::Path;
 
-use plexus_hub::config::{ConfigProblem, Kind, Loaded, ServerEntry, Source};
-use plexus_service::Raw;
+use plexus_mcp_config::{ConfigProblem, Kind, Loaded, ServerEntry, Source};
+use plexus_mcp_core::Raw;
 use serde::Serialize;
 
 use crate::output::{as_json, printable};
 
-/// All that is configured.
+/// The whole configuration.
 #[derive(Serialize)]
-pub(crate) struct Everything<'a> {
+pub(crate) struct ConfigOutput<'a> {
     servers: Vec<Server<'a>>,
     problems: Vec<Problem<'a>>,
 }
 
-impl<'a> Everything<'a> {
+impl<'a> ConfigOutput<'a> {
     pub(crate) fn of(loaded: &'a Loaded) -> Self {
         Self {
             servers: loaded.servers.iter().map(Server::of).collect(),
@@ -44,7 +44,7 @@ impl<'a> Server<'a> {
     }
 }
 
-/// What is wrong with a file.
+/// A problem of a file.
 #[derive(Serialize)]
 pub(crate) struct Problem<'a> {
     file: &'a Path,
@@ -52,7 +52,7 @@ pub(crate) struct Problem<'a> {
     server: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
-    /// All of it in one line.
+    /// The whole problem in one line.
     message: String,
 }
 
@@ -67,20 +67,20 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// Which files were changed.
+/// The changed files.
 #[derive(Serialize)]
 struct Changed<'a> {
     name: &'a str,
-    changed: Vec<Place<'a>>,
+    changed: Vec<ChangedFile<'a>>,
 }
 
 #[derive(Serialize)]
-struct Place<'a> {
+struct ChangedFile<'a> {
     scope: &'static str,
     file: &'a Path,
 }
 
-/// Says what was `done` to a server, and in which files.
+/// Prints the change that was `done` to a server, and the files that it was made in.
 pub(super) fn changed(
     done: &str,
     name: &str,
@@ -88,14 +88,14 @@ pub(super) fn changed(
     json: bool,
 ) -> anyhow::Result<String> {
     if json {
-        let place = |source| {
+        let changed_file = |source| {
             let Source { scope, file, .. }: &Source = source;
-            Place {
+            ChangedFile {
                 scope: scope.as_str(),
                 file,
             }
         };
-        let changed = sources.iter().map(place).collect();
+        let changed = sources.iter().map(changed_file).collect();
         return as_json(&Changed { name, changed });
     }
     let line = |source: &Source| {
@@ -118,7 +118,7 @@ pub(super) fn line(entry: &ServerEntry) -> String {
     printable(&line) + "\n"
 }
 
-/// One server, each member of its definition in a line.
+/// One server, with each key of its definition on a line.
 pub(super) fn details(entry: &ServerEntry) -> String {
     let mut lines = vec![
         entry.name.clone(),
@@ -133,7 +133,7 @@ pub(super) fn details(entry: &ServerEntry) -> String {
     lines.iter().map(|line| printable(line) + "\n").collect()
 }
 
-/// What a server is: its kind, and its program or address.
+/// The kind of a server, and its program or URL.
 pub(crate) fn summary(entry: &ServerEntry) -> String {
     let shown = entry.shown();
     let text = |key: &str| {

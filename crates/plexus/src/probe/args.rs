@@ -5,9 +5,9 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory};
 use http::{HeaderName, HeaderValue};
-use plexus_client::Definition;
+use plexus_mcp_client::{Definition, Era};
 
-use crate::cli::{Cli, ServerEra, parse_header};
+use crate::cli::{Cli, parse_header, server_era};
 use crate::named;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -23,34 +23,34 @@ Examples:
 
 The exit code is 0 if the server could be connected, 1 if not, and 2 for wrong usage.";
 
-/// Which server is looked at.
+/// Arguments of `plexus probe`.
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArgs {
     /// Print one JSON object instead of text.
     ///
-    /// Members may be added in later versions; those that are there stay.
+    /// Later versions may add members, but do not change or remove them.
     #[arg(long)]
     pub(crate) json: bool,
 
     /// Send this header with every request to the server.
     ///
-    /// ${NAME} stands for what the environment variable NAME holds, so that a secret need not be
-    /// written here. Values are never printed. This may be repeated.
+    /// ${NAME} is replaced by the environment variable NAME, so that a secret need not be written
+    /// here. Values are never printed. This option may be repeated.
     #[arg(long, value_name = "NAME: VALUE", value_parser = parse_header)]
     header: Vec<(HeaderName, HeaderValue)>,
 
-    /// The era to speak; found out if it is not said.
-    #[arg(long, value_enum, value_name = "ERA")]
-    era: Option<ServerEra>,
+    /// The era to speak; detected by default.
+    #[arg(long, value_parser = server_era(), value_name = "ERA")]
+    era: Option<Era>,
 
-    /// Give the server this many seconds to connect, and to answer each question.
+    /// Give the server this many seconds to connect, and to answer each request.
     #[arg(long, value_name = "SECONDS", default_value = "30",
         value_parser = clap::value_parser!(u32).range(1..))]
     timeout: u32,
 
-    /// The server: its address, or the program to start with its arguments.
+    /// The server: its URL, or the program to start with its arguments.
     ///
-    /// Options of this command come first: what follows is the server's.
+    /// Options of this command come first: everything after the server belongs to the server.
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -61,10 +61,10 @@ pub(crate) struct ProbeArgs {
 }
 
 impl ProbeArgs {
-    /// Refuses what each argument allows but all together do not.
+    /// Rejects combinations of arguments that are valid only alone.
     ///
     /// # Errors
-    /// What to tell about the wrong usage.
+    /// The usage error.
     pub(crate) fn check(&self) -> Result<(), clap::Error> {
         let usage = |message: String| Cli::command().error(ErrorKind::ArgumentConflict, message);
         let is_address = self
@@ -72,7 +72,7 @@ impl ProbeArgs {
             .first()
             .is_some_and(|word| named::is_address(word));
         if !is_address && !self.header.is_empty() {
-            let message = "--header is about HTTP, but the server is a program";
+            let message = "--header is for HTTP, but the server is a program";
             return Err(usage(message.to_owned()));
         }
         self.definition()
@@ -80,13 +80,12 @@ impl ProbeArgs {
             .map_err(|error| usage(format!("{error:#}")))
     }
 
-    /// The server.
+    /// The definition of the server.
     ///
     /// # Errors
-    /// It is not one.
+    /// The arguments name no server.
     pub(super) fn definition(&self) -> anyhow::Result<Definition> {
-        let era = self.era.map(Into::into);
-        let mut definition = named::definition(&self.server, &self.header, era, None)?;
+        let mut definition = named::definition(&self.server, &self.header, self.era, None)?;
         let patience = Duration::from_secs(self.timeout.into());
         let timeouts = &mut definition.timeouts;
         timeouts.connect = patience;

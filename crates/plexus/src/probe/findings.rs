@@ -1,15 +1,15 @@
-//! What was found out about a server.
+//! Findings about a server.
 
 use std::time::Duration;
 
-use plexus_client::{Era, Misdeeds, Oddity, Quirk, Report, Status, Upstream};
-use plexus_service::{Raw, Section, Service};
+use plexus_mcp_client::{ListProblem, ProtocolViolations, Quirk, Report, Status, Upstream};
+use plexus_mcp_core::{Raw, Section, Service};
 use serde::Serialize;
 
 use super::noun;
 use crate::output::printable;
 
-/// A server that was connected.
+/// Findings about a connected server.
 #[derive(Debug, Serialize)]
 pub(super) struct Findings {
     pub(super) server: String,
@@ -17,7 +17,7 @@ pub(super) struct Findings {
     pub(super) transport: &'static str,
     pub(super) era: &'static str,
     pub(super) revision: &'static str,
-    /// What it says it speaks.
+    /// The revisions that it declares.
     pub(super) versions: Vec<String>,
     pub(super) identity: Identity,
     pub(super) capabilities: Raw,
@@ -25,7 +25,7 @@ pub(super) struct Findings {
     pub(super) counts: Counts,
     pub(super) latency_ms: Latency,
     pub(super) quirks: Vec<Finding>,
-    pub(super) quarantined: Vec<Apart>,
+    pub(super) quarantined: Vec<QuarantinedEntry>,
     pub(super) violations: Vec<Finding>,
 }
 
@@ -43,37 +43,37 @@ pub(super) struct Counts {
     pub(super) prompts: usize,
 }
 
-/// How long things took, in milliseconds.
+/// Latencies, in milliseconds.
 #[derive(Debug, Serialize)]
 pub(super) struct Latency {
     /// Until it was connected and listed.
     pub(super) connect: f64,
     /// The first page of its tools.
     pub(super) list: Option<f64>,
-    /// The question whose answer was timed.
+    /// The request whose round trip was measured.
     pub(super) round_trip_method: &'static str,
-    /// The median of a few.
+    /// The median of several round trips.
     pub(super) round_trip: Option<f64>,
 }
 
-/// Something worth knowing.
+/// One finding.
 #[derive(Debug, Serialize)]
 pub(super) struct Finding {
-    /// What it is, for programs.
+    /// The kind, for scripts.
     kind: &'static str,
-    /// What it is, for people.
+    /// The text, for users.
     pub(super) message: String,
 }
 
-/// An entry of a list that is not shown.
+/// A quarantined entry of a list.
 #[derive(Debug, Serialize)]
-pub(super) struct Apart {
+pub(super) struct QuarantinedEntry {
     pub(super) list: &'static str,
     pub(super) name: String,
     pub(super) reason: String,
 }
 
-/// A server that was not.
+/// A server that could not be connected.
 #[derive(Debug, Serialize)]
 pub(super) struct NotConnected {
     server: String,
@@ -83,14 +83,14 @@ pub(super) struct NotConnected {
 }
 
 impl Findings {
-    /// What is known of `upstream`, if it is still connected.
+    /// The findings about `upstream`, if it is still connected.
     pub(super) fn of(upstream: &Upstream, server: String, latency_ms: Latency) -> Option<Self> {
         let Report {
             facts,
             quirks,
             quarantined,
-            oddities,
-            misdeeds,
+            list_problems,
+            violations: counted,
             ..
         } = upstream.report()?;
         let offered = upstream.catalogue().borrow().clone();
@@ -101,21 +101,18 @@ impl Findings {
             (true, false) => "http",
             (true, true) => "sse",
         };
-        let apart = quarantined.into_iter().map(|entry| Apart {
+        let quarantined_entries = quarantined.into_iter().map(|entry| QuarantinedEntry {
             list: noun(entry.section, 2),
             name: entry.name,
             reason: entry.reason,
         });
-        let mut violations: Vec<_> = oddities.iter().map(odd).collect();
-        violations.extend(misdone(&misdeeds));
+        let mut violations: Vec<_> = list_problems.iter().map(list_problem_finding).collect();
+        violations.extend(protocol_findings(&counted));
         Some(Self {
             server,
             connected: true,
             transport,
-            era: match facts.revision.era() {
-                Era::Handshake => "legacy",
-                Era::Stateless => "modern",
-            },
+            era: facts.revision.era().as_str(),
             revision: facts.revision.as_str(),
             versions: facts.versions,
             identity: Identity {
@@ -132,7 +129,7 @@ impl Findings {
             },
             latency_ms,
             quirks: quirks.iter().map(quirk).collect(),
-            quarantined: apart.collect(),
+            quarantined: quarantined_entries.collect(),
             violations,
         })
     }
@@ -164,7 +161,7 @@ impl Latency {
         round_trip_method: &'static str,
         round_trip: Option<Duration>,
     ) -> Self {
-        // No clock here is better than a hundredth.
+        // Rounded to a hundredth: the clock is not more precise.
         let milliseconds = |time: Duration| (time.as_secs_f64() * 100_000.0).round() / 100.0;
         Self {
             connect: milliseconds(connect),
@@ -198,65 +195,63 @@ fn quirk(quirk: &Quirk) -> Finding {
     Finding { kind, message }
 }
 
-fn odd(oddity: &Oddity) -> Finding {
-    let (kind, message) = match oddity {
-        Oddity::Unlisted { section, reason } => (
+fn list_problem_finding(problem: &ListProblem) -> Finding {
+    let (kind, message) = match problem {
+        ListProblem::Failed { section, reason } => (
             "unlisted",
             format!("its {} cannot be listed: {reason}", noun(*section, 2)),
         ),
-        Oddity::Endless(section) => (
+        ListProblem::TooLong(section) => (
             "endless-list",
             format!("its list of {} has no end", noun(*section, 2)),
         ),
-        Oddity::Circular(section) => (
+        ListProblem::CursorLoop(section) => (
             "circular-list",
-            format!("its list of {} leads back to itself", noun(*section, 2)),
+            format!("its list of {} has a cursor loop", noun(*section, 2)),
         ),
         other => ("other", format!("{other:?}")),
     };
     Finding { kind, message }
 }
 
-fn misdone(misdeeds: &Misdeeds) -> impl Iterator<Item = Finding> {
-    let last = misdeeds.last_junk.as_deref().map(printable);
-    let last = last.map_or_else(String::new, |last| {
-        format!(", the last junk being {last:?}")
-    });
+fn protocol_findings(violations: &ProtocolViolations) -> impl Iterator<Item = Finding> {
+    let last = violations.last_undecodable.as_deref().map(printable);
+    let last = last.map_or_else(String::new, |last| format!(", the last being {last:?}"));
     let counted = [
         (
-            misdeeds.not_json,
+            violations.not_json,
             "not-json",
-            "lines on its output that are no JSON",
+            "lines on its output that are not JSON",
             last.as_str(),
         ),
         (
-            misdeeds.not_a_message,
+            violations.not_a_message,
             "not-a-message",
-            "JSON that is no message",
+            "JSON that is not a message",
             last.as_str(),
         ),
         (
-            misdeeds.too_long,
+            violations.too_long,
             "too-long",
-            "messages longer than is taken",
+            "messages above the size limit",
             "",
         ),
         (
-            misdeeds.unknown_answers,
+            violations.unknown_answers,
             "unknown-answer",
-            "answers to no request",
+            "responses to unknown requests",
             "",
         ),
         (
-            misdeeds.requests,
+            violations.requests,
             "request",
             "requests, which a stateless server must not send",
             "",
         ),
         (
-            misdeeds.dropped,
+            violations.dropped,
             "flood",
-            "notifications that came too fast to be taken",
+            "notifications dropped because they came too fast",
             "",
         ),
     ];

@@ -1,17 +1,17 @@
-//! What was found out, for people.
+//! The findings as text.
 
-use plexus_service::Section;
+use plexus_mcp_core::Section;
 
 use super::findings::{Findings, Latency};
 use super::noun;
 use crate::output::printable;
 
-/// The width of the column of labels.
-const LABEL: usize = 14;
-/// How many lines of instructions are shown.
-const LINES: usize = 3;
+/// Width of the label column.
+const LABEL_WIDTH: usize = 14;
+/// How many lines of the instructions are shown.
+const MAX_INSTRUCTION_LINES: usize = 3;
 
-/// The findings as a few aligned lines, and a list for each kind of trouble.
+/// The findings as aligned lines, and a list for each kind of problem.
 pub(super) fn rendered(findings: &Findings) -> String {
     let name = match findings.identity.name.as_str() {
         "" => "a server without a name".to_owned(),
@@ -56,7 +56,7 @@ pub(super) fn rendered(findings: &Findings) -> String {
 }
 
 fn row(label: &str, text: &str) -> String {
-    format!("  {label:<LABEL$}{text}")
+    format!("  {label:<LABEL_WIDTH$}{text}")
 }
 
 fn section(lines: &mut Vec<String>, title: &str, items: Vec<String>) {
@@ -66,7 +66,7 @@ fn section(lines: &mut Vec<String>, title: &str, items: Vec<String>) {
     }
 }
 
-/// The declared capabilities, each with what it holds.
+/// The declared capabilities, each with its options.
 fn capabilities(findings: &Findings) -> String {
     let declared: serde_json::Map<String, serde_json::Value> =
         findings.capabilities.decode().unwrap_or_default();
@@ -113,14 +113,14 @@ fn latency(latency: &Latency) -> String {
 
 fn instructions(text: Option<&str>) -> Vec<String> {
     let all: Vec<_> = text.unwrap_or_default().trim().lines().collect();
-    let shown = all.iter().take(LINES).enumerate();
+    let shown = all.iter().take(MAX_INSTRUCTION_LINES).enumerate();
     let mut lines: Vec<_> = shown
         .map(|(number, line)| {
             let label = if number == 0 { "instructions" } else { "" };
             row(label, printable(line).trim_end())
         })
         .collect();
-    if let more @ 1.. = all.len().saturating_sub(LINES) {
+    if let more @ 1.. = all.len().saturating_sub(MAX_INSTRUCTION_LINES) {
         lines.push(row("", &format!("({more} more)")));
     }
     lines

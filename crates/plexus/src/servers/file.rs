@@ -1,41 +1,41 @@
-//! Servers in the files that define them.
+//! Edits servers in the files that define them.
 
 use std::path::PathBuf;
 
 use anyhow::bail;
-use plexus_hub::config::edit::{self, Document};
-use plexus_hub::config::{self, Locations, Scope, Source};
-use plexus_service::Raw;
-use plexus_wire::Object;
+use plexus_mcp_config::edit::{self, Document};
+use plexus_mcp_config::{self as config, Locations, Scope, Source};
+use plexus_mcp_core::Raw;
+use plexus_mcp_wire::Object;
 
 use crate::announce;
+use crate::process_env::{environment, locations};
 use crate::suggest::{alike, did_you_mean};
-use crate::surroundings::{environment, locations};
 
 const DISABLED: &str = "disabled";
 
-/// A server, as its file has it.
-struct Written {
+/// A server as its file defines it.
+struct FileEntry {
     source: Source,
     definition: Object,
 }
 
-/// Whether the file of a server turns it on.
+/// Whether the file of a server enables it.
 ///
 /// # Errors
 /// No file has such a server.
 pub(super) fn is_enabled(name: &str) -> anyhow::Result<bool> {
-    let written = find(&locations()?, name)?;
-    let disabled = written.definition.get(DISABLED);
+    let entry = find(&locations()?, name)?;
+    let disabled = entry.definition.get(DISABLED);
     Ok(disabled.is_none_or(|disabled| disabled.as_str() != "true"))
 }
 
-/// Turns a server on or off in its file, and gives the file.
+/// Enables or disables a server in its file, and returns the file.
 ///
 /// # Errors
 /// No file has such a server, or it cannot be written.
 pub(super) fn enable(name: &str, enabled: bool) -> anyhow::Result<PathBuf> {
-    let Written {
+    let FileEntry {
         source,
         mut definition,
     } = find(&locations()?, name)?;
@@ -47,29 +47,29 @@ pub(super) fn enable(name: &str, enabled: bool) -> anyhow::Result<PathBuf> {
     write(source, name, &definition.to_raw())
 }
 
-/// Replaces a server in its file, and gives the file.
+/// Replaces a server in its file, and returns the file.
 ///
 /// # Errors
-/// No file has such a server, it would not be understood, or it cannot be written.
+/// No file has such a server, the definition is invalid, or the file cannot be written.
 pub(super) fn replace(name: &str, definition: &Raw) -> anyhow::Result<PathBuf> {
     let locations = locations()?;
-    let Written { source, .. } = find(&locations, name)?;
+    let FileEntry { source, .. } = find(&locations, name)?;
     match config::check(name, definition, &source, &locations, &environment) {
         Err(problem) if !problem.is_about_environment() => return Err(problem.into()),
-        // It is used as soon as the variable is set.
+        // The server is used as soon as the variable is set.
         Err(problem) => announce::problem(&problem),
         Ok(_) => {}
     }
     if source.scope == Scope::Project {
         announce::problem(&format!(
-            "it stands in the project's file, and must be trusted anew: plexus trust {name}"
+            "it is in the project's file, and must be approved again: plexus trust {name}"
         ));
     }
     write(source, name, definition)
 }
 
 /// The server in the file with precedence.
-fn find(locations: &Locations, name: &str) -> anyhow::Result<Written> {
+fn find(locations: &Locations, name: &str) -> anyhow::Result<FileEntry> {
     let mut names = Vec::new();
     for source in locations.sources() {
         let document = match Document::open(&source.file) {
@@ -81,7 +81,7 @@ fn find(locations: &Locations, name: &str) -> anyhow::Result<Written> {
         };
         if let Some((_, definition)) = document.servers().find(|(other, _)| *other == name) {
             let definition = Object::parse(definition).unwrap_or_default();
-            return Ok(Written { source, definition });
+            return Ok(FileEntry { source, definition });
         }
         names.extend(document.servers().map(|(name, _)| name.to_owned()));
     }

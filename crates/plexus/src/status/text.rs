@@ -1,16 +1,16 @@
-//! Servers on a terminal.
+//! Server status as text.
 
-use super::{Seeing, Seen, is_unwell};
+use super::{GatewayStatus, StatusOutput, is_unwell};
 use crate::gateway::ServerReport;
 use crate::output::{harmless, printable};
 use crate::terminal::{Canvas, Cell, Tone};
 
-/// How many of a server's last lines are shown.
-const LINES: usize = 5;
+/// How many of the last lines of a server's standard error are shown.
+const MAX_STDERR_LINES: usize = 5;
 
-/// Everything, a table for each gateway. Long lines are cut, or left to the terminal to break.
-pub(super) fn rendered(seen: &Seen, canvas: Canvas, is_cut: bool) -> String {
-    let gateways = seen.gateways.iter();
+/// A table for each gateway. Long lines are cut, or wrapped by the terminal.
+pub(super) fn rendered(output: &StatusOutput, canvas: Canvas, is_cut: bool) -> String {
+    let gateways = output.gateways.iter();
     let tables: Vec<_> = gateways
         .map(|gateway| table(gateway, canvas, is_cut))
         .collect();
@@ -21,7 +21,7 @@ pub(super) fn rendered(seen: &Seen, canvas: Canvas, is_cut: bool) -> String {
     }
 }
 
-/// The state of a server, in one line.
+/// The status of a server, in one line.
 pub(super) fn line(server: &ServerReport) -> String {
     let tools = format!("{} tools", server.tools);
     let revision = server.revision.clone().unwrap_or_default();
@@ -34,7 +34,7 @@ pub(super) fn line(server: &ServerReport) -> String {
     printable(&line).trim_end().to_owned()
 }
 
-fn table(gateway: &Seeing, canvas: Canvas, is_cut: bool) -> String {
+fn table(gateway: &GatewayStatus, canvas: Canvas, is_cut: bool) -> String {
     let cut = |line: String| {
         if is_cut { canvas.fit(&line, 0) } else { line }
     };
@@ -88,16 +88,16 @@ fn row(server: &ServerReport) -> Vec<Cell> {
     ]
 }
 
-/// What is wrong with a server, and what it last said.
+/// The error of a server, and the last lines of its standard error.
 fn details(server: &ServerReport) -> Vec<String> {
     let Some(reason) = reason(server).filter(|_| is_unwell(server)) else {
         return Vec::new();
     };
     let reason = harmless(&reason);
     let mut lines: Vec<_> = reason.lines().map(str::to_owned).collect();
-    // The reason of a process that ended has its last words already.
+    // The reason of an exited process already has its last lines.
     if lines.len() == 1 {
-        let first = server.stderr.len().saturating_sub(LINES);
+        let first = server.stderr.len().saturating_sub(MAX_STDERR_LINES);
         let last = server.stderr.get(first..).unwrap_or_default();
         lines.extend(last.iter().map(|line| format!("  {}", printable(line))));
     }

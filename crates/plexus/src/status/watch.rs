@@ -1,4 +1,4 @@
-//! What changes about the servers, for as long as somebody looks.
+//! `plexus status --watch`: shows changes.
 
 use std::collections::HashMap;
 use std::io::{self, IsTerminal};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::Serialize;
 
-use super::{Seen, text};
+use super::{StatusOutput, text};
 use crate::gateway::ServerReport;
 use crate::output::{as_json, is_read, print, print_while_read};
 use crate::runtime;
@@ -16,52 +16,52 @@ use crate::session::Session;
 use crate::signals::Signals;
 use crate::terminal::Canvas;
 
-/// How often is looked.
-const PAUSE: Duration = Duration::from_millis(500);
+/// How often the status is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What was seen last.
+/// The status that was shown last.
 struct Watch {
     json: bool,
     is_terminal: bool,
     /// The line of every server, by its gateway and its name.
     lines: HashMap<(Option<u32>, String), String>,
-    /// What is on the screen.
+    /// The text on the screen.
     screen: String,
 }
 
 /// A server that changed.
 #[derive(Serialize)]
 struct Changed<'a> {
-    /// The process of its gateway.
+    /// The process id of its gateway.
     gateway: Option<u32>,
-    /// How it is doing; `None` if it is gone.
+    /// Its status; `None` if it was removed.
     server: Option<&'a ServerReport>,
     name: &'a str,
 }
 
-/// Watches the gateways that run, until a signal comes.
+/// Watches the running gateways until a signal arrives.
 pub(super) fn running(json: bool) -> anyhow::Result<ExitCode> {
     runtime::on_runtime(async {
         let mut signals = Signals::take().context("cannot wait for signals")?;
         let mut watch = Watch::new(json);
         loop {
-            let seen = tokio::task::spawn_blocking(Seen::running).await?;
-            if !watch.show(&seen)? || !is_read() {
+            let output = tokio::task::spawn_blocking(StatusOutput::running).await?;
+            if !watch.show(&output)? || !is_read() {
                 return Ok(ExitCode::SUCCESS);
             }
             tokio::select! {
-                () = tokio::time::sleep(PAUSE) => {}
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
                 signal = signals.next() => return Ok(signal.exit_code()),
             }
         }
     })
 }
 
-/// Watches our own servers, until it is dropped.
+/// Watches our own servers until the future is dropped.
 pub(super) async fn own(session: &Session, json: bool) -> anyhow::Result<ExitCode> {
     let mut watch = Watch::new(json);
-    while watch.show(&Seen::own(session).await)? && is_read() {
-        tokio::time::sleep(PAUSE).await;
+    while watch.show(&StatusOutput::own(session).await)? && is_read() {
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -76,19 +76,19 @@ impl Watch {
         }
     }
 
-    /// Shows what is new, and says whether anybody still looks.
-    fn show(&mut self, seen: &Seen) -> anyhow::Result<bool> {
+    /// Shows changes; returns whether the output is still open.
+    fn show(&mut self, output: &StatusOutput) -> anyhow::Result<bool> {
         if self.is_terminal {
-            let screen = screen(seen);
+            let screen = screen(output);
             if screen != self.screen {
-                // From the top, and nothing of what was there before.
+                // Moves to the top and clears the screen.
                 print(&format!("\u{1b}[H\u{1b}[J{screen}"))?;
                 self.screen = screen;
             }
             return Ok(true);
         }
         let mut gone = std::mem::take(&mut self.lines);
-        for gateway in &seen.gateways {
+        for gateway in &output.gateways {
             for server in &gateway.servers {
                 let key = (gateway.pid, server.name.clone());
                 let line = text::line(server);
@@ -131,8 +131,8 @@ impl Watch {
 }
 
 /// As much as fits on the screen.
-fn screen(seen: &Seen) -> String {
-    let text = text::rendered(seen, Canvas::output(), true);
+fn screen(output: &StatusOutput) -> String {
+    let text = text::rendered(output, Canvas::output(), true);
     let size = terminal_size::terminal_size_of(io::stdout());
     let height = size.map_or(usize::MAX, |(_, height)| usize::from(height.0));
     let lines: Vec<_> = text.lines().collect();

@@ -1,16 +1,16 @@
-//! Tasks on a terminal.
+//! Tasks as text.
 
 use std::collections::HashMap;
 
-use plexus_activations::task::{Status, Task, TaskError, Tasks};
+use plexus_mcp_builtins::task::{Status, Task, TaskError, Tasks};
 
 use crate::output::{printable, readable};
 
-/// How many others tasks still wait for.
+/// The number of open blockers of each task.
 pub(super) struct Waiting(HashMap<String, usize>);
 
 impl Waiting {
-    /// Asks for each of these.
+    /// Counts the open blockers of these tasks.
     pub(super) async fn of(shown: &[Task], tasks: &Tasks) -> Result<Self, TaskError> {
         let mut waiting = HashMap::new();
         let blocked = |task: &&Task| !task.status.is_over() && !task.blocked_by.is_empty();
@@ -45,7 +45,7 @@ pub(super) fn line(task: &Task, waiting: &Waiting) -> String {
     )
 }
 
-/// All that is known of a task.
+/// All fields of a task.
 pub(super) fn whole(task: &Task, waiting: &Waiting) -> String {
     let mut shown = line(task, waiting);
     let facts = [
@@ -74,7 +74,7 @@ pub(super) fn whole(task: &Task, waiting: &Waiting) -> String {
     shown
 }
 
-/// All tasks, each with its parts below it, first things first.
+/// All tasks as a tree, the most urgent first.
 pub(super) fn tree(tasks: &[Task], waiting: &Waiting) -> String {
     let mut parts: HashMap<Option<&str>, Vec<&Task>> = HashMap::new();
     for task in tasks {
@@ -88,7 +88,7 @@ pub(super) fn tree(tasks: &[Task], waiting: &Waiting) -> String {
         siblings.sort_by_key(|task| std::cmp::Reverse((task.priority, &task.created_at, &task.id)));
     }
     let mut shown = String::new();
-    // No recursion, since nothing limits how deep tasks are nested.
+    // Not recursive, since tasks may be nested to any depth.
     let mut open = vec![parts.remove(&None).unwrap_or_default()];
     while let Some(siblings) = open.last_mut() {
         let Some(task) = siblings.pop() else {

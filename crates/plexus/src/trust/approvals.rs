@@ -1,4 +1,4 @@
-//! Which servers of which projects may be started.
+//! Approvals of the servers of projects.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,22 +6,23 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use plexus_hub::config::{Scope, ServerEntry, edit};
+use plexus_mcp_config::{Scope, ServerEntry, edit};
 use serde::{Deserialize, Serialize};
 
-/// What stands between a server and its start.
+/// The status of a server without approval.
 pub(crate) const NOT_TRUSTED: &str = "not trusted; run plexus trust";
 
-const FILE: &str = "trust.json";
+const TRUST_FILE: &str = "trust.json";
 
-/// The approvals that the user gave.
+/// The user's approvals.
 #[derive(Debug)]
 pub(crate) struct Approvals {
     file: PathBuf,
     given: BTreeSet<Approval>,
 }
 
-/// That one server of one project may be started, as long as its definition stays the same.
+/// The approval of one server of one project. It is valid as long as the server's definition is
+/// unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Approval {
     /// The project's folder.
@@ -33,7 +34,7 @@ pub(crate) struct Approval {
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct Written {
+struct TrustFile {
     approved: BTreeSet<Approval>,
 }
 
@@ -41,42 +42,43 @@ impl Approvals {
     /// Reads the approvals in the data directory.
     ///
     /// # Errors
-    /// They cannot be read. Then nothing is approved.
+    /// They cannot be read. Then no server is approved.
     pub(crate) fn read(data: &Path) -> anyhow::Result<Self> {
-        let file = data.join(FILE);
-        let written = match fs::read_to_string(&file) {
+        let file = data.join(TRUST_FILE);
+        let contents = match fs::read_to_string(&file) {
             Ok(text) => serde_json::from_str(&text)
-                .with_context(|| format!("{} cannot be understood; remove it", file.display()))?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Written::default(),
+                .with_context(|| format!("{} cannot be parsed; remove it", file.display()))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => TrustFile::default(),
             Err(error) => {
                 return Err(error).with_context(|| format!("{} cannot be read", file.display()));
             }
         };
         Ok(Self {
             file,
-            given: written.approved,
+            given: contents.approved,
         })
     }
 
     /// No approval at all.
     pub(crate) fn none(data: &Path) -> Self {
         Self {
-            file: data.join(FILE),
+            file: data.join(TRUST_FILE),
             given: BTreeSet::new(),
         }
     }
 
-    /// Whether the server may be started: only what came with a project needs approval.
+    /// Whether the server may be started: only servers of a project need approval.
     pub(crate) fn admit(&self, project: &Path, entry: &ServerEntry) -> bool {
         !needs_approval(entry) || self.given.contains(&Approval::of(project, entry))
     }
 
-    /// Every approval that was given.
+    /// All approvals.
     pub(crate) fn given(&self) -> impl Iterator<Item = &Approval> {
         self.given.iter()
     }
 
-    /// Approves a server as it is defined now, in place of what was approved under its name.
+    /// Approves the current definition of a server, and replaces an earlier approval of the same
+    /// name.
     pub(crate) fn give(&mut self, project: &Path, entry: &ServerEntry) {
         let approval = Approval::of(project, entry);
         self.given
@@ -84,17 +86,17 @@ impl Approvals {
         self.given.insert(approval);
     }
 
-    /// Takes back what `is_meant` says, and returns it.
-    pub(crate) fn revoke(&mut self, is_meant: impl Fn(&Approval) -> bool) -> Vec<Approval> {
-        self.given.extract_if(.., |known| is_meant(known)).collect()
+    /// Removes the matching approvals, and returns them.
+    pub(crate) fn revoke(&mut self, matches: impl Fn(&Approval) -> bool) -> Vec<Approval> {
+        self.given.extract_if(.., |known| matches(known)).collect()
     }
 
-    /// Writes the approvals down.
+    /// Writes the approvals to the file.
     pub(crate) fn save(&self) -> anyhow::Result<()> {
-        let written = Written {
+        let contents = TrustFile {
             approved: self.given.clone(),
         };
-        let text = serde_json::to_string_pretty(&written)? + "\n";
+        let text = serde_json::to_string_pretty(&contents)? + "\n";
         edit::write(&self.file, &text)
             .with_context(|| format!("{} cannot be written", self.file.display()))
     }
@@ -111,9 +113,9 @@ impl Approval {
     }
 }
 
-/// Whether a server may have come with the project, so that its user must say first that it may be
-/// started. The user's own file for the project lies in it, too, and whoever made the project can
-/// have put it there.
+/// Whether a server may be defined by the author of the project, so that the user must approve it.
+/// That includes the user's own file for the project: it is in the project's folder, so the author
+/// can have put it there.
 pub(crate) fn needs_approval(entry: &ServerEntry) -> bool {
     match entry.source.scope {
         Scope::Local | Scope::Project => true,
@@ -121,7 +123,7 @@ pub(crate) fn needs_approval(entry: &ServerEntry) -> bool {
     }
 }
 
-/// A folder by the name that it has whichever way one comes to it.
+/// The canonical path of a folder.
 pub(crate) fn real(folder: &Path) -> PathBuf {
     fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned())
 }

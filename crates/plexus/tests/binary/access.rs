@@ -1,8 +1,8 @@
-//! Who is let in over HTTP, and `plexus token`.
+//! Access control over HTTP, and `plexus token`.
 
 use std::sync::Arc;
 
-use plexus_mcp::Revision;
+use plexus_mcp_protocol::Revision;
 use plexus_testkit::authorization_server::{AuthorizationServer, Behaviour};
 use plexus_testkit::{Client, HttpClient};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::process::Plexus;
 
 const SETTINGS: &str = ".config/plexus/plexus.toml";
 
-/// A gateway on a free port, with its data in `home`, and where it is.
+/// A gateway on a free port with its data in `home`, and its URL.
 fn serve(home: &Home, arguments: &[&str]) -> (Plexus, String) {
     let arguments = [&["serve", "--http", "127.0.0.1:0"], arguments].concat();
     listening(home.start(&arguments))
@@ -23,7 +23,7 @@ fn listening(plexus: Plexus) -> (Plexus, String) {
     (plexus, url)
 }
 
-/// The status of a greeting with this token.
+/// The status of an `initialize` request with this token.
 async fn status(url: &str, token: Option<&str>) -> u16 {
     let mut client = HttpClient::new(url, Revision::V2025_11_25);
     if let Some(token) = token {
@@ -35,37 +35,37 @@ async fn status(url: &str, token: Option<&str>) -> u16 {
     client.post(&hello).send().await.status()
 }
 
-/// Runs a command with the data of `home`, and gives the one line that it prints.
-fn says(home: &Home, arguments: &[&str]) -> String {
+/// Runs a command with the data of `home`, and returns the one line that it prints.
+fn output(home: &Home, arguments: &[&str]) -> String {
     let ended = home.start(arguments).end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     ended.stdout.join("\n")
 }
 
-/// S000-09, HTTPL-03, HTTP26-03, SSE24-06, SEC-10: a token of our own lets its holder in, from when it is made
-/// until it is taken back.
+/// S000-09, HTTPL-03, HTTP26-03, SSE24-06, SEC-10: a token of `plexus token` gives access from its
+/// creation until it is revoked.
 #[tokio::test]
 async fn a_token_lets_its_holder_in() {
     let home = Home::with(&[]);
-    assert!(says(&home, &["token", "list"]).starts_with("nobody has a token"));
-    let laptop = says(&home, &["token", "add", "laptop"]);
+    assert!(output(&home, &["token", "list"]).starts_with("there are no tokens"));
+    let laptop = output(&home, &["token", "add", "laptop"]);
     assert!(laptop.starts_with("plexus_"), "{laptop}");
     let (_plexus, url) = serve(&home, &["--require-token"]);
     assert_eq!(status(&url, None).await, 401);
     assert_eq!(status(&url, Some("plexus_made.up")).await, 401);
     assert_eq!(status(&url, Some(&laptop)).await, 200);
 
-    let made = says(&home, &["token", "add", "ci", "--scope", "read", "--json"]);
+    let made = output(&home, &["token", "add", "ci", "--scope", "read", "--json"]);
     let made: Value = serde_json::from_str(&made).unwrap();
     assert_eq!(made["scopes"], json!(["read"]));
     let ci = made["token"].as_str().unwrap();
     assert_eq!(status(&url, Some(ci)).await, 200);
-    let listed = says(&home, &["token", "list", "--json"]);
+    let listed = output(&home, &["token", "list", "--json"]);
     assert!(!listed.contains(ci) && !listed.contains(&laptop));
     let listed: Value = serde_json::from_str(&listed).unwrap();
     assert_eq!(listed["tokens"][1]["name"], "ci");
 
-    says(&home, &["token", "remove", "laptop"]);
+    output(&home, &["token", "remove", "laptop"]);
     assert_eq!(status(&url, Some(&laptop)).await, 401);
     assert_eq!(status(&url, Some(ci)).await, 200);
     let again = home.start(&["token", "remove", "laptop"]).end();
@@ -73,11 +73,11 @@ async fn a_token_lets_its_holder_in() {
     assert!(again.stderr[0].contains("there is no token"), "{again:?}");
 }
 
-/// What is offered of it is the same in both eras, and to a bridge.
+/// The token works in both eras, and for a bridge.
 #[tokio::test]
 async fn a_bridge_asks_as_well() {
     let home = Home::with(&[]);
-    let token = says(&home, &["token", "add", "laptop"]);
+    let token = output(&home, &["token", "add", "laptop"]);
     let (_gateway, url) = serve(&home, &["--require-token"]);
     let header = format!("Authorization: Bearer {token}");
     let bridge = [
@@ -99,7 +99,7 @@ async fn a_bridge_asks_as_well() {
     }
 }
 
-/// Nobody serves strangers by accident.
+/// Serving on a public address without access control is refused.
 #[test]
 fn strangers_are_not_served_without_a_token() {
     let home = Home::with(&[]);
@@ -119,7 +119,7 @@ fn strangers_are_not_served_without_a_token() {
         }
     }
     let said = home.fails(&["serve", "--require-token"]);
-    assert!(said.contains("nobody can have one"), "{said}");
+    assert!(said.contains("there is none yet"), "{said}");
     let issuer = [
         "serve",
         "--http",
@@ -130,10 +130,10 @@ fn strangers_are_not_served_without_a_token() {
     let said = home.fails(&issuer);
     assert!(said.contains("--resource https://"), "{said}");
     let said = home.fails(&["serve", "--issuer", "http://as.example"]);
-    assert!(said.contains("others could read along"), "{said}");
+    assert!(said.contains("would not be encrypted"), "{said}");
 }
 
-/// Settings that cannot be read may have asked for tokens.
+/// If the settings cannot be read, HTTP is not served, since they may require tokens.
 #[test]
 fn with_broken_settings_nobody_is_served_over_http() {
     let home = Home::with(&[(SETTINGS, "[acess]\nrequired = true")]);
@@ -144,7 +144,8 @@ fn with_broken_settings_nobody_is_served_over_http() {
     plexus.kill();
 }
 
-/// AUTH06-07, AUTH11-11: tokens of an authorization server, with nothing configured but its name.
+/// AUTH06-07, AUTH11-11: tokens of an authorization server are accepted, with only its URL
+/// configured.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_issuer_lets_its_users_in() {
     let home = Home::with(&[]);
@@ -157,12 +158,12 @@ async fn an_issuer_lets_its_users_in() {
     assert_eq!(status(&url, Some(&token(&url, "other"))).await, 403);
     let elsewhere = token("https://other.example/mcp", "mcp");
     assert_eq!(status(&url, Some(&elsewhere)).await, 401);
-    // A token that is made later is taken, too, if it allows as much.
-    let own = says(&home, &["token", "add", "laptop", "--scope", "mcp"]);
+    // A token that is issued later is accepted, too, if it has the scope.
+    let own = output(&home, &["token", "add", "laptop", "--scope", "mcp"]);
     assert_eq!(status(&url, Some(&own)).await, 200);
 }
 
-/// The secret of the client that asks about tokens stands in no file.
+/// The client secret for token introspection is in no file.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_issuer_can_be_asked() {
     let behaviour = Behaviour {
@@ -183,7 +184,7 @@ async fn an_issuer_can_be_asked() {
     assert_eq!(status(&url, None).await, 401);
 }
 
-/// Rules may be about some callers only.
+/// Policy rules can apply to some callers only.
 #[tokio::test]
 async fn rules_name_callers() {
     let settings = r#"
@@ -194,8 +195,8 @@ async fn rules_name_callers() {
         ]
     "#;
     let home = Home::with(&[(SETTINGS, settings)]);
-    let guest = says(&home, &["token", "add", "guest", "--scope", "write"]);
-    let member = says(&home, &["token", "add", "member"]);
+    let guest = output(&home, &["token", "add", "guest", "--scope", "write"]);
+    let member = output(&home, &["token", "add", "member"]);
     let (_plexus, url) = serve(&home, &["--require-token"]);
     for (token, ping, once) in [(&guest, false, true), (&member, true, false)] {
         let http = HttpClient::new(&url, Revision::V2026_07_28);
@@ -211,11 +212,11 @@ async fn rules_name_callers() {
     }
 }
 
-/// No command line, log or error has a token in it.
+/// No command line, log or error contains a token.
 #[tokio::test]
 async fn tokens_are_not_logged() {
     let home = Home::with(&[]);
-    let token = says(&home, &["token", "add", "laptop"]);
+    let token = output(&home, &["token", "add", "laptop"]);
     let (mut plexus, url) = serve(&home, &["--require-token", "--log-level", "trace"]);
     assert_eq!(status(&url, Some(&token)).await, 200);
     let broken = format!("{token}x");

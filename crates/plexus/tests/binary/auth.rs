@@ -1,28 +1,29 @@
-//! `plexus auth`, with a real authorization server and a user who opens the page elsewhere.
+//! `plexus auth`, with a real authorization server and a user who opens the page in another
+//! program.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 
-use plexus_mcp::Revision;
-use plexus_testkit::authorization_server::{AuthorizationServer, Behaviour, Demands};
+use plexus_mcp_protocol::Revision;
+use plexus_testkit::authorization_server::{AuthorizationServer, Behaviour, TokenRequirements};
 use plexus_testkit::server::{HttpServer, Offer, tool};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::process::{DATA_DIR, Ended, Plexus, plexus};
+use crate::process::{DATA_DIR, Plexus, ProcessOutput, plexus};
 
-/// A server that wants tokens, and a home that has none yet.
-pub(crate) struct World {
+/// A server that requires tokens, and a home directory without any.
+pub(crate) struct SignInFixture {
     pub(crate) issuer: Arc<AuthorizationServer>,
     pub(crate) server: HttpServer,
     pub(crate) home: TempDir,
     _runtime: Runtime,
 }
 
-impl World {
+impl SignInFixture {
     pub(crate) fn with(behaviour: Behaviour) -> Self {
         let runtime = Runtime::new().unwrap();
         let issuer = Arc::new(runtime.block_on(AuthorizationServer::start(behaviour)));
@@ -30,8 +31,8 @@ impl World {
         let server = runtime.block_on(HttpServer::start(move |request| {
             let mut offer = Offer::new(Revision::V2026_07_28).declaring("tools", json!({}));
             offer.tools.push(tool("work"));
-            let refused = own.guard(Demands::default(), request);
-            refused.unwrap_or_else(|| request.plainly(&offer))
+            let refused = own.guard(TokenRequirements::default(), request);
+            refused.unwrap_or_else(|| request.reply_from(&offer))
         }));
         let home = tempfile::tempdir().unwrap();
         let project = home.path().join("project");
@@ -55,28 +56,28 @@ impl World {
             .current_dir(self.home.path().join("project"))
             .env("HOME", self.home.path())
             .env(DATA_DIR, self.home.path().join("data"))
-            // Whatever keyring the machine has is not ours to write to.
+            // The keyring of the machine must not be changed.
             .env("PATH", "/nonexistent")
             .env_remove("DISPLAY")
             .env_remove("WAYLAND_DISPLAY");
         Plexus::spawn(&mut command)
     }
 
-    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
+    pub(crate) fn run(&self, arguments: &[&str]) -> ProcessOutput {
         self.start(arguments).end()
     }
 
-    /// What a command prints that succeeds.
-    pub(crate) fn says(&self, arguments: &[&str]) -> Vec<String> {
+    /// The output of a command that succeeds.
+    pub(crate) fn output(&self, arguments: &[&str]) -> Vec<String> {
         let ended = self.run(arguments);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         ended.stdout
     }
 
-    /// Signs in: opens the page that is printed, and follows it back.
-    pub(crate) fn sign_in(&self, arguments: &[&str]) -> Ended {
+    /// Signs in: opens the printed page, and follows the redirect back.
+    pub(crate) fn sign_in(&self, arguments: &[&str]) -> ProcessOutput {
         let mut plexus = self.start(arguments);
-        let back = led_to(&page(&plexus));
+        let back = redirect_target(&page(&plexus));
         let welcome = get(&back);
         assert!(welcome.starts_with("HTTP/1.1 200"), "{welcome}");
         plexus.end()
@@ -87,13 +88,13 @@ impl World {
     }
 }
 
-/// The page that the user is told to open.
+/// The page that the user should open.
 pub(crate) fn page(plexus: &Plexus) -> String {
     format!("http://{}", plexus.wait_for_stderr("http://"))
 }
 
-/// Where a page leads whose user agrees at once.
-pub(crate) fn led_to(page: &str) -> String {
+/// The redirect target of a page whose user consents at once.
+pub(crate) fn redirect_target(page: &str) -> String {
     let answer = get(page);
     let location = answer
         .lines()
@@ -117,10 +118,11 @@ pub(crate) fn send(method: &str, url: &str) -> String {
     answer
 }
 
-/// S004-20: a server that wants a sign-in says which command to run, and after that is connected.
+/// S004-20: for a server that requires a sign-in, the error names the command to run. After that
+/// command, the server is connected.
 #[test]
 fn who_signs_in_is_let_in() {
-    let world = World::with(Behaviour::default());
+    let world = SignInFixture::with(Behaviour::default());
     let url = world.server.url();
     let refused = world.run(&["probe", &url]);
     assert_eq!(refused.code, Some(1));
@@ -130,14 +132,15 @@ fn who_signs_in_is_let_in() {
     let signed_in = world.sign_in(&["auth", "login", &url, "--no-browser"]);
     assert_eq!(signed_in.code, Some(0), "{signed_in:?}");
     assert!(signed_in.stdout[0].starts_with(&format!("signed in to {url} as default")));
-    world.says(&["probe", &url]);
+    world.output(&["probe", &url]);
     assert_eq!(world.issuer.counts().sign_ins, 1);
 }
 
-/// A name in the configuration does as well; accounts are kept apart, and shown without secrets.
+/// A name in the configuration can be used instead of a URL. Accounts are separate, and are shown
+/// without secrets.
 #[test]
 fn there_may_be_several_accounts() {
-    let world = World::with(Behaviour::default());
+    let world = SignInFixture::with(Behaviour::default());
     world.sign_in(&["auth", "login", "example", "--no-browser"]);
     let second = [
         "auth",
@@ -148,14 +151,14 @@ fn there_may_be_several_accounts() {
         "--no-browser",
     ];
     world.sign_in(&second);
-    let own = world.says(&["auth", "token", "example"]);
-    let work = world.says(&["auth", "token", "example", "--account", "work"]);
+    let own = world.output(&["auth", "token", "example"]);
+    let work = world.output(&["auth", "token", "example", "--account", "work"]);
     assert_ne!(own, work);
 
-    let status = world.says(&["auth", "status"]);
+    let status = world.output(&["auth", "status"]);
     assert_eq!(status.len(), 2, "{status:?}");
     let shown: Value = world
-        .says(&["auth", "status", "--json"])
+        .output(&["auth", "status", "--json"])
         .concat()
         .parse()
         .unwrap();
@@ -167,9 +170,9 @@ fn there_may_be_several_accounts() {
     let everything = format!("{status:?}{shown}");
     assert!(!everything.contains(&own[0]) && !everything.contains(&work[0]));
 
-    // The client was registered once for each, since each has its own drawer.
-    world.says(&["auth", "logout", "example"]);
-    assert_eq!(world.says(&["auth", "status"]).len(), 1);
+    // The client was registered once for each account, since each account has its own registration.
+    world.output(&["auth", "logout", "example"]);
+    assert_eq!(world.output(&["auth", "status"]).len(), 1);
     assert_eq!(world.issuer.counts().revocations, 1);
     let gone = world.run(&["auth", "token", "example"]);
     assert_eq!(gone.code, Some(1));
@@ -183,7 +186,7 @@ fn there_may_be_several_accounts() {
 #[cfg(unix)]
 #[test]
 fn a_running_gateway_takes_note() {
-    let world = World::with(Behaviour::default());
+    let world = SignInFixture::with(Behaviour::default());
     let file = world.home.path().join("project/.mcp.json");
     let serve = ["serve", "--stdio", "--mcp-config", file.to_str().unwrap()];
     let mut gateway = world.start(&serve);
@@ -200,13 +203,13 @@ fn a_running_gateway_takes_note() {
             break message;
         }
     };
-    // The server knows no such call, and says so itself: it was let through to it.
+    // The server itself answers that the call is unknown: the request was let through.
     assert!(!answer.to_string().contains("sign in"), "{answer}");
     assert_eq!(world.issuer.counts().sign_ins, 1);
 }
 
-/// A gateway on pipes, whose client can have its user visit pages.
-pub(crate) fn gateway(world: &World, revision: &str) -> Plexus {
+/// A gateway over stdio, whose client supports URL elicitation.
+pub(crate) fn gateway(world: &SignInFixture, revision: &str) -> Plexus {
     let file = world.home.path().join("project/.mcp.json");
     let serve = ["serve", "--stdio", "--mcp-config", file.to_str().unwrap()];
     let mut gateway = world.start(&serve);
@@ -230,11 +233,11 @@ pub(crate) fn next(plexus: &Plexus, is_it: impl Fn(&Value) -> bool) -> Value {
     }
 }
 
-/// ELIC-07, ELIC-09, ELIC-12: a client that shows pages is offered the one to sign in on, the user
-/// comes back to this process, and nothing that is worth anything passes through the client.
+/// ELIC-07, ELIC-09, ELIC-12: a client with URL elicitation is offered the sign-in page, the
+/// redirect leads back to this process, and no secret passes through the client.
 #[test]
 fn a_client_of_the_handshake_era_is_offered_the_page() {
-    let world = World::with(Behaviour::default());
+    let world = SignInFixture::with(Behaviour::default());
     let mut gateway = gateway(&world, "2025-11-25");
     gateway.send(
         r#"{"jsonrpc":"2.0","id":"in","method":"tools/call","params":{"name":"example__sign_in"}}"#,
@@ -246,7 +249,7 @@ fn a_client_of_the_handshake_era_is_offered_the_page() {
     assert!(question["params"]["elicitationId"].is_string());
     let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
     gateway.send(&answer.to_string());
-    let back = led_to(question["params"]["url"].as_str().unwrap());
+    let back = redirect_target(question["params"]["url"].as_str().unwrap());
     let stranger = get(&back.replace("state=", "state=x"));
     assert!(stranger.starts_with("HTTP/1.1 404"), "{stranger}");
     let welcome = get(&back);
@@ -256,16 +259,16 @@ fn a_client_of_the_handshake_era_is_offered_the_page() {
     let tools = gateway.tools();
     assert!(tools.contains(&"example__work".to_owned()), "{tools:?}");
     assert!(!tools.contains(&"example__sign_in".to_owned()), "{tools:?}");
-    let token = world.says(&["auth", "token", "example"]).concat();
+    let token = world.output(&["auth", "token", "example"]).concat();
     let ended = gateway.end();
     let said = format!("{question}{answer}{ended:?}");
     assert!(!said.contains(&token) && !said.contains("code="), "{said}");
 }
 
-/// MRTR26: the same in the stateless era, whose client comes back with its answer.
+/// MRTR26: the same in the stateless era, whose client retries with its answer.
 #[test]
 fn a_client_of_the_stateless_era_is_offered_the_page() {
-    let world = World::with(Behaviour::default());
+    let world = SignInFixture::with(Behaviour::default());
     let file = world.home.path().join("project/.mcp.json");
     let serve = ["serve", "--stdio", "--mcp-config", file.to_str().unwrap()];
     let mut gateway = world.start(&serve);
@@ -285,8 +288,10 @@ fn a_client_of_the_stateless_era_is_offered_the_page() {
     let requests = asked["result"]["inputRequests"].as_object().unwrap();
     let (key, question) = requests.iter().next().unwrap();
     assert_eq!(question["params"]["mode"], "url");
-    // The user is faster than the client.
-    get(&led_to(question["params"]["url"].as_str().unwrap()));
+    // The user has signed in before the client answers.
+    get(&redirect_target(
+        question["params"]["url"].as_str().unwrap(),
+    ));
     let answers = json!({"inputResponses": {key: {"action": "accept"}},
         "requestState": asked["result"]["requestState"]});
     gateway.send(&call("second", answers));
@@ -295,10 +300,10 @@ fn a_client_of_the_stateless_era_is_offered_the_page() {
     assert_eq!(world.issuer.counts().sign_ins, 1);
 }
 
-/// Without such a client, the tool says which command to run.
+/// Without a client that supports URL elicitation, the tool names the command to run.
 #[test]
 fn a_client_without_pages_is_told_the_command() {
-    let world = World::with(Behaviour::default());
+    let world = SignInFixture::with(Behaviour::default());
     let file = world.home.path().join("project/.mcp.json");
     let serve = ["serve", "--stdio", "--mcp-config", file.to_str().unwrap()];
     let mut gateway = world.start(&serve);
@@ -316,40 +321,40 @@ fn a_client_without_pages_is_told_the_command() {
     assert_eq!(world.issuer.counts().registrations, 0);
 }
 
-/// Far from a browser, the address that the page led to is pasted.
+/// Without a browser on this machine, the user pastes the redirect URL.
 #[test]
 fn an_address_can_be_pasted() {
-    let world = World::with(Behaviour::default());
+    let world = SignInFixture::with(Behaviour::default());
     let mut plexus = world.start(&["auth", "login", "example", "--no-browser"]);
-    let back = led_to(&page(&plexus));
+    let back = redirect_target(&page(&plexus));
     plexus.send("http://127.0.0.1:1/callback?code=x&state=guessed");
     plexus.send(&back);
     let ended = plexus.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
-/// A token that ended is renewed by whoever needs it next.
+/// An expired token is refreshed by the next process that needs it.
 #[test]
 fn a_token_is_renewed_for_scripts() {
     let behaviour = Behaviour {
         token_life: 0,
         ..Behaviour::default()
     };
-    let world = World::with(behaviour);
+    let world = SignInFixture::with(behaviour);
     world.sign_in(&["auth", "login", "example", "--no-browser"]);
-    let first = world.says(&["auth", "token", "example"]);
-    let second = world.says(&["auth", "token", "example"]);
+    let first = world.output(&["auth", "token", "example"]);
+    let second = world.output(&["auth", "token", "example"]);
     assert_ne!(first, second);
     let counts = world.issuer.counts();
     assert_eq!((counts.renewals, counts.replays), (2, 0));
 }
 
-/// Nothing that is kept can be read, nor belongs to anybody else.
+/// The stored files are encrypted, and only their owner can read them.
 #[test]
 fn tokens_are_kept_encrypted() {
-    let world = World::with(Behaviour::default());
+    let world = SignInFixture::with(Behaviour::default());
     world.sign_in(&["auth", "login", "example", "--no-browser"]);
-    let token = world.says(&["auth", "token", "example"]).concat();
+    let token = world.output(&["auth", "token", "example"]).concat();
     let mut files = 0;
     for entry in std::fs::read_dir(world.data().join("data/auth")).unwrap() {
         let entry = entry.unwrap();
@@ -366,21 +371,21 @@ fn tokens_are_kept_encrypted() {
     assert!(files >= 2, "the key and the tokens");
 }
 
-/// What cannot be done is told, with what to do about it.
+/// Errors say what to do.
 #[test]
 fn failures_say_what_to_do() {
     let disagreeing = Behaviour {
         agrees: false,
         ..Behaviour::default()
     };
-    let world = World::with(disagreeing);
+    let world = SignInFixture::with(disagreeing);
     let failed = |arguments: &[&str], text: &str| {
         let ended = world.run(arguments);
         assert_eq!(ended.code, Some(1), "{ended:?}");
         assert!(ended.stderr.join("\n").contains(text), "{ended:?}");
     };
     failed(&["auth", "login", "nobody"], "plexus mcp list");
-    failed(&["auth", "login", "local"], "no server on the web");
+    failed(&["auth", "login", "local"], "not a remote server");
     failed(
         &[
             "auth",

@@ -1,21 +1,21 @@
-//! Servers whose tokens nobody needs to sign in for, and those that are used in callers' names.
+//! Grants without a user's sign-in, and servers with one account for each caller.
 
 use std::fs;
 
 use jsonwebtoken::Header;
-use plexus_client::auth::rules::Secret;
-use plexus_client::auth::rules::jwt::{Audience, Claims};
-use plexus_client::auth::rules::keys::SigningKey;
-use plexus_mcp::Revision;
+use plexus_mcp_client::auth::rules::Secret;
+use plexus_mcp_client::auth::rules::jwt::{Audience, Claims};
+use plexus_mcp_client::auth::rules::keys::SigningKey;
+use plexus_mcp_protocol::Revision;
 use plexus_testkit::authorization_server::Behaviour;
 use plexus_testkit::{Client, HttpClient};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::auth::{World, get, led_to, send};
+use crate::auth::{SignInFixture, get, redirect_target, send};
 use crate::process::Plexus;
 
-/// A key, and itself in PEM.
+/// A signing key, and its PEM text.
 fn key() -> (SigningKey, String) {
     let (key, text) = SigningKey::generate().unwrap();
     let pem = format!(
@@ -25,7 +25,7 @@ fn key() -> (SigningKey, String) {
     (key, pem)
 }
 
-impl World {
+impl SignInFixture {
     /// Defines the server with these members, and lists its tools.
     fn tools_with(&self, members: &Value) -> Vec<String> {
         let mut definition = json!({"type": "http", "url": self.server.url()});
@@ -43,8 +43,8 @@ impl World {
         ended.stdout
     }
 
-    /// The same with what stands under `oauth`; the server must be let in.
-    fn is_let_in_with(&self, oauth: &Value) {
+    /// Defines the server with this `oauth` object, and checks that it accepts the token.
+    fn assert_accepted_with(&self, oauth: &Value) {
         let tools = self.tools_with(&json!({"oauth": oauth}));
         let tools = tools.join("\n");
         assert!(tools.contains("example__work"), "{tools}");
@@ -58,40 +58,40 @@ impl World {
     }
 }
 
-/// CC-01: the client proves itself with a secret that the file only refers to.
+/// CC-01: the client authenticates with a secret, to which the file only refers.
 #[test]
 fn a_client_has_a_secret() {
-    let world = World::with(Behaviour {
+    let world = SignInFixture::with(Behaviour {
         clients: vec![("robot".to_owned(), Some("s3cret".to_owned()))],
         registers: false,
         ..Behaviour::default()
     });
     let secret = world.file("secret", "s3cret\n");
-    world.is_let_in_with(
+    world.assert_accepted_with(
         &json!({"grant": "client_credentials", "clientId": "robot", "clientSecret": secret}),
     );
 }
 
-/// CC-01: or with a key.
+/// CC-01: the client authenticates with a key.
 #[test]
 fn a_client_has_a_key() {
     let (key, pem) = key();
-    let world = World::with(Behaviour {
+    let world = SignInFixture::with(Behaviour {
         keys: vec![("robot".to_owned(), key.public().unwrap())],
         registers: false,
         ..Behaviour::default()
     });
     let private_key = world.file("key.pem", &pem);
-    world.is_let_in_with(&json!({"grant": "client_credentials", "clientId": "robot",
+    world.assert_accepted_with(&json!({"grant": "client_credentials", "clientId": "robot",
         "privateKey": private_key, "algorithm": "ES256", "issuer": world.issuer.issuer()}));
 }
 
-/// RFC 7523: whoever runs the workload vouches for it.
+/// RFC 7523: the platform of the workload issues the assertion.
 #[test]
 fn a_workload_is_vouched_for() {
     const PLATFORM: &str = "https://platform.example";
     let (key, _) = key();
-    let world = World::with(Behaviour {
+    let world = SignInFixture::with(Behaviour {
         clients: vec![("robot".to_owned(), None)],
         vouched_by: Some((PLATFORM.to_owned(), key.public().unwrap())),
         ..Behaviour::default()
@@ -103,27 +103,29 @@ fn a_workload_is_vouched_for() {
     claims.exp = Some(u64::from(u32::MAX));
     let assertion = key.sign(Header::default(), &claims).unwrap();
     let assertion = world.file("assertion", &assertion);
-    world
-        .is_let_in_with(&json!({"grant": "workload", "clientId": "robot", "assertion": assertion}));
+    world.assert_accepted_with(
+        &json!({"grant": "workload", "clientId": "robot", "assertion": assertion}),
+    );
 }
 
-/// EMA-01, EMA-02: the enterprise's identity provider vouches for its user, who visits no page.
+/// EMA-01, EMA-02: the identity provider of the enterprise issues the assertion for its user,
+/// without a sign-in page.
 #[test]
 fn an_enterprise_vouches_for_its_user() {
-    let world = World::with(Behaviour {
+    let world = SignInFixture::with(Behaviour {
         clients: vec![("app".to_owned(), None)],
         ..Behaviour::default()
     });
     let id_token = world.file("id-token", &world.issuer.id_token("ann", "app"));
     let idp = format!("{}/token", world.issuer.issuer());
-    world.is_let_in_with(&json!({"grant": "enterprise", "clientId": "app",
+    world.assert_accepted_with(&json!({"grant": "enterprise", "clientId": "app",
         "idpClientId": "app", "idpTokenEndpoint": idp, "idToken": id_token}));
 }
 
-/// What is configured wrongly, or refused, is told without the secret.
+/// Wrong settings and refusals are reported without the secret.
 #[test]
 fn refusals_tell_no_secret() {
-    let world = World::with(Behaviour {
+    let world = SignInFixture::with(Behaviour {
         clients: vec![("robot".to_owned(), Some("another".to_owned()))],
         ..Behaviour::default()
     });
@@ -135,10 +137,11 @@ fn refusals_tell_no_secret() {
     assert!(login.stderr.join("\n").contains("identity"), "{login:?}");
 }
 
-/// A project's file starts no program before it is trusted, not even for a secret.
+/// A project's file starts no program before it is trusted, not even a program that prints a
+/// secret.
 #[test]
 fn a_sign_in_starts_nothing_of_a_project_that_is_not_trusted() {
-    let world = World::with(Behaviour::default());
+    let world = SignInFixture::with(Behaviour::default());
     let touched = world.home.path().join("touched");
     let secret = json!({"command": ["/bin/cp", "/dev/null", touched]});
     let servers = json!({"mcpServers": {"example": {"url": world.server.url(),
@@ -152,10 +155,10 @@ fn a_sign_in_starts_nothing_of_a_project_that_is_not_trusted() {
     assert!(!touched.exists());
 }
 
-/// Each caller of a server that is used in its callers' names has an account of its own.
+/// With accounts per caller, each caller of a server has its own account.
 #[test]
 fn a_principal_has_an_account_of_its_own() {
-    let world = World::with(Behaviour::default());
+    let world = SignInFixture::with(Behaviour::default());
     let servers = json!({"mcpServers": {"example": {"url": world.server.url(),
         "identity": "user"}}});
     let file = world.home.path().join("project/.mcp.json");
@@ -171,23 +174,23 @@ fn a_principal_has_an_account_of_its_own() {
     ];
     let signed_in = world.sign_in(&ann);
     assert!(signed_in.stdout[0].contains("as ann"), "{signed_in:?}");
-    let own = world.says(&["auth", "token", "example"]);
-    let hers = world.says(&["auth", "token", "example", "--principal", "ann"]);
+    let own = world.output(&["auth", "token", "example"]);
+    let hers = world.output(&["auth", "token", "example", "--principal", "ann"]);
     assert_ne!(own, hers);
     let shown: Value = world
-        .says(&["auth", "status", "--json"])
+        .output(&["auth", "status", "--json"])
         .concat()
         .parse()
         .unwrap();
     assert_eq!(shown["accounts"][0]["principal"], Value::Null);
     assert_eq!(shown["accounts"][1]["principal"], "ann");
-    world.says(&["auth", "logout", "example", "--principal", "ann"]);
-    assert_eq!(world.says(&["auth", "token", "example"]), own);
+    world.output(&["auth", "logout", "example", "--principal", "ann"]);
+    assert_eq!(world.output(&["auth", "token", "example"]), own);
 }
 
-impl World {
-    /// A gateway on a free port of this machine with the server defined so, whose lists are those of
-    /// its user; and where it is.
+impl SignInFixture {
+    /// A gateway on a free loopback port with this definition of the server, whose lists are per
+    /// user; and its URL.
     fn gateway_with(&self, members: &Value, arguments: &[&str]) -> (Plexus, String) {
         self.sign_in(&["auth", "login", &self.server.url(), "--no-browser"]);
         self.tools_with(members);
@@ -207,12 +210,12 @@ fn client(url: &str, token: &str) -> Client {
     Client::over(http, revision, json!({"elicitation": {"url": {}}}))
 }
 
-/// ELIC-12: a caller that is known by name is offered the page for itself, where it is on this
-/// machine; whoever comes back from it must say that they are that caller, in their own browser.
+/// ELIC-12: an identified caller on this machine is offered its own sign-in page. After the
+/// redirect, the user must confirm in the browser to be that caller.
 #[test]
 fn a_caller_with_a_name_is_offered_the_page_for_itself() {
-    let world = World::with(Behaviour::default());
-    let token = world.says(&["token", "add", "ann"]).concat();
+    let world = SignInFixture::with(Behaviour::default());
+    let token = world.output(&["token", "add", "ann"]).concat();
     let identity = json!({"identity": "user"});
     let (_gateway, url) = world.gateway_with(&identity, &["--require-token"]);
     let call = json!({"name": "example__work", "arguments": {}});
@@ -226,7 +229,7 @@ fn a_caller_with_a_name_is_offered_the_page_for_itself() {
             .iter()
             .next()
             .unwrap();
-        let back = led_to(question["params"]["url"].as_str().unwrap());
+        let back = redirect_target(question["params"]["url"].as_str().unwrap());
         let page = get(&back);
         assert!(page.contains("token:ann"), "{page}");
         let form = page.split_once("action=\"").unwrap().1;
@@ -238,23 +241,23 @@ fn a_caller_with_a_name_is_offered_the_page_for_itself() {
         again["inputResponses"] = json!({key: {"action": "accept"}});
         again["requestState"] = asked["requestState"].clone();
         let answer = ann.exchange("tools/call", again).await.response;
-        // The server knows no such call, and says so itself: it was let through to it.
+        // The server itself answers that the call is unknown: the request was let through.
         assert!(!answer.to_string().contains("sign in"), "{answer}");
     });
     assert_eq!(world.issuer.counts().sign_ins, 2);
-    let kept = world.says(&["auth", "status"]);
+    let kept = world.output(&["auth", "status"]);
     assert!(
         kept.iter().any(|line| line.contains("of token:ann")),
         "{kept:?}"
     );
 }
 
-/// AUTH06-09, RFC 8693: the token with which a caller came to the gateway is exchanged for its calls,
-/// and goes nowhere else.
+/// AUTH06-09, RFC 8693: the caller's token is exchanged for a token of the server, and is sent to
+/// no other server.
 #[test]
 fn a_callers_token_is_exchanged() {
     const US: &str = "https://us.example/mcp";
-    let world = World::with(Behaviour {
+    let world = SignInFixture::with(Behaviour {
         clients: vec![("gateway".to_owned(), Some("s3cret".to_owned()))],
         exchanges: Some(US.to_owned()),
         ..Behaviour::default()

@@ -1,4 +1,4 @@
-//! Shell commands, as clients of the program run them.
+//! Shell commands through a running gateway.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use serde_json::Value;
 
 use crate::home::Home;
-use crate::process::{PATIENCE, Plexus, message, plexus};
+use crate::process::{Plexus, TEST_TIMEOUT, message, plexus};
 
 fn call(command: &str) -> String {
     let command = serde_json::to_string(command).unwrap();
@@ -15,8 +15,8 @@ fn call(command: &str) -> String {
     )
 }
 
-/// S003-44, S003-46, C19: the client that starts the program may run commands, and sees what they
-/// write while they run.
+/// S003-44, S003-46, C19: the client that starts the program may run commands, and their output is
+/// streamed.
 #[test]
 fn commands_are_run_and_streamed_over_stdio() {
     let mut plexus = Plexus::start(&["serve", "--stdio"]);
@@ -30,7 +30,7 @@ fn commands_are_run_and_streamed_over_stdio() {
     assert_eq!(result["structuredContent"]["exit_code"], 2);
 }
 
-/// S003-27: a command ends when the client no longer wants it.
+/// S003-27: a command ends when the client cancels it.
 #[test]
 fn cancelling_ends_a_command() {
     let mut plexus = Plexus::start(&["serve", "--stdio"]);
@@ -44,12 +44,12 @@ fn cancelling_ends_a_command() {
     let process = std::path::Path::new("/proc").join(id);
     plexus.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#);
     while process.exists() {
-        // Each question takes a moment, and the program answers in between.
+        // Each request takes a moment, and the program answers other requests in between.
         plexus.ask(r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
     }
 }
 
-/// What is known of the tools over HTTP, when the program is started with these arguments.
+/// The listed tools over HTTP, when the program is started with these arguments.
 fn listed_over_http(arguments: &[&str]) -> String {
     const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
     let arguments = [&["serve", "--http", "127.0.0.1:0"], arguments].concat();
@@ -72,7 +72,7 @@ fn listed_over_http(arguments: &[&str]) -> String {
 
 fn page_over_http(address: &str, params: &str) -> Value {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{params}}}"#);
     write!(
         stream,
@@ -89,7 +89,7 @@ fn page_over_http(address: &str, params: &str) -> Value {
     message(body)
 }
 
-/// Whoever reaches a port must not be able to run commands, unless that was asked for.
+/// Clients over HTTP cannot run commands unless an option allows it.
 #[test]
 fn commands_are_not_run_over_http_unless_allowed() {
     let by_default = listed_over_http(&[]);
@@ -101,7 +101,7 @@ fn commands_are_not_run_over_http_unless_allowed() {
     assert!(listed_over_http(&["--allow-claudecode"]).contains("claudecode_chat"));
 }
 
-/// The rules in plexus.toml are about the built-in tools, too.
+/// The policy rules in plexus.toml apply to the built-in tools, too.
 #[test]
 fn rules_apply_to_commands() {
     let rules = r#"

@@ -6,13 +6,13 @@ use crate::home::Home;
 use crate::process::{Plexus, plexus, unread_pipe};
 use crate::servers::{fixture, home};
 
-fn both() -> Home {
+fn home_with_both_eras() -> Home {
     home(&json!({"old": fixture("legacy"), "new": fixture("modern")}))
 }
 
 #[test]
 fn tools_of_all_servers_are_listed_and_searched() {
-    let home = both();
+    let home = home_with_both_eras();
     let listed = home.succeeds(&["tools"]);
     let names: Vec<_> = listed
         .iter()
@@ -30,14 +30,14 @@ fn tools_of_all_servers_are_listed_and_searched() {
         .iter()
         .map(|line| line.split_whitespace().next())
         .collect();
-    // Two more have the words in their descriptions only.
+    // Two more tools have the words only in their descriptions.
     assert_eq!(found[0], Some("new__test_image_content"), "{found:?}");
     assert_eq!(
         home.succeeds(&["tools", "--search", "zyx"]),
         ["no tool has all these words"]
     );
 
-    let listed = home.asks(&["tools", "--json", "--server", "old"]);
+    let listed = home.json_output(&["tools", "--json", "--server", "old"]);
     let tool = &listed["tools"][0];
     assert_eq!(tool["server"], "old");
     assert_eq!(
@@ -48,16 +48,16 @@ fn tools_of_all_servers_are_listed_and_searched() {
     assert_eq!(listed["failed"], json!([]));
 }
 
-/// C11: people, too, may spell the names of built-in tools in every way.
+/// C11: the command line accepts every spelling of the names of built-in tools.
 #[test]
 fn every_spelling_of_a_built_in_tool_is_understood() {
-    let home = both();
+    let home = home_with_both_eras();
     for name in ["echo_once", "echo.once"] {
         assert_eq!(home.succeeds(&["call", name, "message=hello"]), ["hello"]);
     }
 }
 
-/// A server that fails costs the others nothing, and is named.
+/// A server that fails is named, and does not affect the others.
 #[test]
 fn who_cannot_be_connected_is_said() {
     let gone = json!({"command": "/no/such/program"});
@@ -84,7 +84,7 @@ fn who_cannot_be_connected_is_said() {
     assert!(said.contains("did you mean gone?"), "{said}");
 }
 
-/// Only the server that is needed is started.
+/// Only the server of the tool is started.
 #[test]
 fn nobody_else_is_started_for_a_call() {
     let gone = json!({"command": "/no/such/program"});
@@ -94,7 +94,7 @@ fn nobody_else_is_started_for_a_call() {
         "new.test_simple_text",
         "mcp__new__test_simple_text",
     ] {
-        // The other one would be warned of.
+        // If the other server were started, there would be a warning.
         let said = home.succeeds(&["call", name]);
         assert_eq!(said, ["This is a simple text response for testing."]);
     }
@@ -106,7 +106,7 @@ fn nobody_else_is_started_for_a_call() {
 
 #[test]
 fn results_of_every_kind_are_shown() {
-    let home = both();
+    let home = home_with_both_eras();
     for server in ["old", "new"] {
         let call = |tool: &str, more: &[&str]| {
             let tool = format!("{server}__{tool}");
@@ -145,7 +145,7 @@ fn results_of_every_kind_are_shown() {
             "the pieces are not printed twice"
         );
 
-        // Where there is no terminal there is no spinner, no bar, and no colour.
+        // Without a terminal there is no spinner, no progress bar and no colour.
         let ended = call("test_tool_with_progress", &[]);
         assert_eq!((ended.code, ended.stderr.len()), (Some(0), 0), "{ended:?}");
     }
@@ -181,7 +181,7 @@ fn arguments_are_typed_by_the_schema() {
         (&["count=1"], "missing: message (string, required)"),
         (&["message"], "write key=value"),
         (&["--json-args", "[]"], "must be an object"),
-        (&["--json-args", "{"], "no JSON"),
+        (&["--json-args", "{"], "not JSON"),
         (&["--json-args", "{}", "message=x"], "cannot be used with"),
     ] {
         let ended = home.run(&[&["call", "echo_echo"], arguments].concat());
@@ -192,11 +192,11 @@ fn arguments_are_typed_by_the_schema() {
     assert!(said.contains("did you mean echo_echo?"), "{said}");
 }
 
-/// What a server asks for is not made up where nobody can be asked; there is no model here; the
-/// folder at hand is the root.
+/// Without a terminal, a question of a server is cancelled, not answered with made-up values.
+/// There is no model for sampling; the working directory is the root.
 #[test]
-fn without_a_terminal_nobody_answers() {
-    let home = both();
+fn without_a_terminal_questions_are_declined() {
+    let home = home_with_both_eras();
     for server in ["old", "new"] {
         let call = |tool: &str, argument: &str| {
             let tool = format!("{server}__{tool}");
@@ -205,10 +205,7 @@ fn without_a_terminal_nobody_answers() {
         };
         let ended = call("test_elicitation", "message=Who are you?");
         assert_eq!(ended.stderr[0], "Who are you?", "{ended:?}");
-        assert!(
-            ended.stderr[1].contains("nobody can be asked here"),
-            "{ended:?}"
-        );
+        assert!(ended.stderr[1].contains("must be a terminal"), "{ended:?}");
         assert!(ended.stdout[0].contains("action=cancel"), "{ended:?}");
         let ended = call("test_sampling", "prompt=x");
         assert_eq!(ended.code, Some(1), "{ended:?}");
@@ -219,7 +216,7 @@ fn without_a_terminal_nobody_answers() {
     }
 }
 
-/// C26: a rule that asks is put to the person; where there is nobody, the refusal says which rule.
+/// C26: a rule with "ask" asks the user; without a terminal, the refusal names the rule.
 #[test]
 fn policy_holds_here_too() {
     let home = Home::with(&[(
@@ -233,7 +230,7 @@ fn policy_holds_here_too() {
     );
 }
 
-/// What came with a project is not started before its user said so.
+/// Servers defined by a project are not started until the user approves them.
 #[test]
 fn servers_of_a_project_wait_for_trust() {
     let home = Home::with(&[(
@@ -250,7 +247,7 @@ fn servers_of_a_project_wait_for_trust() {
 
 #[test]
 fn a_reader_that_leaves_is_no_failure() {
-    let home = both();
+    let home = home_with_both_eras();
     for arguments in [
         &["tools"][..],
         &["call", "echo_once", "message=x"],

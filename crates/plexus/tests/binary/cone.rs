@@ -1,4 +1,4 @@
-//! Conversations with a model, as a client of the program has them.
+//! Conversations with a model, through a running gateway.
 
 use plexus_testkit::model::{Dialect, ScriptedModel, Turn};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn start(data: &TempDir, model: &ScriptedModel) -> Plexus {
     Plexus::spawn(&mut command)
 }
 
-/// Sends a request, and gives its result with all that came before it.
+/// Sends a request; returns its result and all earlier messages.
 fn request(plexus: &mut Plexus, method: &str, params: &Value) -> (Value, Vec<Value>) {
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     plexus.send(&request.to_string());
@@ -48,8 +48,8 @@ fn prompts(plexus: &mut Plexus) -> Value {
         .collect()
 }
 
-/// S003-04, S003-23, S003-25, S003-46, S003-51, S003-54: a conversation is streamed, watched, listed
-/// and remembered from one run to the next, and the key shows nowhere.
+/// S003-04, S003-23, S003-25, S003-46, S003-51, S003-54: a conversation is streamed, subscribed to,
+/// listed and stored across restarts, and no output contains the key.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversation_from_one_run_to_the_next() {
     let turns = [
@@ -125,8 +125,8 @@ async fn a_conversation_from_one_run_to_the_next() {
     assert_eq!(second.end().code, Some(0));
 }
 
-/// Without a key the client's own model answers, in either era: asked by a request of the server in
-/// a session, by `input_required` without one.
+/// Without a key, the client's own model answers in both eras: by a sampling request in a session,
+/// by `input_required` without one.
 #[test]
 fn the_clients_model_answers_in_either_era() {
     let mut command = plexus(&["serve", "--stdio"]);
@@ -156,7 +156,7 @@ fn the_clients_model_answers_in_either_era() {
     });
     let begun = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": chat });
     plexus.send(&begun.to_string());
-    // That there is a tree may be told in between.
+    // There may be a notification about the new tree before it.
     let mut asked = plexus.receive();
     while asked.get("id").is_none() {
         asked = plexus.receive();

@@ -1,4 +1,4 @@
-//! `plexus doctor`: each problem is found, and each finding says what to do.
+//! `plexus doctor`: finds each problem, and each finding says what to do.
 
 use std::fs;
 use std::net::TcpListener;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::home::Home;
 use crate::servers::{USER, built, fixture, home};
 
-/// What was found, each with a way to put it right.
+/// The findings, each with its remedy.
 fn findings(home: &Home, arguments: &[&str], code: i32) -> Vec<Value> {
     let ended = home.run(&[&["doctor", "--json"], arguments].concat());
     assert_eq!(
@@ -52,7 +52,7 @@ fn where_nothing_is_wrong_nothing_is_found() {
     );
 }
 
-/// S001-59 to S001-66, PEERS: what people really have wrong with their files.
+/// S001-59 to S001-66: common mistakes in configuration files.
 #[test]
 fn files_are_looked_through() {
     let home = home(&json!({
@@ -115,7 +115,7 @@ fn programs_are_looked_for() {
     fs::create_dir_all(&nvm).unwrap();
     fs::write(nvm.join("npx"), "#!/bin/sh\n").unwrap();
     fs::set_permissions(nvm.join("npx"), fs::Permissions::from_mode(0o755)).unwrap();
-    // Whoever is known not to start is not started, so that each is told of once.
+    // A server that cannot start is not started, so that each problem is reported once.
     let found = findings(&home, &[], 1);
     let npm = has(&found, "command", "npm", "searched: /nowhere, /neither");
     assert!(
@@ -139,7 +139,7 @@ fn programs_are_looked_for() {
     );
 }
 
-/// Banners on standard output, servers that end at once, addresses where nobody is.
+/// Banners on standard output, servers that exit at once, addresses without a server.
 #[test]
 fn servers_are_tried() {
     let server = built("conformance-server");
@@ -180,7 +180,7 @@ fn servers_are_tried() {
     assert_eq!(text[position + 1].trim(), "my last words");
     assert!(text[position + 2].trim().starts_with("fix: "), "{text:?}");
 
-    // Offline nobody is started, and so nothing of this is seen.
+    // With `--offline`, no server is started, so none of this is reported.
     let found = findings(&home, &["--offline"], 0);
     assert!(
         !found.iter().any(|finding| finding["server"].is_string()),

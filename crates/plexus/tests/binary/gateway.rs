@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plexus_mcp::Revision;
+use plexus_mcp_protocol::Revision;
 use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -11,14 +11,15 @@ use crate::home::Home;
 use crate::process::Plexus;
 
 pub(crate) const LIST: &str = r#"{"jsonrpc":"2.0","id":"list","method":"tools/list"}"#;
+const STATELESS_LIST: &str = r#"{"jsonrpc":"2.0","id":"list","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 
-/// A server whose tool `work` answers with its own arguments.
+/// A server whose tool `work` returns its arguments.
 pub(crate) async fn echoing() -> StdioServer {
     let offer = Offer::tools(Revision::V2025_06_18, [tool("work")]);
     StdioServer::new(Script::from(&offer).on("tools/call", [Step::Echo])).await
 }
 
-/// How a configuration file defines it.
+/// The definition of the server in a configuration file.
 pub(crate) fn definition(server: &StdioServer) -> Value {
     json!({"command": StdioServer::command(), "args": server.arguments()})
 }
@@ -37,14 +38,14 @@ pub(crate) fn call(tool: &str, n: usize) -> String {
     json!({"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": params}).to_string()
 }
 
-/// The names of the tools that are listed and have this prefix.
+/// The names of the listed tools that have this prefix.
 pub(crate) fn tools(plexus: &mut Plexus, prefix: &str) -> Vec<String> {
     let mut names = plexus.tools();
     names.retain(|name| name.starts_with(prefix));
     names
 }
 
-/// The answer to a request; what the server tells by itself is passed over.
+/// The response with this id; notifications are skipped.
 pub(crate) fn answer(plexus: &Plexus, id: &Value) -> Value {
     loop {
         let message = plexus.receive();
@@ -54,14 +55,15 @@ pub(crate) fn answer(plexus: &Plexus, id: &Value) -> Value {
     }
 }
 
-/// Asks for the list after every change until these are its tools: servers may be on their way.
+/// Lists the tools after every change, until they are `expected`: servers may still be connecting.
 pub(crate) fn until_tools(plexus: &mut Plexus, prefix: &str, expected: &[&str]) {
     while tools(plexus, prefix) != expected {
         while plexus.receive()["method"] != "notifications/tools/list_changed" {}
     }
 }
 
-/// C24, S001-34, S000-24: the servers of all files are one, and the file with precedence decides.
+/// C24, S001-34, S000-24: the servers of all files are merged; for one name, the file with
+/// precedence decides.
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_of_all_files_are_served_as_one() {
     let (mine, ours, named) = (echoing().await, echoing().await, echoing().await);
@@ -102,8 +104,8 @@ async fn servers_of_all_files_are_served_as_one() {
     }
 }
 
-/// S001-40, S001-41, S001-60, S001-61, S001-59: what is wrong is a line each on standard error,
-/// and the rest works.
+/// S001-40, S001-41, S001-60, S001-61, S001-59: each problem is one line on standard error, and the
+/// other servers work.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_is_said_and_costs_only_itself() {
     let good = echoing().await;
@@ -184,7 +186,7 @@ fn two_hundred_servers_can_be_configured() {
     assert_eq!(plexus.end().code, Some(0));
 }
 
-/// S001-41, S001-75: one that hangs and one that crashes delay nobody.
+/// S001-41, S001-75: a server that hangs and one that crashes do not delay the others.
 #[tokio::test(flavor = "multi_thread")]
 async fn others_do_not_wait_for_one_that_hangs() {
     let (a, b, c) = (echoing().await, echoing().await, echoing().await);
@@ -203,7 +205,7 @@ async fn others_do_not_wait_for_one_that_hangs() {
     let mut plexus = home.start(&["serve", "--stdio"]);
     plexus.initialize("2025-06-18");
     tools(&mut plexus, "");
-    // Far less than a server may take to be connected; by itself it is under a second.
+    // Much less than the connection timeout of a server; without load it takes less than a second.
     assert!(
         began.elapsed() < Duration::from_secs(15),
         "{:?}",
@@ -216,12 +218,12 @@ async fn others_do_not_wait_for_one_that_hangs() {
     hanging.process().await.ended().await;
 }
 
-/// Lists are answered from what is remembered, while every server hangs; a call waits for its own.
+/// Lists are answered from the cache while every server hangs; a call waits for its own server.
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_come_from_the_last_time() {
     let server = echoing().await;
     let mut words = vec!["-c".to_owned()];
-    // Told so, it first waits until it is told otherwise.
+    // While the file `hang` exists, the server does not start.
     words.push("while test -e \"$0\"; do sleep 0.1; done; exec \"$@\"".to_owned());
     let home = Home::with(&[]);
     words.push(home.path("hang").to_str().unwrap().to_owned());
@@ -251,32 +253,37 @@ async fn lists_come_from_the_last_time() {
         answer(&second, &json!(5))["result"]["echo"]["arguments"]["n"],
         5
     );
-    // Nothing changed, so nothing is said; the next message is the answer.
+    // Nothing changed, so there is no notification: the next message is the response.
     second.send(LIST);
     assert_eq!(second.receive()["id"], "list");
     assert_eq!(second.end().code, Some(0));
 }
 
-/// Whoever starts a gateway for the first time and leaves at once, as `claude mcp list` does, has its
-/// slow servers finish what they began: the next one sees their tools at once.
+/// A client that lists once gets the tools of a server that is slow to start. The list is cached on
+/// disk when the client has disconnected, so that the next client gets it at once.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_slow_at_first_is_remembered_after_the_client_has_left() {
+async fn a_list_waits_for_a_server_that_is_slow_at_first() {
     let offer = Offer::tools(Revision::V2025_06_18, [tool("work")]);
     let server = StdioServer::new(Script::silent()).await;
     let home = Home::with(&[(".mcp.json", &file(&[("slow", definition(&server))]))]);
     let mut first = home.start(&["serve", "--stdio"]);
+    // The client is answered before the server is.
     first.initialize("2025-06-18");
+    first.send(LIST);
     let process = server.process().await;
     let discover = process.received("server/discover").await;
-    assert_eq!(tools(&mut first, "slow__"), [""; 0]);
-    first.leave();
     let refusal = offer.answer("server/discover").unwrap_err();
     process.refuse(&discover, refusal).await;
     for method in ["initialize", "tools/list"] {
         let request = process.received(method).await;
         process.reply(&request, offer.answer(method).unwrap()).await;
     }
-    assert_eq!(first.wait().code, Some(0));
+    let listed = answer(&first, &json!("list"));
+    assert_eq!(
+        listed["result"]["tools"][0]["name"], "slow__work",
+        "{listed}"
+    );
+    assert_eq!(first.end().code, Some(0));
     process.ended().await;
 
     let mut second = home.start(&["serve", "--stdio"]);
@@ -285,7 +292,59 @@ async fn a_server_that_is_slow_at_first_is_remembered_after_the_client_has_left(
     assert_eq!(second.end().code, Some(0));
 }
 
-/// With `start = "lazy"`, a server that is remembered is started by its first call.
+/// A client that disconnects, or a signal, while a server is starting: the exit waits neither for
+/// the server nor for calls, and no process is left.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_starting_holds_up_no_end() {
+    for signalled in [false, true] {
+        let server = StdioServer::new(Script::silent()).await;
+        let home = Home::with(&[(".mcp.json", &file(&[("slow", definition(&server))]))]);
+        let mut program = home.start(&["serve", "--stdio"]);
+        program.initialize("2025-06-18");
+        program.send(&call("slow__work", 5));
+        let process = server.process().await;
+        process.received("server/discover").await;
+        let began = Instant::now();
+        if signalled {
+            program.terminate();
+        } else {
+            program.close_stdin();
+        }
+        assert_eq!(program.wait().code, Some(0));
+        assert!(
+            began.elapsed() < Duration::from_secs(2),
+            "{:?}",
+            began.elapsed()
+        );
+        process.ended().await;
+    }
+}
+
+/// A second signal ends the process while a list waits for a server. The list is not answered, as the
+/// closing gateway has no entries any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_signal_answers_no_list() {
+    let (fast, slow) = (echoing().await, StdioServer::new(Script::silent()).await);
+    let servers = [("fast", definition(&fast)), ("slow", definition(&slow))];
+    for list in [LIST, STATELESS_LIST] {
+        let home = Home::with(&[(".mcp.json", &file(&servers))]);
+        let mut program = home.start(&["serve", "--stdio"]);
+        if list == LIST {
+            program.initialize("2025-06-18");
+        }
+        program.send(list);
+        slow.process().await.received("server/discover").await;
+        program.terminate();
+        program.wait_for_stderr("shutting down");
+        program.terminate();
+        let ended = program.wait();
+        assert_eq!(ended.code, Some(128 + 15), "{ended:?}");
+        let answer = ended.stdout.iter().find(|line| line.contains("\"tools\""));
+        assert_eq!(answer, None);
+    }
+}
+
+/// With `start = "lazy"`, a server with a cached list is started by its first call.
 #[tokio::test(flavor = "multi_thread")]
 async fn lazy_servers_are_started_by_their_first_call() {
     let server = echoing().await;
@@ -312,7 +371,7 @@ async fn lazy_servers_are_started_by_their_first_call() {
     server.process().await.ended().await;
 }
 
-/// STDIO-12, S004-39: when the gateway is killed in the middle of calls, its servers go with it.
+/// STDIO-12, S004-39: when the gateway is killed during calls, its servers end, too.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_gateway_leaves_no_process() {
@@ -353,7 +412,7 @@ async fn a_killed_gateway_leaves_no_process() {
         let pid = Pid::from_raw(pid.try_into().unwrap()).unwrap();
         test_kill_process(pid).is_ok()
     };
-    // Whoever collects the dead may take a moment.
+    // The parent needs a moment to reap the processes.
     while processes
         .iter()
         .any(|process| runs(process.pid()) && !is_dead(process.pid()))
@@ -362,7 +421,7 @@ async fn a_killed_gateway_leaves_no_process() {
         std::thread::yield_now();
     }
     assert!(lasted < Duration::from_secs(2), "{lasted:?}");
-    // What the gateway left behind does not count as one that runs.
+    // The stale control socket of the killed gateway does not count as a running gateway.
     let mut next = home.start(&["serve", "--stdio"]);
     next.initialize("2025-06-18");
     control::status(&home, &next);
@@ -371,7 +430,7 @@ async fn a_killed_gateway_leaves_no_process() {
     next.end();
 }
 
-/// A dead process that nobody has collected yet.
+/// Whether the process is a zombie, which its parent has not reaped yet.
 #[cfg(unix)]
 fn is_dead(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| {
@@ -381,7 +440,7 @@ fn is_dead(pid: u32) -> bool {
     })
 }
 
-/// C29: a rule holds for the built-in tools as well, whichever name is used for them.
+/// C29: a policy rule applies to the built-in tools as well, under each of their names.
 #[test]
 fn policy_holds_for_built_in_tools() {
     let rules = "[policy]\nrules = [{ tool = \"echo_ping\", action = \"deny\" }]";
@@ -398,7 +457,7 @@ fn policy_holds_for_built_in_tools() {
     plexus.end();
 }
 
-/// The control socket, as other processes of the user see it.
+/// The control socket, from another process of the same user.
 #[cfg(unix)]
 pub(crate) mod control {
     use std::io::{BufRead, BufReader, Write};
@@ -407,15 +466,15 @@ pub(crate) mod control {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::process::PATIENCE;
+    use crate::process::TEST_TIMEOUT;
 
     pub(crate) fn socket(home: &Home, plexus: &Plexus) -> PathBuf {
         home.path(&format!("data/run/{}.sock", plexus.pid()))
     }
 
-    /// Sends a request, and gives the answer. The socket may take a moment to be there.
+    /// Sends a request, and returns the response. Waits until the socket exists.
     pub(crate) fn ask(home: &Home, plexus: &Plexus, method: &str, params: &Value) -> Value {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         let mut stream = loop {
             match UnixStream::connect(socket(home, plexus)) {
                 Ok(stream) => break stream,
@@ -423,7 +482,7 @@ pub(crate) mod control {
             }
             std::thread::yield_now();
         };
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         writeln!(stream, "{request}").unwrap();
         let mut line = String::new();
@@ -436,7 +495,7 @@ pub(crate) mod control {
         answer["result"].take()
     }
 
-    /// S004-54, S004-52, S004-51: servers are seen, turned off and on, and connected anew.
+    /// S004-54, S004-52, S004-51: servers are listed, disabled, enabled and reconnected.
     #[tokio::test(flavor = "multi_thread")]
     async fn servers_are_seen_and_steered() {
         let server = echoing().await;

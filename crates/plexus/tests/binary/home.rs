@@ -1,4 +1,4 @@
-//! A home directory with a project in it, for commands about configuration.
+//! A home directory with a project, for commands about configuration.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,14 +7,14 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::process::{DATA_DIR, Ended, Plexus, plexus};
+use crate::process::{DATA_DIR, Plexus, ProcessOutput, plexus};
 
 pub(crate) struct Home {
     directory: TempDir,
 }
 
 impl Home {
-    /// A home with these files.
+    /// A home directory with these files.
     pub(crate) fn with(files: &[(&str, &str)]) -> Self {
         let home = Self {
             directory: tempfile::tempdir().unwrap(),
@@ -28,7 +28,7 @@ impl Home {
         home
     }
 
-    /// A file in it, as the program names it.
+    /// The path of a file in it, in the form that the program prints.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().canonicalize().unwrap().join(name)
     }
@@ -42,11 +42,11 @@ impl Home {
     }
 
     /// Runs the program in the project.
-    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
+    pub(crate) fn run(&self, arguments: &[&str]) -> ProcessOutput {
         Plexus::spawn(&mut self.command(arguments)).end()
     }
 
-    /// Starts the program in the project, with its data in the folder `data` of this home.
+    /// Starts the program in the project, with its data in the directory `data` of this home.
     pub(crate) fn start(&self, arguments: &[&str]) -> Plexus {
         Plexus::spawn(self.command(arguments).env(DATA_DIR, self.path("data")))
     }
@@ -66,21 +66,21 @@ impl Home {
         command
     }
 
-    /// What a command prints that succeeds and has nothing to warn of.
+    /// The output of a command that succeeds without warnings.
     pub(crate) fn succeeds(&self, arguments: &[&str]) -> Vec<String> {
         let ended = self.run(arguments);
         assert_eq!((ended.code, ended.stderr.as_slice()), (Some(0), &[][..]));
         ended.stdout
     }
 
-    /// The JSON that a command prints that succeeds.
-    pub(crate) fn asks(&self, arguments: &[&str]) -> Value {
+    /// The JSON output of a command that succeeds.
+    pub(crate) fn json_output(&self, arguments: &[&str]) -> Value {
         let printed = self.succeeds(arguments);
         assert_eq!(printed.len(), 1, "{printed:?}");
         serde_json::from_str(&printed[0]).unwrap()
     }
 
-    /// What a command says that fails, and not for wrong usage.
+    /// The error text of a command that fails, but not with a usage error.
     pub(crate) fn fails(&self, arguments: &[&str]) -> String {
         let ended = self.run(arguments);
         assert_eq!(ended.code, Some(1), "{ended:?}");

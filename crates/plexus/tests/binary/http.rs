@@ -1,17 +1,17 @@
-//! MCP over HTTP, by hand-written requests.
+//! MCP over HTTP, with hand-written requests.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use serde_json::Value;
 
-use crate::process::{PATIENCE, Plexus};
+use crate::process::{Plexus, TEST_TIMEOUT};
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
-const STATELESS_PING: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo_ping","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+pub(crate) const STATELESS_PING: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo_ping","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 
-/// Starts the program on a free port, and gives its address and path as it announces them.
-fn serve(arguments: &[&str]) -> (Plexus, String, String) {
+/// Starts the program on a free port, and returns its address and path as it prints them.
+pub(crate) fn serve(arguments: &[&str]) -> (Plexus, String, String) {
     let arguments = [&["serve", "--http", "127.0.0.1:0"], arguments].concat();
     let plexus = Plexus::start(&arguments);
     let start = concat!(
@@ -26,12 +26,12 @@ fn serve(arguments: &[&str]) -> (Plexus, String, String) {
 
 fn connect(address: &str) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream
 }
 
-/// Posts `body` with further headers, each ended by a line break, and gives the whole answer.
-fn post(address: &str, path: &str, host: &str, headers: &str, body: &str) -> String {
+/// Posts `body` with further headers, each ended by a line break, and returns the whole response.
+pub(crate) fn post(address: &str, path: &str, host: &str, headers: &str, body: &str) -> String {
     let mut stream = connect(address);
     write!(
         stream,
@@ -71,7 +71,7 @@ fn both_eras_are_served_until_a_signal() {
     assert!(ended.stdout.is_empty());
 }
 
-/// SEC-01: other hosts than this machine must be allowed.
+/// SEC-01: other hosts than this machine must be allowed explicitly.
 #[test]
 fn hosts_can_be_allowed() {
     let (_plexus, address, path) = serve(&["--allow-host", "plexus.example"]);
@@ -136,7 +136,7 @@ fn a_port_in_use_is_explained() {
     assert!(said.contains("--http 127.0.0.1:0"), "{said}");
 }
 
-/// The first signal waits for work in flight, the second does not.
+/// The first signal waits for requests in flight, the second does not.
 #[cfg(unix)]
 #[test]
 fn a_second_signal_does_not_wait() {
@@ -149,13 +149,13 @@ fn a_second_signal_does_not_wait() {
          Expect: 100-continue\r\n\r\n"
     )
     .unwrap();
-    // Says that the server waits for the body, which never comes.
+    // This response shows that the server waits for the body, which never comes.
     let mut goes_on = [0; 12];
     stream.read_exact(&mut goes_on).unwrap();
     assert_eq!(&goes_on, b"HTTP/1.1 100");
 
     plexus.terminate();
-    plexus.wait_for_stderr("ending");
+    plexus.wait_for_stderr("shutting down");
     plexus.terminate();
     let ended = plexus.wait();
     assert_eq!(ended.code, Some(128 + 15), "{ended:?}");

@@ -1,4 +1,4 @@
-//! `plexus import`: the servers of other clients.
+//! `plexus import`: imports the servers of other clients.
 
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ fn outcome<'a>(report: &'a Value, name: &str, client: &str) -> &'a Value {
     &server.unwrap()["outcome"]
 }
 
-/// Nobody can be asked here, so nothing is written, and that is said.
+/// Without a terminal for the confirmation, nothing is written, and the output says so.
 #[test]
 fn without_a_terminal_it_is_only_shown() {
     let home = clients();
@@ -81,11 +81,11 @@ fn without_a_terminal_it_is_only_shown() {
     }
 }
 
-/// What is known is added, what is not known is kept, and all of it can be undone exactly.
+/// Known members are imported, unknown members are kept, and the import can be undone exactly.
 #[test]
 fn an_import_is_written_and_undone() {
     let home = clients();
-    let report = home.asks(&["import", "--yes", "--json"]);
+    let report = home.json_output(&["import", "--yes", "--json"]);
     assert_eq!(report["written"], true);
     assert_eq!(outcome(&report, "github", "claude-code"), "added");
     assert_eq!(outcome(&report, "db", "claude-code"), "of_project");
@@ -105,11 +105,11 @@ fn an_import_is_written_and_undone() {
         servers["docs"]["headers"],
         json!({"Authorization": "Bearer ${NOT_SET_ANYWHERE}"})
     );
-    // A second time, there is nothing to add, and the way back stays.
-    let report = home.asks(&["import", "--yes", "--json"]);
+    // A second import adds nothing, and can still be undone.
+    let report = home.json_output(&["import", "--yes", "--json"]);
     assert_eq!(report["written"], false);
 
-    let undone = home.asks(&["import", "--undo", "--json"]);
+    let undone = home.json_output(&["import", "--undo", "--json"]);
     assert_eq!(undone["removed"], json!(["github", "docs"]));
     assert_eq!(home.read(USER), EXISTING);
     assert_eq!(home.read(".claude.json"), CLAUDE);
@@ -117,13 +117,13 @@ fn an_import_is_written_and_undone() {
     assert_eq!(said, "error: there is no import to undo");
 }
 
-/// Each client's file is found where it is and only read, members that Plexus does not know come
-/// along, and undoing it leaves the file as it was, to the letter.
+/// Each client's file is found and only read, unknown members are imported, and undoing restores
+/// the file byte for byte.
 #[test]
 fn every_client_is_found_and_nothing_is_lost() {
     macro_rules! sample {
         ($name:literal) => {
-            include_str!(concat!("../../../hub/src/config/import/samples/", $name))
+            include_str!(concat!("../../../config/src/import/samples/", $name))
         };
     }
     let application_data = if cfg!(target_os = "macos") {
@@ -189,7 +189,7 @@ fn every_client_is_found_and_nothing_is_lost() {
         "\u{feff}{\r\n\t\"mcpServers\": { \"old\":{\"command\":\"x\"} }, \"keep\" : 2.50\r\n}";
     for (client, file, text, server, unknown) in cases {
         let home = Home::with(&[(file, text), (USER, existing)]);
-        let report = home.asks(&["import", client, "--yes", "--json"]);
+        let report = home.json_output(&["import", client, "--yes", "--json"]);
         let left_out = report["servers"].as_array().unwrap().iter();
         let left_out: Vec<_> = left_out
             .filter(|server| {
@@ -225,7 +225,7 @@ fn a_file_that_was_not_there_is_gone_again() {
     assert!(!home.path(USER).exists());
 }
 
-/// What happened since is not lost.
+/// Undoing keeps later changes.
 #[test]
 fn a_changed_file_is_not_undone() {
     let home = clients();
@@ -240,7 +240,7 @@ fn a_changed_file_is_not_undone() {
     assert_eq!(home.read(USER), before);
 }
 
-/// The backup holds what the file held, secrets included.
+/// The backup has the contents of the file, including secrets.
 #[cfg(unix)]
 #[test]
 fn the_backup_is_for_its_owner_only() {

@@ -1,14 +1,11 @@
-//! The program itself, as clients and people start it.
+//! Tests of the `plexus` binary, as clients and users start it.
 
 #[cfg(test)]
 mod access;
-#[cfg(unix)]
-#[cfg(test)]
-mod asking;
 #[cfg(test)]
 mod auth;
 #[cfg(test)]
-mod auth_copies;
+mod auth_concurrent;
 #[cfg(test)]
 mod auth_grants;
 #[cfg(test)]
@@ -29,6 +26,9 @@ mod home;
 mod http;
 #[cfg(test)]
 mod import;
+#[cfg(unix)]
+#[cfg(test)]
+mod limits;
 #[cfg(test)]
 mod manage;
 #[cfg(test)]
@@ -45,6 +45,9 @@ mod process;
 mod profiles;
 #[cfg(unix)]
 #[cfg(test)]
+mod questions;
+#[cfg(unix)]
+#[cfg(test)]
 mod reload;
 #[cfg(unix)]
 #[cfg(test)]
@@ -53,9 +56,6 @@ mod reload_under_load;
 mod resources;
 #[cfg(test)]
 mod servers;
-#[cfg(unix)]
-#[cfg(test)]
-mod small_list;
 #[cfg(unix)]
 #[cfg(test)]
 mod status;
@@ -68,6 +68,12 @@ mod task;
 #[cfg(unix)]
 #[cfg(test)]
 mod terminal;
+#[cfg(unix)]
+#[cfg(test)]
+mod tool_selection;
+#[cfg(unix)]
+#[cfg(test)]
+mod tracing;
 #[cfg(unix)]
 #[cfg(test)]
 mod trust;

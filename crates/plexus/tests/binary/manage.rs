@@ -1,11 +1,11 @@
-//! The tools that manage servers, and filters of clients, through the whole gateway.
+//! Tools that manage servers, and filters for clients, in a running gateway.
 
 use serde_json::{Value, json};
 
 use crate::home::Home;
 use crate::process::{Plexus, plexus};
 
-/// A gateway to another Plexus.
+/// A gateway in front of another Plexus.
 fn gateway(settings: &str) -> (Home, Plexus) {
     let program = env!("CARGO_BIN_EXE_plexus");
     let home = Home::with(&[(".config/plexus/plexus.toml", settings)]);
@@ -38,7 +38,7 @@ fn call(plexus: &mut Plexus, tool: &str, arguments: &Value) -> Value {
     }
 }
 
-/// The tools, as soon as those of the inner server are there.
+/// The tools, once those of the inner server are listed.
 fn tools(plexus: &mut Plexus) -> Vec<String> {
     loop {
         let names = plexus.tools();
@@ -49,8 +49,8 @@ fn tools(plexus: &mut Plexus) -> Vec<String> {
     }
 }
 
-/// S001-19, S001-21, S001-32, S001-42: with a server there are tools to manage it; what they watch
-/// reaches the client by the protocol's own means and with its next call.
+/// S001-19, S001-21, S001-32, S001-42: with a server there are tools to manage it. Changes reach
+/// the client as protocol notifications and with its next call.
 #[test]
 fn changes_of_a_polled_tool_reach_a_client_of_the_gateway() {
     let (_home, mut plexus) = gateway("");
@@ -76,7 +76,7 @@ fn changes_of_a_polled_tool_reach_a_client_of_the_gateway() {
         "inner__task_create_task",
         &json!({"description": "mow the lawn"}),
     );
-    let told = plexus.receive();
+    let told = plexus.receive_past_list_changes();
     assert_eq!(told["method"], "notifications/resources/updated", "{told}");
     assert_eq!(told["params"]["uri"], uri.as_str());
 
@@ -94,7 +94,7 @@ fn changes_of_a_polled_tool_reach_a_client_of_the_gateway() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
-/// A client is known by the name that it gives itself.
+/// A filter applies to a client by the name that the client sends in its handshake.
 #[test]
 fn a_client_is_shown_what_its_filter_lets_through() {
     let settings = "[clients.test]\ntools = { allow = [\"inner.echo*\"] }";
@@ -103,11 +103,7 @@ fn a_client_is_shown_what_its_filter_lets_through() {
     let shown = ["inner__echo_echo", "inner__echo_once", "inner__echo_ping"];
     assert_eq!(tools(&mut plexus), shown);
     let hidden = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"health_check","arguments":{}}}"#;
-    let mut refused = plexus.ask(hidden);
-    while refused.get("id").is_none() {
-        // The tools of the inner server may be announced only now.
-        refused = plexus.receive();
-    }
+    let refused = plexus.ask(hidden);
     assert_eq!(
         refused["error"]["message"], "Unknown tool: health_check",
         "{refused}"
@@ -129,7 +125,7 @@ fn a_client_is_shown_what_its_filter_lets_through() {
     assert!(count("other") > 3);
 }
 
-/// S001-42: without a server there is nothing to manage.
+/// S001-42: without a server there are no management tools.
 #[test]
 fn without_servers_there_is_nothing_to_manage() {
     let home = Home::with(&[("servers.json", r#"{"mcpServers":{}}"#)]);
@@ -145,7 +141,7 @@ fn without_servers_there_is_nothing_to_manage() {
     );
 }
 
-/// Names that Plexus itself uses are not taken from it.
+/// A server cannot take names that Plexus itself uses.
 #[test]
 fn a_server_needs_a_name_of_its_own() {
     let servers = r#"{"mcpServers":{"plexus":{"command":"true"},"plexus-hub":{"command":"true"}}}"#;

@@ -8,7 +8,7 @@ const LOCAL: &str = "project/.claude/settings.local.json";
 const PROJECT: &str = "project/.mcp.json";
 const USER: &str = ".mcp.json";
 
-/// S000-29, C25: each scope has its file, and each transport its shape.
+/// S000-29, C25: each scope has its file, and each transport its format.
 #[test]
 fn adding_writes_to_the_file_of_the_scope() {
     let home = Home::with(&[]);
@@ -27,7 +27,7 @@ fn adding_writes_to_the_file_of_the_scope() {
         }}})
     );
 
-    // Options may stand before the name and behind the address, as for `claude mcp add`.
+    // Options may stand before the name and after the address, as for `claude mcp add`.
     home.succeeds(&[
         "mcp",
         "add",
@@ -62,7 +62,7 @@ fn adding_writes_to_the_file_of_the_scope() {
     );
 }
 
-/// S000-30: what Plexus does not know is written as it is.
+/// S000-30: unknown members are written unchanged.
 #[test]
 fn a_definition_in_json_is_added_as_it_is() {
     let home = Home::with(&[(
@@ -70,7 +70,7 @@ fn a_definition_in_json_is_added_as_it_is() {
         r#"{"other": 1.50, "mcpServers": {"a": {"url": "http://a/"}}}"#,
     )]);
     let definition = r#"{"command": "x", "future": {"exact": 2.50}}"#;
-    let changed = home.asks(&[
+    let changed = home.json_output(&[
         "mcp", "add-json", "b", definition, "--scope", "project", "--json",
     ]);
     let file = home.path(PROJECT);
@@ -81,7 +81,7 @@ fn a_definition_in_json_is_added_as_it_is() {
     assert_eq!(home.json(PROJECT)["mcpServers"]["a"]["url"], "http://a/");
 }
 
-/// S000-31, S001-D05: precedence, scopes, problems, and no secret anywhere.
+/// S000-31, S001-D05: precedence, scopes and problems are shown, and no secret is.
 #[test]
 fn listing_shows_all_but_secrets() {
     let home = Home::with(&[
@@ -121,13 +121,15 @@ fn listing_shows_all_but_secrets() {
     assert!(said.contains("settings.local.json:1:2: not JSON"), "{said}");
     assert!(!said.contains('\u{1b}'), "{said:?}");
 
-    let listed = home.asks(&["mcp", "list", "--json"]);
+    let listed = home.json_output(&["mcp", "list", "--json"]);
     assert_eq!(listed["servers"][0]["definition"]["env"]["T"], "••••");
     assert_eq!(listed["servers"][1]["scope"], "user");
     assert_eq!(listed["problems"][0]["key"], "command");
     let got = home.succeeds(&["mcp", "get", "web"]).join("\n");
     assert!(got.contains("headers: {\"X\":\"••••\"}"), "{got}");
-    let got_json = home.asks(&["mcp", "get", "web", "--json"]).to_string();
+    let got_json = home
+        .json_output(&["mcp", "get", "web", "--json"])
+        .to_string();
     for shown in [listed.to_string(), got, got_json] {
         assert!(!shown.contains("hunter2"), "{shown}");
     }
@@ -140,7 +142,7 @@ fn where_nothing_is_configured_the_way_is_shown() {
     assert!(listed[0].contains("plexus mcp add --help"), "{listed:?}");
 }
 
-/// S000-32, S004-K060: a name in several scopes is not guessed about.
+/// S000-32, S004-K060: if several scopes have the name, the error asks for `--scope`.
 #[test]
 fn removing_needs_to_know_which() {
     let text = r#"{"mcpServers": {"git": {"command": "x"}}, "keep": true}"#;
@@ -160,7 +162,8 @@ fn removing_needs_to_know_which() {
     assert!(said.contains("plexus mcp list"), "{said}");
 }
 
-/// What would not be understood is not written; errors name file, server and key, and no secret.
+/// An invalid definition is not written. Errors name the file, the server and the key, and contain
+/// no secret.
 #[test]
 fn what_cannot_work_is_not_added() {
     let home = Home::with(&[(PROJECT, r#"{"mcpServers": {"Git": {"command": "x"}}}"#)]);
@@ -190,7 +193,7 @@ fn what_cannot_work_is_not_added() {
         assert_eq!(said.lines().count(), 1, "{said}");
         assert_eq!(home.read(PROJECT), before);
     }
-    // A file that is not understood is not overwritten.
+    // A file that cannot be parsed is not overwritten.
     std::fs::write(home.path(PROJECT), "{oops").unwrap();
     let said = add_json("a", r#"{"command": "x"}"#);
     assert!(said.contains(".mcp.json:1:2: not JSON"), "{said}");
@@ -217,7 +220,7 @@ fn what_is_added_but_not_used_yet_is_warned_of() {
     assert!(said.contains("has precedence"), "{said}");
 }
 
-/// C25: usage error otherwise.
+/// C25: anything else is a usage error.
 #[test]
 fn wrong_usage_is_told_without_secrets() {
     let home = Home::with(&[]);

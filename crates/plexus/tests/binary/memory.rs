@@ -1,16 +1,16 @@
-//! `plexus memory`, and the memory that `plexus serve` has.
+//! `plexus memory`, and the memory tools of `plexus serve`.
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::process::{DATA_DIR, Ended, Plexus, plexus};
+use crate::process::{DATA_DIR, Plexus, ProcessOutput, plexus};
 
-/// A folder for data, and the program working on it.
-struct Person {
+/// A user with a data directory.
+struct User {
     folder: TempDir,
 }
 
-impl Person {
+impl User {
     fn new() -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
@@ -21,11 +21,11 @@ impl Person {
         Plexus::spawn(plexus(arguments).env(DATA_DIR, self.folder.path()))
     }
 
-    fn run(&self, arguments: &[&str]) -> Ended {
+    fn run(&self, arguments: &[&str]) -> ProcessOutput {
         self.start(&[&["memory"], arguments].concat()).end()
     }
 
-    /// What a command prints that succeeds.
+    /// The output of a command that succeeds.
     fn memory(&self, arguments: &[&str]) -> Vec<String> {
         let ended = self.run(arguments);
         assert_eq!((ended.code, ended.stderr.as_slice()), (Some(0), &[][..]));
@@ -36,7 +36,7 @@ impl Person {
 /// S000-55: `memory retrieve "mcp-research" --namespace "contextgraph/ghost-system"`.
 #[test]
 fn a_memory_is_retrieved_by_namespace_and_key() {
-    let person = Person::new();
+    let person = User::new();
     let place = ["--namespace", "contextgraph/ghost-system"];
     let store = ["store", "mcp-research", "MCP", "is", "JSON-RPC"];
     let stored = person.memory(&[&store[..], &place].concat());
@@ -58,7 +58,7 @@ fn a_memory_is_retrieved_by_namespace_and_key() {
 
 #[test]
 fn what_is_piped_in_is_remembered() {
-    let person = Person::new();
+    let person = User::new();
     let mut storing = person.start(&["memory", "store", "notes"]);
     storing.send("first line");
     storing.send("second line");
@@ -71,7 +71,7 @@ fn what_is_piped_in_is_remembered() {
 
 #[test]
 fn a_search_lists_the_best_first() {
-    let person = Person::new();
+    let person = User::new();
     for (key, content) in [
         ("window", "No deployments on \u{1b}[31mFridays"),
         ("steps", "Deployments: build,\nthen test"),
@@ -101,10 +101,10 @@ fn a_search_lists_the_best_first() {
     assert_eq!(found["results"][0]["node"]["key"], "lunch");
 }
 
-/// What was remembered by mistake is forgotten, and what was forgotten by mistake is restored.
+/// A memory can be deleted, and restored afterwards.
 #[test]
 fn memories_are_listed_forgotten_and_restored() {
-    let person = Person::new();
+    let person = User::new();
     person.memory(&["store", "first", "one"]);
     person.memory(&["store", "second", "two", "--namespace", "other"]);
     let both = ["other/second  two", "default/first  one"];
@@ -122,11 +122,10 @@ fn memories_are_listed_forgotten_and_restored() {
     assert_eq!(person.memory(&["retrieve", "first"]), ["one"]);
 }
 
-/// S000-01, S000-21, S000-20, S000-22: what a person remembers, an agent is told, by the name that
-/// it asks for.
+/// S000-01, S000-21, S000-20, S000-22: agents can read, by its name, what a user stored.
 #[test]
 fn people_and_agents_share_a_memory() {
-    let person = Person::new();
+    let person = User::new();
     let mut agent = person.start(&["serve", "--stdio"]);
     agent.initialize("2025-03-26");
     person.memory(&["store", "auth", "Authentication patterns: bearer tokens"]);
@@ -138,10 +137,10 @@ fn people_and_agents_share_a_memory() {
     assert_eq!(agent.end().code, Some(0));
 }
 
-/// S000-28: `CONTEXTGRAPH_DB` names a file for the graph alone.
+/// S000-28: `CONTEXTGRAPH_DB` names a separate file for the graph.
 #[test]
 fn the_graph_may_have_a_file_of_its_own() {
-    let person = Person::new();
+    let person = User::new();
     let path = person.folder.path().join("graph/context.db");
     let run = |arguments: &[&str]| {
         let mut command = plexus(arguments);
@@ -156,7 +155,7 @@ fn the_graph_may_have_a_file_of_its_own() {
 
 #[test]
 fn what_is_wrong_is_said() {
-    let person = Person::new();
+    let person = User::new();
     let ended = person.run(&["store", "key", "content", "--importance", "2"]);
     assert_eq!(ended.code, Some(1));
     assert_eq!(ended.stderr, ["error: importance must be from 0 to 1"]);

@@ -9,8 +9,8 @@ fn event(subscription: &Value, method: &str, event: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
 
-/// S003-58, S003-43, S003-41: no handshake, parameters by position, events as they happen, in
-/// both spellings.
+/// S003-58, S003-43, S003-41: no handshake, positional parameters, and events while the call runs,
+/// in both spellings.
 #[test]
 fn tools_are_methods_and_results_are_streams() {
     let mut plexus = Plexus::start(&["--stdio"]);
@@ -39,7 +39,8 @@ fn tools_are_methods_and_results_are_streams() {
     assert_eq!((ended.code, ended.stdout.len()), (Some(0), 0), "{ended:?}");
 }
 
-/// S003-05, S003-58, S003-59, C49: MCP is served beside it, and alone where it is asked for.
+/// S003-05, S003-58, S003-59, C49: MCP is served beside the native protocol, and alone if
+/// requested.
 #[test]
 fn with_mcp_there_are_no_native_methods() {
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"echo.ping"}"#;
@@ -55,7 +56,7 @@ fn with_mcp_there_are_no_native_methods() {
     assert!(mcp.ask(list)["result"]["tools"].is_array());
 }
 
-/// C14: what a command says is told by its outputs, and how it ended is told at the end.
+/// C14: output events have the stream of each chunk, and the last event has the exit status.
 #[test]
 fn a_command_is_streamed_by_its_outputs() {
     let mut plexus = Plexus::start(&["--stdio"]);

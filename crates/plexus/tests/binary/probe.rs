@@ -1,13 +1,13 @@
-//! `plexus probe`, on servers that are well and on servers that are not.
+//! `plexus probe`, with correct and faulty servers.
 
 use std::net::TcpListener;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::process::{Ended, Plexus, plexus, unread_pipe};
+use crate::process::{Plexus, ProcessOutput, plexus, unread_pipe};
 
-/// A program of this workspace, built beside the one that is tested.
+/// The path of a binary of this workspace, in the directory of the tested one.
 fn built(name: &str) -> String {
     let path = Path::new(env!("CARGO_BIN_EXE_plexus")).with_file_name(name);
     assert!(
@@ -18,16 +18,16 @@ fn built(name: &str) -> String {
     path.display().to_string()
 }
 
-fn probe(arguments: &[&str]) -> Ended {
+fn probe(arguments: &[&str]) -> ProcessOutput {
     let arguments = [&["probe"], arguments].concat();
     Plexus::start(&arguments).end()
 }
 
-fn json_of(ended: &Ended) -> Value {
+fn json_of(ended: &ProcessOutput) -> Value {
     serde_json::from_str(&ended.stdout.concat()).expect("one JSON object")
 }
 
-/// A server that does what a script says, and would be directed by a test at the address.
+/// A server that runs a script. Its control address is not used.
 struct Scripted {
     _test: TcpListener,
     words: [String; 3],
@@ -154,12 +154,12 @@ fn a_server_that_does_not_answer_is_given_up() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     let said = ended.stderr.concat();
     assert!(
-        said.contains("in time") && said.contains("please sign in first"),
+        said.contains("within 1 s") && said.contains("please sign in first"),
         "{said}"
     );
 }
 
-/// Everything that can be wrong with a server that works all the same.
+/// All faults that a working server can have.
 #[test]
 fn what_is_wrong_is_told() {
     let refused = json!([[{"error": {"code": -32602, "message": "what?"}}]]);
@@ -186,9 +186,9 @@ fn what_is_wrong_is_told() {
         "1 tool, 0 resources",
         "\"bad\" of its tools: ",
         "out of prompts",
-        "lines on its output that are no JSON: 1",
+        "lines on its output that are not JSON: 1",
         "Welcome",
-        "answers to no request: 1",
+        "responses to unknown requests: 1",
         "(2 more)",
     ] {
         assert!(said.contains(text), "{text} is missing:\n{said}");

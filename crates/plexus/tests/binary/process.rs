@@ -1,4 +1,4 @@
-//! A running `plexus`, with a bound on every wait.
+//! A running `plexus` process, with a timeout on every wait.
 
 use std::io::{self, BufRead, BufReader, PipeWriter, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -8,13 +8,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Far longer than anything here takes, even on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// Test timeout, longer than any operation here takes even on a busy machine.
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Says where the program keeps its data.
+/// The variable with the data directory.
 pub(crate) const DATA_DIR: &str = "PLEXUS_DATA_DIR";
 
-/// The program, not started yet, in an environment that sets nothing about it.
+/// The command of the program, in an environment without its variables.
 #[expect(
     clippy::disallowed_methods,
     reason = "the one place where these tests start the program"
@@ -23,7 +23,7 @@ pub(crate) fn plexus(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plexus"));
     command
         .args(arguments)
-        // Few tests are about what is offered if nothing is said.
+        // Most tests need all built-in services, not the default selection.
         .env("PLEXUS_BUILTIN", "all")
         .env_remove("PLEXUS_LOG")
         .env_remove("BOSSMAN_DB_PATH")
@@ -34,19 +34,19 @@ pub(crate) fn plexus(arguments: &[&str]) -> Command {
     command
 }
 
-/// The program, running. It is killed if a test gives up on it.
+/// A running process. It is killed if the test fails.
 pub(crate) struct Plexus {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: Receiver<String>,
     stderr: Receiver<String>,
-    /// What it keeps its data in, unless it was told otherwise.
+    /// The data directory, unless the test set another.
     _data: TempDir,
 }
 
-/// How the program ended, and what it had left to say.
+/// The exit status of the process, and its remaining output.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct ProcessOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: Vec<String>,
     pub(crate) stderr: Vec<String>,
@@ -62,7 +62,7 @@ impl Plexus {
         if !command.get_envs().any(|(name, _)| name == DATA_DIR) {
             command.env(DATA_DIR, data.path());
         }
-        // Nor does it find what the user of this machine has configured.
+        // The configuration of the user who runs the tests is not used either.
         if !command.get_envs().any(|(name, _)| name == "HOME") {
             command
                 .env("HOME", data.path())
@@ -94,14 +94,26 @@ impl Plexus {
         next(&self.stdout).expect("standard output was closed")
     }
 
-    /// Sends a line and gives the next message.
-    pub(crate) fn ask(&mut self, line: &str) -> Value {
-        self.send(line);
-        self.receive()
+    /// The next message, without `list_changed` notifications: a gateway may send one of those
+    /// whenever a server becomes ready.
+    pub(crate) fn receive_past_list_changes(&self) -> Value {
+        loop {
+            let message = self.receive();
+            let method = message["method"].as_str().unwrap_or_default();
+            if !method.ends_with("/list_changed") {
+                return message;
+            }
+        }
     }
 
-    /// The names of all tools, page by page, and anew if they change meanwhile. What else is said
-    /// is passed over.
+    /// Sends a line and returns the next message that is not a `list_changed` notification.
+    pub(crate) fn ask(&mut self, line: &str) -> Value {
+        self.send(line);
+        self.receive_past_list_changes()
+    }
+
+    /// The names of all tools, page by page. Starts again if the list changes meanwhile. Other
+    /// messages are skipped.
     pub(crate) fn tools(&mut self) -> Vec<String> {
         let (mut names, mut cursor) = (Vec::new(), None);
         loop {
@@ -132,7 +144,7 @@ impl Plexus {
         }
     }
 
-    /// Shakes hands in this revision, and gives the answer.
+    /// Performs the handshake in this revision, and returns the response.
     pub(crate) fn initialize(&mut self, revision: &str) -> Value {
         let answer = self.ask(&format!(
             r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{{}},"clientInfo":{{"name":"test","version":"0"}}}}}}"#
@@ -141,7 +153,7 @@ impl Plexus {
         answer
     }
 
-    /// The rest of the first line on standard error that has `start` in it, after `start`.
+    /// Waits for a line on standard error that contains `start`, and returns the text after it.
     pub(crate) fn wait_for_stderr(&self, start: &str) -> String {
         loop {
             let line = next(&self.stderr).expect("standard error was closed");
@@ -151,12 +163,12 @@ impl Plexus {
         }
     }
 
-    /// The process's number.
+    /// The process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Ends the process as a crash would.
+    /// Kills the process (SIGKILL).
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -170,24 +182,24 @@ impl Plexus {
         kill_process(pid, Signal::TERM).unwrap();
     }
 
-    /// Closes standard input, as a client does that has had enough.
-    pub(crate) fn leave(&mut self) {
+    /// Closes standard input, like a client that disconnects.
+    pub(crate) fn close_stdin(&mut self) {
         self.stdin = None;
     }
 
-    /// Closes standard input and waits for the end.
-    pub(crate) fn end(&mut self) -> Ended {
-        self.leave();
+    /// Closes standard input and waits for the exit.
+    pub(crate) fn end(&mut self) -> ProcessOutput {
+        self.close_stdin();
         self.wait()
     }
 
-    /// Waits for the end.
-    pub(crate) fn wait(&mut self) -> Ended {
-        // Both close when the process ends, so the last wait is short.
+    /// Waits for the exit.
+    pub(crate) fn wait(&mut self) -> ProcessOutput {
+        // Both streams close when the process exits, so the last wait is short.
         let stdout = std::iter::from_fn(|| next(&self.stdout)).collect();
         let stderr = std::iter::from_fn(|| next(&self.stderr)).collect();
         let code = self.child.wait().unwrap().code();
-        Ended {
+        ProcessOutput {
             code,
             stdout,
             stderr,
@@ -197,7 +209,7 @@ impl Plexus {
 
 impl Drop for Plexus {
     fn drop(&mut self) {
-        // Both fail if the process has ended, as it should have.
+        // Both fail if the process has exited already.
         drop(self.child.kill());
         drop(self.child.wait());
     }
@@ -210,13 +222,13 @@ pub(crate) fn message(line: &str) -> Value {
     message
 }
 
-/// A pipe that nobody reads, nor ever will.
+/// A pipe that is never read.
 pub(crate) fn unread_pipe() -> PipeWriter {
     let (_, writer) = io::pipe().unwrap();
     writer
 }
 
-/// The lines of a pipe, read by a thread of its own; none if the pipe is not ours.
+/// The lines of a pipe, read by a separate thread; empty if the pipe was not captured.
 fn lines(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -233,9 +245,9 @@ fn lines(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
 }
 
 fn next(lines: &Receiver<String>) -> Option<String> {
-    match lines.recv_timeout(PATIENCE) {
+    match lines.recv_timeout(TEST_TIMEOUT) {
         Ok(line) => Some(line),
         Err(RecvTimeoutError::Disconnected) => None,
-        Err(RecvTimeoutError::Timeout) => panic!("nothing came within {PATIENCE:?}"),
+        Err(RecvTimeoutError::Timeout) => panic!("nothing came within {TEST_TIMEOUT:?}"),
     }
 }

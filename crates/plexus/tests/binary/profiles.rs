@@ -1,4 +1,4 @@
-//! The founding systems' surfaces, whole.
+//! The interfaces of the founding systems, each as a whole.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ fn names(tools: &[Value]) -> Vec<&str> {
         .collect()
 }
 
-/// What is not on the surface is not there.
+/// These methods are not part of the interface.
 fn assert_unknown(plexus: &mut Plexus, methods: &[&str]) {
     for method in methods {
         let answer = plexus.ask(&request(method, &json!({})));
@@ -40,7 +40,7 @@ fn assert_unknown(plexus: &mut Plexus, methods: &[&str]) {
     }
 }
 
-/// S000-01, S000-17, S000-20, S000-39, S000-53, C44: the context graph and nothing else.
+/// S000-01, S000-17, S000-20, S000-39, S000-53, C44: only the context graph is served.
 #[test]
 fn ghost_is_one_tool() {
     let mut plexus = serve("ghost");
@@ -77,7 +77,7 @@ fn ghost_is_one_tool() {
     ];
     assert_unknown(&mut plexus, &others);
 
-    // C11: another spelling of the same tool is understood, another tool is not.
+    // C11: another spelling of the same tool is accepted, another tool is not.
     let query = json!({ "query": "authentication patterns" });
     for tool in ["query_context", "context.query", "context_query"] {
         let answer = call(&mut plexus, tool, &query);
@@ -95,7 +95,7 @@ fn ghost_is_one_tool() {
     }
 }
 
-/// S000-28, S000-55: what was stored from a terminal is found.
+/// S000-28, S000-55: memories that were stored from a terminal are found.
 #[test]
 fn ghost_finds_what_is_in_its_database() {
     let folder = tempfile::tempdir().unwrap();
@@ -124,7 +124,7 @@ fn ghost_finds_what_is_in_its_database() {
     assert!(found.contains(text), "{found}");
 }
 
-/// S002-18, S002-20, S002-21, S002-22, S002-23, C42, C44: the task list and nothing else.
+/// S002-18, S002-20, S002-21, S002-22, S002-23, C42, C44: only the task list is served.
 #[test]
 fn bossman_is_eight_tools() {
     let mut plexus = serve("bossman");
@@ -190,7 +190,7 @@ fn bossman_is_eight_tools() {
     }
 }
 
-/// S003-10, S003-12, S003-16, C43: everything, under the Substrate documents' names.
+/// S003-10, S003-12, S003-16, C43: all services, with the names of the Substrate documents.
 #[test]
 fn substrate_is_everything_with_dots() {
     let mut plexus = serve("substrate");
@@ -221,7 +221,7 @@ fn substrate_is_everything_with_dots() {
     );
 }
 
-/// S003-11, S003-19, S003-21, S003-29, C03, C05, C12: the Substrate documents' errors.
+/// S003-11, S003-19, S003-21, S003-29, C03, C05, C12: the errors of the Substrate documents.
 #[test]
 fn substrate_has_its_own_errors() {
     let mut plexus = serve("substrate");
@@ -250,7 +250,7 @@ fn substrate_has_its_own_errors() {
             .contains(&json!("2024-11-05"))
     );
 
-    // Refused is not begun: the next try counts.
+    // A refused handshake does not count: the next one succeeds.
     let answer = plexus.initialize("2025-03-26");
     assert_eq!(answer["result"]["protocolVersion"], "2025-03-26");
     let shapeless = call(&mut plexus, "shapeless", &json!({}));

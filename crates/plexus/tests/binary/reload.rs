@@ -1,12 +1,12 @@
-//! Configuration that changes while `plexus serve` runs.
+//! Changes of the configuration while `plexus serve` runs.
 
 use serde_json::json;
 
 use crate::gateway::{answer, call, control, definition, echoing, file, tools, until_tools};
 use crate::home::Home;
 
-/// S004-53, C38, S001-36: servers come, change and go with their files; the client is told; those
-/// that stay are not touched.
+/// S004-53, C38, S001-36: servers are added, changed and removed with their files, and the client
+/// is notified; unchanged servers keep their connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_come_change_and_go_with_their_files() {
     let (steady, other) = (echoing().await, echoing().await);
@@ -35,7 +35,7 @@ async fn servers_come_change_and_go_with_their_files() {
     let second = other.process().await;
     until_tools(&mut plexus, "b__", &["b__work"]);
 
-    // A filter needs no new connection.
+    // A changed filter needs no reconnect.
     changed["deny"] = json!(["work"]);
     home.write(".mcp.json", &file(&[a.clone(), ("b", changed)]));
     until_tools(&mut plexus, "b__", &[]);
@@ -53,7 +53,7 @@ async fn servers_come_change_and_go_with_their_files() {
     steady.assert_not_started_again().await;
 }
 
-/// A file that cannot be understood for a while takes nothing away, and a line says so.
+/// A file that is invalid for a while removes no server, and is reported in one line.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broken_file_takes_no_server_away() {
     let server = echoing().await;
@@ -80,7 +80,7 @@ async fn a_broken_file_takes_no_server_away() {
     assert_eq!(plexus.end().code, Some(0));
 }
 
-/// Rules change with their file, and another process can have the files read at once.
+/// Policy rules are reloaded with their file, and another process can request a reload.
 #[tokio::test(flavor = "multi_thread")]
 async fn policy_and_requests_to_reload() {
     let server = echoing().await;

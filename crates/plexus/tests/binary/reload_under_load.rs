@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use plexus_mcp::Revision;
+use plexus_mcp_protocol::Revision;
 use plexus_testkit::Client;
 use plexus_testkit::server::{Offer, Process, Script, StdioServer, tool};
 use serde_json::{Value, json};
@@ -17,9 +17,10 @@ const FILE: &str = ".mcp.json";
 const ROUNDS: usize = 25;
 const CALLERS: usize = 50;
 
-/// S001-36, S004-13, S004-53, C38, C35: each of 25 rounds writes the file four times: half of it,
-/// with a mistake, with a server more or less, and with a server changed. Fifty calls at a time are
-/// answered only after that. Each has its answer; none reaches a server twice; no process is left.
+/// S001-36, S004-13, S004-53, C38, C35: each of 25 rounds writes the file four times: truncated,
+/// invalid, with a server added or removed, and with a server changed. Fifty calls are in flight
+/// meanwhile, and are answered after that. Each call gets its answer; no call reaches a server
+/// twice; no process is left.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_call_is_lost_or_made_twice() {
     let mut steady = Fixture::new().await;
@@ -39,7 +40,7 @@ async fn no_call_is_lost_or_made_twice() {
     let mut callers = start_callers(&url, &over);
     for (number, round) in rounds.iter().enumerate().skip(1) {
         home.write(FILE, &round.half);
-        // Some of the halves are there for long enough to be read.
+        // Some of the truncated files exist for long enough to be read.
         if number.is_multiple_of(3) {
             block_in_place(|| plexus.wait_for_stderr(".mcp.json:1:"));
         }
@@ -78,7 +79,7 @@ async fn no_call_is_lost_or_made_twice() {
     assert!(made.len() > ROUNDS * CALLERS / 2, "{} calls", made.len());
 }
 
-/// What is written to the file in one round.
+/// The file contents of one round.
 struct Round {
     half: String,
     mistaken: String,
@@ -112,10 +113,10 @@ fn has_passing(round: usize) -> bool {
     round % 2 == 1
 }
 
-/// A server that answers calls when it is told to.
+/// A server that answers calls when the test says so.
 struct Fixture {
     server: StdioServer,
-    /// Every process there was.
+    /// All processes of the server so far.
     processes: Vec<Process>,
     answered: HashSet<u64>,
 }
@@ -134,7 +135,7 @@ impl Fixture {
         self.processes.push(self.server.process().await);
     }
 
-    /// Answers every call that has come so far, whichever process it came to.
+    /// Answers every pending call of every process.
     async fn answers(&mut self) {
         for process in &self.processes {
             for call in calls(process).await {
@@ -147,7 +148,7 @@ impl Fixture {
         }
     }
 
-    /// The numbers of all calls that it was sent, once all its processes have ended.
+    /// The numbers of all received calls, after all processes have ended.
     async fn ends(self) -> Vec<u64> {
         let mut numbers = Vec::new();
         for process in &self.processes {
@@ -169,7 +170,7 @@ fn number(call: &Value) -> u64 {
     call["params"]["arguments"]["n"].as_u64().unwrap()
 }
 
-/// Clients of both eras that call, one call after the other, until it is over. Each gives the
+/// Clients of both eras that send one call after the other until `over` is set. Each returns the
 /// numbers of its calls.
 fn start_callers(url: &str, over: &Arc<AtomicBool>) -> JoinSet<Vec<u64>> {
     let numbers = Arc::new(AtomicU64::new(0));

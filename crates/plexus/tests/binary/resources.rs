@@ -8,7 +8,7 @@ use crate::home::Home;
 use crate::process::{Plexus, plexus};
 use crate::servers::{fixture, fixture_over_http, home};
 
-fn both() -> Home {
+fn home_with_both_eras() -> Home {
     home(&json!({"old": fixture("legacy"), "new": fixture("modern")}))
 }
 
@@ -18,12 +18,12 @@ fn resources_are_listed_and_read() {
     let listed = home.succeeds(&["resources"]).join("\n");
     assert!(listed.contains("test://static-text"), "{listed}");
     assert!(listed.contains("test://template/{id}/data"), "{listed}");
-    let listed = home.asks(&["resources", "--json", "--server", "s"]);
+    let listed = home.json_output(&["resources", "--json", "--server", "s"]);
     assert_eq!(listed["resources"][0]["server"], "s");
 
     let read = home.succeeds(&["read", "test://static-text"]);
     assert_eq!(read, ["This is the content of the static text resource."]);
-    let read = home.asks(&["read", "test://template/7/data", "--json"]);
+    let read = home.json_output(&["read", "test://template/7/data", "--json"]);
     assert!(
         read["contents"][0]["text"].as_str().unwrap().contains('7'),
         "{read}"
@@ -33,7 +33,7 @@ fn resources_are_listed_and_read() {
     assert!(said.contains("did you mean test://static-text"), "{said}");
 }
 
-/// What is no text goes into a file as it is.
+/// Binary contents are written to a file unchanged.
 #[test]
 fn bytes_stay_bytes() {
     let home = home(&json!({"s": fixture("modern")}));
@@ -47,7 +47,7 @@ fn bytes_stay_bytes() {
 
 #[test]
 fn prompts_are_listed_and_got() {
-    let home = both();
+    let home = home_with_both_eras();
     let listed = home.succeeds(&["prompts", "--server", "new"]).join("\n");
     assert!(
         listed.contains("new__test_prompt_with_arguments"),
@@ -91,7 +91,7 @@ fn explanations_say_where_from_and_what_becomes_of_a_call() {
     std::fs::create_dir_all(home.path(".config/plexus")).unwrap();
     std::fs::write(home.path(".config/plexus/plexus.toml"), rules).unwrap();
 
-    let explained = home.asks(&["explain", "s.test_simple_text", "--json"]);
+    let explained = home.json_output(&["explain", "s.test_simple_text", "--json"]);
     assert_eq!(explained["name"], "s__test_simple_text");
     assert_eq!(explained["tool"], "test_simple_text");
     assert_eq!(explained["source"]["file"], json!(home.path(".mcp.json")));
@@ -105,7 +105,8 @@ fn explanations_say_where_from_and_what_becomes_of_a_call() {
     );
 
     let decision = |arguments: &[&str]| {
-        let explained = home.asks(&[&["explain", "--json", "echo_once"], arguments].concat());
+        let explained =
+            home.json_output(&[&["explain", "--json", "echo_once"], arguments].concat());
         explained["policy"]["decision"].as_str().unwrap().to_owned()
     };
     assert_eq!(decision(&["message=ls"]), "allow");
@@ -134,10 +135,10 @@ fn explanations_say_where_from_and_what_becomes_of_a_call() {
     assert!(said.contains("did you mean s__test_simple_text?"), "{said}");
 }
 
-/// A change that one client brings about is told to another.
+/// A change by one client is reported to another.
 #[test]
 fn changes_are_printed_as_they_come() {
-    // Both commands must reach one server, so that it is behind HTTP.
+    // Both commands must reach the same server process, so it is served over HTTP.
     let server = Plexus::spawn(&mut fixture_over_http());
     let address = server.wait_for_stderr("listening on ");
     let url = address.trim().trim_end_matches('/').to_owned();
@@ -147,7 +148,7 @@ fn changes_are_printed_as_they_come() {
         .env("HOME", home.path(""))
         .current_dir(home.path("project"));
     let mut watching = Plexus::spawn(&mut command);
-    // Whether the subscription stands is not told; until it does, changes are nobody's.
+    // There is no sign that the subscription is active; a change before that is not reported.
     let changed = std::thread::scope(|scope| {
         let ended = scope.spawn(|| watching.wait());
         while !ended.is_finished() {

@@ -1,4 +1,4 @@
-//! Servers for commands that use what is configured.
+//! Servers for tests of commands that use the configured servers.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::home::Home;
 
-/// Where configured servers are in a home.
+/// The file with the configured servers, in a home directory.
 pub(crate) const USER: &str = ".mcp.json";
 
-/// A program of this workspace, built beside the one that is tested.
+/// The path of a binary of this workspace, in the directory of the tested one.
 pub(crate) fn built(name: &str) -> String {
     let path = Path::new(env!("CARGO_BIN_EXE_plexus")).with_file_name(name);
     assert!(
@@ -26,15 +26,15 @@ pub(crate) fn fixture(era: &str) -> Value {
     json!({"command": built("conformance-server"), "args": ["--stdio", "--era", era]})
 }
 
-/// A home whose user has these servers.
+/// A home directory with these servers in the user scope.
 pub(crate) fn home(servers: &Value) -> Home {
     Home::with(&[(USER, &json!({"mcpServers": servers}).to_string())])
 }
 
-/// The same server, on a port of its own, for several clients at once.
+/// The same server over HTTP, on its own port, for several concurrent clients.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a server that is nobody's child but the test's"
+    reason = "only the test waits for this server"
 )]
 pub(crate) fn fixture_over_http() -> Command {
     let mut command = Command::new(built("conformance-server"));

@@ -1,13 +1,13 @@
-//! `plexus status` and `plexus servers`, with and without gateways that run; manual pages.
+//! `plexus status` and `plexus servers`, with and without running gateways; manual pages.
 
 use serde_json::{Value, json};
 
 use crate::home::Home;
-use crate::process::{Ended, Plexus};
+use crate::process::{Plexus, ProcessOutput};
 use crate::servers::{USER, fixture, home};
-use crate::terminal::AtTerminal;
+use crate::terminal::TerminalSession;
 
-fn some() -> Home {
+fn home_with_servers() -> Home {
     home(&json!({
         "s": fixture("modern"),
         "old": fixture("legacy"),
@@ -15,8 +15,8 @@ fn some() -> Home {
     }))
 }
 
-/// Runs a command with the data of this home, where gateways are found.
-fn run(home: &Home, arguments: &[&str]) -> Ended {
+/// Runs a command with the data of this home directory, where gateways are found.
+fn run(home: &Home, arguments: &[&str]) -> ProcessOutput {
     home.start(arguments).end()
 }
 
@@ -33,11 +33,11 @@ fn server<'a>(status: &'a Value, name: &str) -> &'a Value {
         .unwrap()
 }
 
-/// A gateway that runs, and has tried all its servers.
+/// A running gateway that has tried to connect all its servers.
 fn gateway(home: &Home) -> Plexus {
     let mut gateway = home.start(&["serve", "--stdio"]);
     gateway.initialize("2025-11-25");
-    // Until the gateway can be asked, the servers are looked at without it.
+    // Until the gateway answers, `status` starts the servers itself.
     let pending = |status: &Value| {
         let gateway = &status["gateways"][0];
         let mut servers = gateway["servers"].as_array().unwrap().iter();
@@ -47,10 +47,10 @@ fn gateway(home: &Home) -> Plexus {
     gateway
 }
 
-/// S004-54, S001-43: without a gateway, the servers are started to be looked at.
+/// S004-54, S001-43: without a gateway, `status` starts the servers itself.
 #[test]
 fn without_a_gateway_the_servers_are_tried() {
-    let home = some();
+    let home = home_with_servers();
     let ended = run(&home, &["status"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     let text = ended.stdout.join("\n");
@@ -82,10 +82,10 @@ fn without_a_gateway_the_servers_are_tried() {
     assert_eq!(run(&Home::with(&[]), &["status"]).code, Some(0));
 }
 
-/// S004-51, S004-52: servers of a running gateway are seen and steered.
+/// S004-51, S004-52: servers of a running gateway are listed and controlled.
 #[test]
 fn a_running_gateway_is_steered() {
-    let home = some();
+    let home = home_with_servers();
     let gateway = gateway(&home);
     let before = status(&home);
     assert!(before["gateways"][0]["pid"].is_u64(), "{before}");
@@ -126,10 +126,11 @@ fn a_running_gateway_is_steered() {
     drop(gateway);
 }
 
-/// C38: what is saved stands in the file that has the server, and nothing else there changes.
+/// C38: `set`, and `toggle` with `--save`, change the server in the file that defines it, and nothing
+/// else there.
 #[test]
 fn definitions_are_replaced_where_they_stand() {
-    let home = some();
+    let home = home_with_servers();
     let gateway = gateway(&home);
     let definition = fixture("legacy").to_string();
     let ended = run(&home, &["servers", "set", "s", &definition]);
@@ -141,7 +142,7 @@ fn definitions_are_replaced_where_they_stand() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(home.json(USER)["mcpServers"]["s"]["disabled"], true);
     drop(gateway);
-    // Where none runs, the file alone is changed.
+    // Without a gateway, only the file is changed.
     let ended = run(&home, &["servers", "toggle", "s"]);
     assert!(
         ended.stderr[0].contains("no gateway is running"),
@@ -153,7 +154,7 @@ fn definitions_are_replaced_where_they_stand() {
 
     let before = home.read(USER);
     for (arguments, code, expected) in [
-        (["s", "{"], 2, "no JSON"),
+        (["s", "{"], 2, "not JSON"),
         (["s", "[]"], 1, "an object is expected"),
         (["s", r#"{"url": "nowhere"}"#], 1, "url: not an http"),
         (
@@ -171,12 +172,12 @@ fn definitions_are_replaced_where_they_stand() {
 
 #[test]
 fn changes_are_shown_while_they_happen() {
-    let home = some();
+    let home = home_with_servers();
     let gateway = gateway(&home);
-    let mut watching = AtTerminal::start(&home, 80, &["status", "--watch"]);
+    let mut watching = TerminalSession::start(&home, 80, &["status", "--watch"]);
     watching.shows("connected");
     run(&home, &["servers", "toggle", "s", "--off"]);
-    // It is drawn anew, from the top.
+    // The screen is redrawn from the top.
     watching.shows("\u{1b}[H\u{1b}[J");
     watching.shows("disabled");
     watching.interrupt();
@@ -211,7 +212,7 @@ fn there_is_a_manual_page_for_each_command() {
     );
 }
 
-/// Every command has examples, and says what its exit codes mean; completions know all of them.
+/// Every command has examples and lists its exit codes; the completions know all commands.
 #[test]
 fn help_says_how() {
     let home = Home::with(&[]);

@@ -20,8 +20,8 @@ fn tool_names(list: &serde_json::Value) -> Vec<&str> {
         .collect()
 }
 
-/// S000-51, S002-37, S002-43, S002-05, S000-10, S000-11: a whole session, ended by closing the
-/// input.
+/// S000-51, S002-37, S002-43, S002-05, S000-10, S000-11: a whole session, which ends when the input
+/// is closed.
 #[test]
 fn a_session_from_the_handshake_to_the_end_of_input() {
     let mut plexus = Plexus::start(&["serve", "--stdio"]);
@@ -45,7 +45,7 @@ fn a_session_from_the_handshake_to_the_end_of_input() {
     assert!(ended.stdout.is_empty(), "{ended:?}");
 }
 
-/// STDIO-02, S000-06, S000-33, S000-34: logs are on standard error, whatever their level.
+/// STDIO-02, S000-06, S000-33, S000-34: logs go to standard error, whatever their level.
 #[test]
 fn nothing_but_messages_is_on_standard_output() {
     let mut plexus = Plexus::start(&["serve", "--stdio", "--log-level", "trace"]);
@@ -65,7 +65,7 @@ fn nothing_but_messages_is_on_standard_output() {
     );
 }
 
-/// C02: messages of both eras share one pipe.
+/// C02: messages of both eras are served on one connection.
 #[test]
 fn both_eras_on_one_pipe() {
     let mut plexus = Plexus::start(&["serve", "--stdio"]);
@@ -85,7 +85,7 @@ fn both_eras_on_one_pipe() {
     assert_eq!(plexus.end().code, Some(0));
 }
 
-/// S000-52, S000-40: what is no JSON is answered, and does no harm.
+/// S000-52, S000-40: invalid JSON is answered with an error, and the session continues.
 #[test]
 fn garbage_is_answered_and_survived() {
     let mut plexus = Plexus::start(&["serve", "--stdio"]);
@@ -103,7 +103,7 @@ fn garbage_is_answered_and_survived() {
     assert_eq!(plexus.end().code, Some(0));
 }
 
-/// S003-59, S003-57: as the founding documents have it.
+/// S003-59, S003-57: the behaviour that the founding documents specify.
 #[test]
 fn stdio_mcp_speaks_mcp() {
     let mut plexus = Plexus::start(&["--stdio", "--mcp"]);
@@ -112,7 +112,7 @@ fn stdio_mcp_speaks_mcp() {
     assert_eq!(plexus.end().code, Some(0));
 }
 
-/// C11, C12, S003-16, S003-21: dotted names are shown, and every spelling is understood.
+/// C11, C12, S003-16, S003-21: tools are listed with dotted names, and every spelling is accepted.
 #[test]
 fn the_substrate_profile_has_dotted_names() {
     let mut plexus = Plexus::start(&["serve", "--stdio", "--profile", "substrate"]);
@@ -139,12 +139,12 @@ fn one_era_can_be_served_alone() {
     assert!(legacy.initialize("2025-11-25")["result"].is_object());
 }
 
-/// S000-50: a client that goes away without reading is no failure of ours.
+/// S000-50: a client that disconnects without reading is not an error.
 #[test]
 fn a_closed_output_is_a_clean_end() {
     let mut plexus = Plexus::spawn(plexus(&["serve", "--stdio"]).stdout(unread_pipe()));
     plexus.send(DISCOVER);
-    // The input stays open: the end comes from the output.
+    // The input stays open: closing the output ends the process.
     let ended = plexus.wait();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stderr.is_empty(), "{ended:?}");

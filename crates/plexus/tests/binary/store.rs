@@ -1,18 +1,18 @@
-//! What the program remembers, when something is wrong with it, and when others change it.
+//! The stored data: damaged files, full disks and changes by other processes.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::process::{DATA_DIR, Ended, Plexus, plexus};
+use crate::process::{DATA_DIR, Plexus, ProcessOutput, plexus};
 
 fn start(folder: &Path, arguments: &[&str]) -> Plexus {
     Plexus::spawn(plexus(arguments).env(DATA_DIR, folder))
 }
 
-/// Runs a command to its end.
-fn run(folder: &Path, arguments: &[&str]) -> Ended {
+/// Runs a command until it exits.
+fn run(folder: &Path, arguments: &[&str]) -> ProcessOutput {
     start(folder, arguments).end()
 }
 
@@ -45,7 +45,7 @@ fn call(plexus: &mut Plexus, tool: &str, arguments: &Value) -> (String, bool) {
     (text.to_owned(), result["isError"] == true)
 }
 
-/// A copy is made while a server runs, and is a database that can be put in place of the old one.
+/// A backup is made while a server runs, and can replace the database.
 #[test]
 fn a_backup_can_be_gone_back_to() {
     let data = tempfile::tempdir().unwrap();
@@ -69,13 +69,13 @@ fn a_backup_can_be_gone_back_to() {
     let list = printed(old.path(), &["task", "list"]);
     assert!(list.contains("before") && !list.contains("after"), "{list}");
 
-    // Nothing is overwritten.
+    // An existing file is not overwritten.
     let again = run(data.path(), &["backup", name]);
     assert_eq!(again.code, Some(1));
     assert!(again.stderr.join("\n").contains("copy.db"), "{again:?}");
 }
 
-/// Every database is copied, and a copy without a name is named after the time.
+/// Every database is backed up; without a name, the backup is named after the time.
 #[test]
 fn a_backup_has_all_databases() {
     let data = tempfile::tempdir().unwrap();
@@ -103,8 +103,8 @@ fn a_backup_has_all_databases() {
     }
 }
 
-/// A database that cannot be used costs its own tools, which say why, and nothing else; put in
-/// order, it is used without a new start. C54: what is warned of is on standard error.
+/// If a database cannot be used, its tools fail and say why; all others work. Once it is repaired,
+/// it is used without a restart. C54: the warning is on standard error.
 #[test]
 fn a_damaged_database_costs_only_its_tools() {
     let data = tempfile::tempdir().unwrap();
@@ -159,7 +159,7 @@ fn a_damaged_database_costs_only_its_tools() {
     assert!(printed(data.path(), &["task", "list"]).contains("kept"));
 }
 
-/// A person at a terminal is told at once, and the file is left as it is.
+/// A command reports a damaged database at once, and leaves the file unchanged.
 #[test]
 fn commands_say_what_is_wrong_with_the_database() {
     let data = tempfile::tempdir().unwrap();
@@ -182,7 +182,7 @@ fn commands_say_what_is_wrong_with_the_database() {
     );
 }
 
-/// Whatever happens to the disk, what was acknowledged is there, and the error says what to do.
+/// When the disk is full, acknowledged writes are kept, and the error says what to do.
 #[cfg(unix)]
 #[test]
 fn a_full_disk_takes_nothing_away() {
@@ -212,7 +212,7 @@ fn a_full_disk_takes_nothing_away() {
     assert_eq!(list.len(), written);
 }
 
-/// The program, with files of a megabyte at most: what is written beyond fails, as on a full disk.
+/// The program with a file size limit of a megabyte: writes beyond it fail, as on a full disk.
 #[cfg(unix)]
 #[expect(
     clippy::disallowed_methods,
@@ -230,31 +230,31 @@ fn on_a_small_disk(data: &Path) -> std::process::Command {
     command
 }
 
-/// Bad input: two servers write to one list at once, and neither loses anything.
+/// Bad input: two servers write to one list at the same time, and no task is lost.
 #[test]
 fn two_processes_write_at_once() {
-    const EACH: usize = 40;
+    const TASKS_PER_SERVER: usize = 40;
     let data = tempfile::tempdir().unwrap();
     let mut servers = [served(data.path()), served(data.path())];
     let params = json!({ "name": "create_task", "arguments": { "description": "x" } });
-    for id in 0..EACH {
+    for id in 0..TASKS_PER_SERVER {
         let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
         for server in &mut servers {
             server.send(&call.to_string());
         }
     }
     for server in &servers {
-        for _ in 0..EACH {
+        for _ in 0..TASKS_PER_SERVER {
             let answer = server.receive();
             assert_eq!(answer["result"]["isError"], false, "{answer}");
         }
     }
     let list = printed(data.path(), &["task", "list", "--limit", "1000", "--json"]);
     let list: Vec<Value> = serde_json::from_str(&list).unwrap();
-    assert_eq!(list.len(), 2 * EACH);
+    assert_eq!(list.len(), 2 * TASKS_PER_SERVER);
 }
 
-/// C46: whoever watches a resource hears of it when another process changes it.
+/// C46: subscribers of a resource are notified when another process changes it.
 #[test]
 fn changes_of_other_processes_reach_subscribers() {
     let data = tempfile::tempdir().unwrap();
@@ -282,8 +282,9 @@ fn changes_of_other_processes_reach_subscribers() {
     wait_for_update(&plexus, &second);
 }
 
-/// Waits to be told that a resource was updated. Others may be named before it, for a change just
-/// after the subscription cannot be told from one just before it.
+/// Waits for the notification that a resource was updated. Notifications for other resources may
+/// come first, since a change just after the subscription cannot be distinguished from one just
+/// before it.
 fn wait_for_update(plexus: &Plexus, uri: &str) {
     loop {
         let message = plexus.receive();

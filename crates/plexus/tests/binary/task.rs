@@ -1,18 +1,18 @@
-//! `plexus task`, and the tasks that `plexus serve` has.
+//! `plexus task`, and the task tools of `plexus serve`.
 
 use std::fs;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::process::{DATA_DIR, Ended, Plexus, plexus};
+use crate::process::{DATA_DIR, Plexus, ProcessOutput, plexus};
 
-/// A folder for data, and the program working on it.
-struct Person {
+/// A user with a data directory.
+struct User {
     folder: TempDir,
 }
 
-impl Person {
+impl User {
     fn new() -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
@@ -23,11 +23,11 @@ impl Person {
         Plexus::spawn(plexus(arguments).env(DATA_DIR, self.folder.path()))
     }
 
-    fn run(&self, arguments: &[&str]) -> Ended {
+    fn run(&self, arguments: &[&str]) -> ProcessOutput {
         self.start(arguments).end()
     }
 
-    /// What a command prints that succeeds.
+    /// The output of a command that succeeds.
     fn task(&self, arguments: &[&str]) -> Vec<String> {
         let ended = self.run(&[&["task"], arguments].concat());
         assert_eq!((ended.code, ended.stderr.as_slice()), (Some(0), &[][..]));
@@ -43,7 +43,7 @@ impl Person {
 
 #[test]
 fn a_list_is_kept_from_one_run_to_the_next() {
-    let person = Person::new();
+    let person = User::new();
     let lawn = person.add(&["Mow", "the", "lawn", "--priority", "2"]);
     let rake = person.add(&["Rake it", "--after", &lawn, "--priority", "1"]);
     let blades = person.add(&["Sharpen\nthe \u{1b}[31mblades", "--parent", &lawn]);
@@ -67,7 +67,7 @@ fn a_list_is_kept_from_one_run_to_the_next() {
     assert!(person.task(&["next"])[0].contains("Mow the lawn"));
     let done = person.task(&["done", &lawn, "--result", "Short grass"]);
     assert_eq!(done, [format!("[x] {lawn}  Mow the lawn  (priority 2)")]);
-    // It no longer waits.
+    // The task is no longer pending.
     assert_eq!(
         person.task(&["next", "--limit", "1"]),
         [format!("[ ] {rake}  Rake it  (priority 1)")]
@@ -80,10 +80,10 @@ fn a_list_is_kept_from_one_run_to_the_next() {
     assert!(completed[0]["completed_at"].is_string());
 }
 
-/// A task can be looked at as a whole, and taken away with its parts.
+/// A task is shown with its subtasks, and deleted with them.
 #[test]
 fn a_task_is_shown_and_deleted() {
-    let person = Person::new();
+    let person = User::new();
     let lawn = person.add(&["Mow the lawn", "--context", "The mower\nis in the shed"]);
     let rake = person.add(&["Rake it", "--after", &lawn, "--parent", &lawn]);
     person.task(&["done", &rake, "--result", "Tidy"]);
@@ -110,10 +110,10 @@ fn a_task_is_shown_and_deleted() {
     assert!(person.task(&["tree"]).is_empty());
 }
 
-/// What a person adds, an agent is given, and the other way round.
+/// Tasks that a user adds are visible to agents, and the other way round.
 #[test]
 fn people_and_agents_share_a_list() {
-    let person = Person::new();
+    let person = User::new();
     let mut agent = person.start(&["serve", "--stdio"]);
     agent.initialize("2025-11-25");
     let lawn = person.add(&["Mow the lawn"]);
@@ -133,7 +133,7 @@ fn people_and_agents_share_a_list() {
 
 #[test]
 fn what_is_wrong_is_said() {
-    let person = Person::new();
+    let person = User::new();
     let ended = person.run(&["task", "done", "task_xyz"]);
     assert_eq!(ended.code, Some(1));
     assert_eq!(ended.stderr, ["error: task not found: task_xyz"]);
@@ -146,7 +146,7 @@ fn what_is_wrong_is_said() {
     ] {
         assert_eq!(person.run(wrong).code, Some(2), "{wrong:?}");
     }
-    // Half of what is asked for is not done.
+    // A command that fails has changed nothing.
     let ended = person.run(&["task", "add", "x", "--after", "task_xyz"]);
     assert_eq!(ended.code, Some(1));
     assert!(person.task(&["list"]).is_empty());
@@ -155,10 +155,10 @@ fn what_is_wrong_is_said() {
 /// Bad input: a database that cannot be used is named, with what to do about it.
 #[test]
 fn a_damaged_database_is_told() {
-    let person = Person::new();
+    let person = User::new();
     let path = person.folder.path().join("plexus.db");
     fs::write(&path, "not a database, ".repeat(1000)).unwrap();
-    // A server has other tools, too, and goes on.
+    // A server has other tools, too, and continues.
     for (command, code) in [(&["task", "list"][..], 1), (&["serve", "--stdio"], 0)] {
         let ended = person.run(command);
         assert_eq!(ended.code, Some(code), "{command:?}");
@@ -168,10 +168,10 @@ fn a_damaged_database_is_told() {
     }
 }
 
-/// `BOSSMAN_DB_PATH` names a file for tasks alone.
+/// `BOSSMAN_DB_PATH` names a separate file for tasks.
 #[test]
 fn tasks_may_have_a_file_of_their_own() {
-    let person = Person::new();
+    let person = User::new();
     let path = person.folder.path().join("bossman.db");
     let run = |arguments: &[&str]| {
         let mut command = plexus(arguments);

@@ -1,4 +1,4 @@
-//! Commands at a terminal: a real one, of which the test is the screen and the keyboard.
+//! A pseudo-terminal for tests of commands at a terminal.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -12,18 +12,18 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::home::Home;
-use crate::process::{PATIENCE, plexus};
+use crate::process::{TEST_TIMEOUT, plexus};
 
-/// The program, running at a terminal.
-pub(crate) struct AtTerminal {
+/// The program, running at a pseudo-terminal.
+pub(crate) struct TerminalSession {
     child: Child,
     keyboard: File,
     screen: Receiver<String>,
     seen: String,
 }
 
-impl AtTerminal {
-    /// Starts it in the project of a home, at a terminal of so many columns.
+impl TerminalSession {
+    /// Starts the program in the project of a home directory, at a terminal with this many columns.
     pub(crate) fn start(home: &Home, columns: u16, arguments: &[&str]) -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&ours).unwrap();
@@ -52,7 +52,8 @@ impl AtTerminal {
             .stdout(theirs())
             .stderr(theirs());
         let child = command.spawn().unwrap();
-        // The command keeps the other end open as long as it lives.
+        // Our copies of the terminal must be closed, so that its end is seen when the program
+        // exits.
         drop(command);
         let keyboard = File::from(ours.try_clone().unwrap());
         Self {
@@ -63,11 +64,11 @@ impl AtTerminal {
         }
     }
 
-    /// Waits until this was shown.
+    /// Waits until this text was shown.
     #[track_caller]
     pub(crate) fn shows(&mut self, text: &str) {
         while !self.seen.contains(text) {
-            let more = self.screen.recv_timeout(PATIENCE);
+            let more = self.screen.recv_timeout(TEST_TIMEOUT);
             let more = more.ok();
             assert!(
                 more.is_some(),
@@ -76,7 +77,7 @@ impl AtTerminal {
             );
             self.seen.push_str(&more.unwrap());
         }
-        // What comes next is another time.
+        // Text after it is kept for the next call.
         let (_, rest) = self.seen.split_once(text).unwrap();
         self.seen = rest.to_owned();
     }
@@ -85,14 +86,14 @@ impl AtTerminal {
         self.keyboard.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Presses Ctrl-C. The program has no terminal of its own to get it from.
+    /// Sends SIGINT, since the pseudo-terminal is not the controlling terminal of the program.
     pub(crate) fn interrupt(&self) {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
     }
 
-    /// Waits for the end; gives the exit code and what was shown since.
+    /// Waits for the exit; returns the exit code and the output since the last call.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
-        while let Ok(more) = self.screen.recv_timeout(PATIENCE) {
+        while let Ok(more) = self.screen.recv_timeout(TEST_TIMEOUT) {
             self.seen.push_str(&more);
         }
         let code = self.child.wait().unwrap().code();
@@ -100,15 +101,15 @@ impl AtTerminal {
     }
 }
 
-impl Drop for AtTerminal {
+impl Drop for TerminalSession {
     fn drop(&mut self) {
-        // Both fail if the process has ended, as it should have.
+        // Both fail if the process has exited already.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// What is shown, read by a thread of its own until nobody shows anything any more.
+/// The output, read by a separate thread until the terminal is closed.
 fn shown(terminal: OwnedFd) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -116,7 +117,7 @@ fn shown(terminal: OwnedFd) -> Receiver<String> {
         let (mut piece, mut unread) = ([0; 4096], Vec::new());
         while let Ok(length @ 1..) = terminal.read(&mut piece) {
             unread.extend_from_slice(&piece[..length]);
-            // A piece may end within a character, whose other half comes with the next.
+            // A chunk may end within a character; the rest of the character is in the next chunk.
             let Ok(text) = String::from_utf8(unread.clone()) else {
                 continue;
             };

@@ -1,24 +1,24 @@
-//! `plexus trust`, and what is not started without it.
+//! `plexus trust`, and the servers that need it.
 
 use serde_json::{Value, json};
 
 use crate::gateway::{control, definition, echoing, file, until_tools};
 use crate::home::Home;
-use crate::process::Ended;
+use crate::process::ProcessOutput;
 
-fn trust(home: &Home, arguments: &[&str]) -> Ended {
+fn trust(home: &Home, arguments: &[&str]) -> ProcessOutput {
     let arguments: Vec<_> = ["trust"].iter().chain(arguments).copied().collect();
     home.start(&arguments).end()
 }
 
-fn asks(home: &Home, arguments: &[&str]) -> Value {
+fn json_output(home: &Home, arguments: &[&str]) -> Value {
     let ended = trust(home, &[arguments, &["--json"]].concat());
     assert!(ended.stderr.is_empty(), "{ended:?}");
     serde_json::from_str(&ended.stdout[0]).unwrap()
 }
 
-/// A project's own servers are not started before they were allowed, nor after they changed; what
-/// runs takes note of the permission.
+/// A project's servers are not started before they are approved, and not after they changed. A
+/// running gateway notices the approval.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_projects_servers_wait_for_permission() {
     let (theirs, mine) = (echoing().await, echoing().await);
@@ -37,7 +37,7 @@ async fn a_projects_servers_wait_for_permission() {
     theirs.assert_not_started_again().await;
 
     let refused = trust(&home, &[]);
-    assert_eq!(refused.code, Some(1), "nobody could be asked: {refused:?}");
+    assert_eq!(refused.code, Some(1), "there is no terminal: {refused:?}");
     assert!(
         refused.stdout[0].starts_with("+ theirs  stdio  "),
         "{refused:?}"
@@ -53,7 +53,7 @@ async fn a_projects_servers_wait_for_permission() {
     until_tools(&mut plexus, "theirs__", &["theirs__work"]);
     let process = theirs.process().await;
 
-    // Another definition is another question.
+    // A changed definition needs a new approval.
     let mut changed = definition(&theirs);
     changed["env"] = json!({"EVIL": "1"});
     home.write("project/.mcp.json", &file(&[("theirs", changed)]));
@@ -64,15 +64,15 @@ async fn a_projects_servers_wait_for_permission() {
     until_tools(&mut plexus, "theirs__", &["theirs__work"]);
     let process = theirs.process().await;
 
-    let revoked = asks(&home, &["--revoke", "theirs"]);
+    let revoked = json_output(&home, &["--revoke", "theirs"]);
     assert_eq!(revoked["revoked"][0]["server"], "theirs");
     process.ended().await;
     until_tools(&mut plexus, "theirs__", &[]);
     assert_eq!(plexus.end().code, Some(0));
 }
 
-/// A file of the user's own for a project may have come with it, too; what the user adds to it
-/// need not be allowed once more.
+/// The user's own file for a project may have come with the project, so it needs approval, too;
+/// servers that the user adds to it with a command do not.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_its_user_adds_is_allowed() {
     let (mine, theirs) = (echoing().await, echoing().await);
@@ -95,7 +95,7 @@ async fn what_its_user_adds_is_allowed() {
     theirs.assert_not_started_again().await;
 }
 
-/// What was allowed is listed, for one project or all; words that name nothing are refused.
+/// Approvals are listed, for one project or for all; unknown names are refused.
 #[test]
 fn permissions_are_listed_and_taken_back() {
     let servers = file(&[
@@ -112,18 +112,21 @@ fn permissions_are_listed_and_taken_back() {
         ("project/.mcp.json", &servers),
         ("other/.mcp.json", &servers),
     ]);
-    assert_eq!(asks(&home, &["--list"]), json!({"approved": []}));
+    assert_eq!(json_output(&home, &["--list"]), json!({"approved": []}));
     let project = home.path("project");
-    let done = asks(&home, &["--yes", "a"]);
+    let done = json_output(&home, &["--yes", "a"]);
     assert_eq!(
         done,
         json!({"project": project, "written": true, "servers": ["a"]})
     );
     let other = home.path("other");
     let other = other.to_str().unwrap();
-    assert_eq!(asks(&home, &["--yes", other])["servers"], json!(["a", "b"]));
+    assert_eq!(
+        json_output(&home, &["--yes", other])["servers"],
+        json!(["a", "b"])
+    );
     let listed = |arguments: &[&str]| {
-        let approved = asks(&home, arguments)["approved"].take();
+        let approved = json_output(&home, arguments)["approved"].take();
         let name = |one: &Value| one["server"].as_str().unwrap().to_owned();
         approved
             .as_array()
@@ -135,9 +138,9 @@ fn permissions_are_listed_and_taken_back() {
     };
     assert_eq!(listed(&["--list"]), "a b a");
     assert_eq!(listed(&["--list", other]), "a b");
-    asks(&home, &["--revoke", other]);
+    json_output(&home, &["--revoke", other]);
     assert_eq!(listed(&["--list"]), "a");
-    // What is allowed already is not asked about again.
+    // Servers that are approved already are not asked about again.
     let again = trust(&home, &["a"]);
     assert_eq!(again.code, Some(0), "{again:?}");
 
@@ -149,6 +152,6 @@ fn permissions_are_listed_and_taken_back() {
     );
     let none = trust(&home, &[home.path("data").to_str().unwrap()]);
     assert_eq!(none.code, Some(0), "{none:?}");
-    assert!(none.stdout[0].contains("nothing came with"), "{none:?}");
+    assert!(none.stdout[0].contains("needs approval"), "{none:?}");
     assert_eq!(trust(&home, &["--list", "--yes"]).code, Some(2));
 }

@@ -1,8 +1,8 @@
-//! What people at a command line see.
+//! Help, version and usage errors on the command line.
 
-use crate::process::{Ended, Plexus, plexus, unread_pipe};
+use crate::process::{Plexus, ProcessOutput, plexus, unread_pipe};
 
-fn run(arguments: &[&str]) -> Ended {
+fn run(arguments: &[&str]) -> ProcessOutput {
     Plexus::start(arguments).end()
 }
 
@@ -58,7 +58,7 @@ fn completions_are_printed_for_every_shell() {
     }
 }
 
-/// As in `plexus --help | head`: whoever closed the pipe has read enough.
+/// As in `plexus --help | head`: a closed pipe is not an error.
 #[test]
 fn a_closed_pipe_is_no_failure() {
     for arguments in [&["--help"][..], &["completions", "bash"]] {

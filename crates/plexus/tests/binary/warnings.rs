@@ -1,4 +1,4 @@
-//! What is wrong with a configuration is said, where it does no harm.
+//! Problems in a configuration are reported, and do not break the rest.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::process::{Plexus, message, plexus};
 
 const LIST: &str = r#"{"jsonrpc":"2.0","id":"list","method":"tools/list"}"#;
 
-/// Serves the servers of a file to a client on a pipe until it has been given a list of tools.
+/// Serves the servers of a file over stdio until the client has a list of tools.
 fn serve(configuration: &str) -> (Value, Vec<String>) {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("servers.json");
@@ -28,8 +28,8 @@ fn serve(configuration: &str) -> (Value, Vec<String>) {
     (list, ended.stderr)
 }
 
-/// S001-D05, S001-D06, C54: a file that cannot be read is told on standard error, and the rest is
-/// served; standard output has messages and nothing else.
+/// S001-D05, S001-D06, C54: a file that cannot be read is reported on standard error, and the other
+/// servers are served; standard output has only messages.
 #[test]
 fn a_broken_file_is_told_on_standard_error() {
     for (broken, told) in [
@@ -50,8 +50,8 @@ fn a_broken_file_is_told_on_standard_error() {
     }
 }
 
-/// S001-D06, C54: neither does a server that cannot be started, nor one that talks beside the
-/// protocol.
+/// S001-D06, C54: the same for a server that cannot be started, and for one that writes lines that
+/// are not messages.
 #[test]
 fn a_failing_server_writes_nothing_to_standard_output() {
     let (list, _) = serve(

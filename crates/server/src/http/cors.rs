@@ -1,5 +1,5 @@
-//! Cross-origin requests of web pages whose origin the guard has let in: their browsers want to be
-//! told, origin by origin, never with a wildcard.
+//! CORS headers, for web pages whose origin the guard allows. Each response names one origin, never
+//! a wildcard.
 
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 
@@ -20,7 +20,7 @@ pub(super) fn allow(mut response: Response<Body>, origin: Option<&HeaderValue>) 
     response
 }
 
-/// Answers the question a browser asks before it sends what a plain form could not.
+/// Answers the CORS preflight request of a browser.
 pub(super) fn preflight(request: &HeaderMap) -> Response<Body> {
     let mut response = respond::empty(StatusCode::NO_CONTENT);
     let headers = response.headers_mut();

@@ -1,24 +1,23 @@
-//! What the head of a request says to us.
+//! The request headers that the HTTP transport reads.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use plexus_mcp::{Era, Revision};
+use plexus_mcp_protocol::{Era, Revision};
 
-use super::access::Admitted;
 use super::negotiation::{self, Accepted};
+use crate::caller::CallerIdentity;
 use crate::stateless::VERSION_HEADER;
 
 pub(super) const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT_HEADER: HeaderName = HeaderName::from_static("last-event-id");
 
-/// The headers of a request and what they say, which is found in one go: there are few of them, and
-/// to look for one by its name costs nearly as much as to look at all.
+/// The headers of a request that the transport itself reads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Head<'a> {
     pub(super) headers: &'a HeaderMap,
-    /// Who sends the request.
-    pub(super) caller: &'a Admitted,
+    /// The caller that sends the request.
+    pub(super) caller: &'a CallerIdentity,
     pub(super) accepted: Accepted,
-    /// Whether the body is said to be JSON.
+    /// Whether `Content-Type` is JSON.
     pub(super) is_json: bool,
     pub(super) session: Option<&'a HeaderValue>,
     pub(super) last_event: Option<&'a HeaderValue>,
@@ -26,34 +25,24 @@ pub(super) struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    pub(super) fn read(headers: &'a HeaderMap, caller: &'a Admitted) -> Self {
-        let mut accepted = None;
-        let mut content_type = None;
-        let mut session = None;
-        let mut last_event = None;
-        let mut version = None;
-        for (name, value) in headers {
-            let place = match name {
-                _ if *name == header::ACCEPT => {
-                    accepted.get_or_insert(Accepted::NOTHING).add_all(value);
-                    continue;
-                }
-                _ if *name == header::CONTENT_TYPE => &mut content_type,
-                _ if *name == SESSION_HEADER => &mut session,
-                _ if *name == VERSION_HEADER => &mut version,
-                _ if *name == LAST_EVENT_HEADER => &mut last_event,
-                _ => continue,
-            };
-            place.get_or_insert(value);
+    pub(super) fn read(headers: &'a HeaderMap, caller: &'a CallerIdentity) -> Self {
+        let mut accepted = Accepted::NOTHING;
+        for value in headers.get_all(header::ACCEPT) {
+            accepted.add_all(value);
+        }
+        if !headers.contains_key(header::ACCEPT) {
+            accepted = Accepted::UNSAID;
         }
         Self {
             headers,
             caller,
-            accepted: accepted.unwrap_or(Accepted::UNSAID),
-            is_json: content_type.is_some_and(negotiation::is_json),
-            session,
-            last_event,
-            version,
+            accepted,
+            is_json: headers
+                .get(header::CONTENT_TYPE)
+                .is_some_and(negotiation::is_json),
+            session: headers.get(SESSION_HEADER),
+            last_event: headers.get(LAST_EVENT_HEADER),
+            version: headers.get(VERSION_HEADER),
         }
     }
 
@@ -69,7 +58,8 @@ impl<'a> Head<'a> {
         revision.is_some_and(|revision| revision.era() == Era::Stateless)
     }
 
-    /// The revision in which a message is answered that never came to have one (HTTPL-22).
+    /// The revision for the answer to a message: that of the version header, else the assumed one
+    /// (HTTPL-22).
     pub(super) fn spoken(&self) -> Revision {
         self.revision().unwrap_or(Revision::ASSUMED_WITHOUT_HEADER)
     }

@@ -1,8 +1,8 @@
-//! What a client sends and accepts.
+//! Content negotiation: the `Accept` and `Content-Type` headers of a request.
 
 use http::HeaderValue;
 
-/// What a client says it takes.
+/// The media types that a client accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Accepted {
     json: bool,
@@ -22,20 +22,14 @@ impl Accepted {
         events: false,
     };
 
-    /// Adds what is in an `Accept` header.
+    /// Adds the media types of an `Accept` header.
     pub(super) fn add_all(&mut self, value: &HeaderValue) {
-        // What nearly every client sends.
-        if value.as_bytes() == b"application/json, text/event-stream" {
-            self.json = true;
-            self.events = true;
-            return;
-        }
         for range in value.as_bytes().split(|byte| *byte == b',') {
             self.add(range.trim_ascii());
         }
     }
 
-    /// Whether that is anything we can answer with.
+    /// Whether at least one of the media types is one that we can answer with.
     pub(super) fn is_anything(self) -> bool {
         self.json || self.events
     }

@@ -3,37 +3,39 @@
 use std::time::Duration;
 
 use crate::event_stream::Replay;
-use crate::net::{BodyLimits, Host, KEEP_ALIVE, Limits, Origin};
+use crate::net::{BodyLimits, Host, KEEP_ALIVE_INTERVAL, Limits, Origin};
 
 /// Settings of one [`HttpServer`](super::HttpServer).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpOptions {
-    /// Where the MCP endpoint is.
+    /// The path of the MCP endpoint.
     pub path: String,
-    /// Where HTTP+SSE of 2024-11-05 is served, if at all.
+    /// The paths of HTTP+SSE of 2024-11-05; `None` does not serve it.
     pub sse: Option<SsePaths>,
     /// Hosts under which the server may be addressed, besides those it is bound to.
     pub allowed_hosts: Vec<Host>,
     /// Web origins that may use the server, besides those of this machine.
     pub allowed_origins: Vec<Origin>,
-    /// What connections may do.
+    /// The limits of connections.
     pub connections: Limits,
-    /// How long a request body may take to arrive.
+    /// The longest pause between two pieces of a request body.
     pub body_idle: Duration,
-    /// How long it may take in all.
+    /// How long a request body may take in all.
     pub body_total: Duration,
-    /// After how much silence a comment keeps a stream alive.
+    /// The interval of keep-alive comments on a silent stream.
     pub keep_alive: Duration,
-    /// After how long an answer that has not come yet becomes a stream.
+    /// How long an answer may take before the response becomes a stream.
     pub stream_after: Duration,
-    /// After how much silence a client that can poll is let go, to come back later (2025-11-25).
+    /// How long a stream may be silent before it is closed for a client that can poll, which
+    /// reconnects later (2025-11-25). `None` never closes it.
     pub release_after: Option<Duration>,
-    /// When a client that lost its stream may come back.
+    /// How long a client that lost its stream waits before it reconnects, sent as `retry`.
     pub retry: Duration,
-    /// What streams keep for clients that come back.
+    /// The limits of the messages that streams keep for clients that reconnect.
     pub replay: Replay,
-    /// How many legacy sessions may exist. The longest idle makes room for a new one.
+    /// How many legacy sessions may exist. Beyond that, a new session evicts the longest idle one of
+    /// the principal with the most sessions.
     pub max_sessions: usize,
     /// How long a legacy session may be idle.
     pub session_idle: Duration,
@@ -50,7 +52,7 @@ impl Default for HttpOptions {
             connections: Limits::default(),
             body_idle: body.idle,
             body_total: body.total,
-            keep_alive: KEEP_ALIVE,
+            keep_alive: KEEP_ALIVE_INTERVAL,
             stream_after: Duration::from_secs(5),
             release_after: None,
             retry: Duration::from_secs(1),
@@ -68,9 +70,9 @@ impl Default for HttpOptions {
     reason = "the transport has exactly two endpoints"
 )]
 pub struct SsePaths {
-    /// Where the stream is opened.
+    /// The path of the stream, for GET.
     pub stream: String,
-    /// Where messages are sent.
+    /// The path that messages are sent to, by POST.
     pub messages: String,
 }
 

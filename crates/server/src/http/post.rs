@@ -1,54 +1,31 @@
 //! POST: one message, or a batch of an old session.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
 use hyper::body::Incoming as IncomingBody;
-use plexus_mcp::Revision;
-use plexus_mcp::classify::{self, Facts, Kind, Route};
-use plexus_mcp::lifecycle::Rules;
-use plexus_service::Fault;
-use plexus_wire::{self as wire, Id, Incoming, Message};
+use plexus_mcp_core::Fault;
+use plexus_mcp_core::wire_log::{Direction, log_message};
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_protocol::classify::{self, Kind, MessageFacts, Route};
+use plexus_mcp_protocol::lifecycle::LifecycleRules;
+use plexus_mcp_wire::{self as wire, Id, Incoming, Message};
 use tokio::time::timeout;
 
-use super::access::Admitted;
-use super::attended::Attended;
 use super::head::{Head, SESSION_HEADER};
 use super::sessions::HttpSession;
-use super::{Endpoint, reply, streams};
-use crate::asked::Asked;
+use super::{Endpoint, legacy_request, reply, streams};
 use crate::batch;
-use crate::event_stream::Beginning;
+use crate::caller::{Caller, CallerIdentity};
+use crate::encoder::{EncodedResponse, ResponseEncoder, anonymous_error};
+use crate::event_stream::{Beginning, EventStream};
 use crate::exchange::{Exchange, Output};
 use crate::net::{self, Body, BodyLimits, ReadError, respond};
-use crate::outlet::Outlet;
-use crate::render::{Answer, Voice, anonymous_error};
+use crate::parsed_request::{ParsedRequest, decode_fault};
+use crate::session_sink::SessionSink;
 use crate::stateless;
-use crate::stdio::decode_fault;
-
-/// A response, which most are at once.
-enum Responding<'a> {
-    Now(Response<Body>),
-    Later(BoxFuture<'a, Response<Body>>),
-}
-
-/// Nothing came in the time in which an answer is waited for before the response begins.
-struct Impatience;
-
-impl From<Response<Body>> for Responding<'_> {
-    fn from(response: Response<Body>) -> Self {
-        Self::Now(response)
-    }
-}
-
-impl From<Answer> for Responding<'_> {
-    fn from(answer: Answer) -> Self {
-        Self::Now(reply(answer))
-    }
-}
 
 impl Endpoint {
     pub(super) async fn post(self: &Arc<Self>, head: &Parts, body: IncomingBody) -> Response<Body> {
@@ -65,27 +42,23 @@ impl Endpoint {
             let text = "answers are application/json or text/event-stream; send an Accept header that allows both\n";
             return respond::text(StatusCode::NOT_ACCEPTABLE, text);
         }
-        let responding = match self.decode(head, body).await {
-            Ok(incoming) => self.answer(head, incoming),
-            Err(response) => return response,
-        };
-        match responding {
-            Responding::Now(response) => response,
-            Responding::Later(response) => response.await,
+        match self.decode(head, body).await {
+            Ok(incoming) => self.answer(head, incoming).await,
+            Err(response) => response,
         }
     }
 
-    fn answer<'a>(self: &'a Arc<Self>, head: &'a Head<'a>, incoming: Incoming) -> Responding<'a> {
+    async fn answer(self: &Arc<Self>, head: &Head<'_>, incoming: Incoming) -> Response<Body> {
         match incoming {
-            Incoming::Batch(messages) => Responding::Later(Box::pin(self.batch(head, messages))),
-            Incoming::Single(Ok(message)) => self.message(head, message),
+            Incoming::Batch(messages) => self.batch(head, messages).await,
+            Incoming::Single(Ok(message)) => self.message(head, message).await,
             Incoming::Single(Err(malformed)) => {
                 let fault = Fault::InvalidRequest(malformed.reason.to_string());
                 let refusal = match &malformed.id {
-                    Some(id) => self.voice(head).error(id, &fault),
+                    Some(id) => self.encoder(head).error(id, &fault),
                     None => anonymous_error(head.spoken(), &fault),
                 };
-                refusal.into()
+                reply(refusal)
             }
         }
     }
@@ -110,53 +83,53 @@ impl Endpoint {
             }
             Err(error) => return Err(error.to_response()),
         };
-        message
-            .decode(&limits)
+        log_message(Direction::FromClient, &message);
+        wire::decode(message, &limits)
             .map_err(|error| reply(anonymous_error(head.spoken(), &decode_fault(error))))
     }
 
-    fn message<'a>(self: &'a Arc<Self>, head: &Head<'_>, message: Message) -> Responding<'a> {
+    async fn message(self: &Arc<Self>, head: &Head<'_>, message: Message) -> Response<Body> {
         let request = match message {
             Message::Request(request) => request,
-            other => return self.one_way(head, other).into(),
+            other => return self.one_way(head, other),
         };
-        let asked = match Asked::read(request) {
+        let asked = match ParsedRequest::read(request) {
             Ok(asked) => asked,
             Err((id, Fault::InvalidParams(text))) if head.speaks_stateless() => {
                 let fault = Fault::MissingMeta(text);
-                return self.voice(head).error(&id, &fault).into();
+                return reply(self.encoder(head).error(&id, &fault));
             }
-            Err((id, fault)) => return self.voice(head).error(&id, &fault).into(),
+            Err((id, fault)) => return reply(self.encoder(head).error(&id, &fault)),
         };
-        let facts = Facts {
+        let facts = MessageFacts {
             kind: Kind::Request(&asked.method),
             requested: asked.meta.handshake_version.as_deref(),
             version_in_meta: asked.meta.protocol_version.is_some(),
             version_header: head.version(),
             in_session: head.session.is_some(),
         };
-        let route = match classify::http(&facts, self.edge.options.served) {
+        let route = match classify::route_http(&facts, self.edge.options.served) {
             Ok(route) => route,
-            Err(fault) => return self.refusal(head, Some(&asked.id), &fault).into(),
+            Err(fault) => return reply(self.refusal(head, Some(&asked.id), &fault)),
         };
         match route {
-            Route::Ignore => respond::empty(StatusCode::ACCEPTED).into(),
+            Route::Ignore => respond::empty(StatusCode::ACCEPTED),
             Route::Stateless => {
-                let caller = stateless::Caller {
-                    admitted: head.caller.clone(),
+                let caller = Caller {
+                    identity: head.caller.clone(),
                     presence: None,
                 };
                 let exchange = stateless::begin(&self.edge, asked, Some(head.headers), caller);
-                self.answer_stateless(head, exchange)
+                self.answer_stateless(head, exchange).await
             }
             Route::Handshake => match self.session(head) {
                 // A second handshake: the session itself refuses it.
-                Ok(session) => self.in_session(head, session, asked),
-                Err(_) => self.open_session(asked, head.caller).into(),
+                Ok(session) => self.in_session(head, session, asked).await,
+                Err(_) => self.open_session(asked, head.caller),
             },
             Route::Session => match self.session(head) {
-                Ok(session) => self.in_session(head, session, asked),
-                Err(answer) => answer.into(),
+                Ok(session) => self.in_session(head, session, asked).await,
+                Err(answer) => reply(answer),
             },
         }
     }
@@ -167,14 +140,14 @@ impl Endpoint {
             Message::Response(_) => Kind::Response,
             _ => Kind::Notification,
         };
-        let facts = Facts {
+        let facts = MessageFacts {
             kind,
             requested: None,
             version_in_meta: false,
             version_header: head.version(),
             in_session: head.session.is_some(),
         };
-        match classify::http(&facts, self.edge.options.served) {
+        match classify::route_http(&facts, self.edge.options.served) {
             Err(fault) => return reply(self.refusal(head, None, &fault)),
             Ok(Route::Ignore) => {}
             Ok(_) => match (self.session(head), message) {
@@ -188,77 +161,68 @@ impl Endpoint {
     }
 
     /// Answers with JSON if the answer comes first, else with a stream (HTTPL-05).
-    fn in_session<'a>(
-        self: &'a Arc<Self>,
+    async fn in_session(
+        self: &Arc<Self>,
         head: &Head<'_>,
         session: Arc<HttpSession>,
-        asked: Asked,
-    ) -> Responding<'a> {
-        let id = asked.id.clone();
-        let (exchange, ticket) = session.core.begin(asked, Some(head.caller));
-        if let Exchange::Answered(answer) = exchange {
-            return answer.into();
-        }
-        let streaming = head.accepted.events;
-        let mut request = Attended::new(self, session, streaming, exchange, ticket);
-        // Most requests are answered at once, and no clock is needed for them.
-        let first = request.first().now_or_never();
-        if let Some(Some(Output::Answer(answer))) = first {
-            return answer.into();
-        }
-        Responding::Later(Box::pin(async move {
-            let first = match first {
-                Some(first) => Ok(first),
-                None => self.first_in_session(&mut request).await,
-            };
-            self.go_on_in_session(&id, request, first)
-        }))
-    }
-
-    /// What comes first, if it comes before the patience with it ends.
-    async fn first_in_session(
-        &self,
-        request: &mut Attended<'_>,
-    ) -> Result<Option<Output>, Impatience> {
-        if !request.is_streaming() {
-            return Ok(request.first().await);
-        }
-        let first = match streams::release_after(self, request.session()) {
-            Some(release) => {
-                let patience = release.min(self.options.stream_after);
-                timeout(patience, request.first()).await.ok()
-            }
-            None => self.patiently(request.first()).await,
-        };
-        first.ok_or(Impatience)
-    }
-
-    fn go_on_in_session(
-        self: &Arc<Self>,
-        id: &Id,
-        request: Attended<'_>,
-        first: Result<Option<Output>, Impatience>,
+        asked: ParsedRequest,
     ) -> Response<Body> {
-        let session = Arc::clone(request.session());
-        let stream = match first {
-            Ok(Some(Output::Answer(answer))) => return reply(answer),
-            Ok(Some(message)) => request.leave(Some(message)),
-            Ok(None) => None,
-            Err(Impatience) => request.leave(None),
+        let id = asked.id.clone();
+        let (exchange, ticket) = match session.core.begin(asked, Some(head.caller)) {
+            (Exchange::Answered(answer), _) => return reply(answer),
+            begun => begun,
         };
-        match stream {
-            Some((number, stream)) => streams::open(self, &session, number, &stream),
-            // C08: over HTTP something must be said.
-            None => reply(session.core.refuse(id, &Fault::Cancelled)),
+        let (number, stream) = session.open_stream(self.options.replay);
+        let streaming = head.accepted.events;
+        let messages = if streaming {
+            Arc::clone(&stream)
+        } else {
+            Arc::clone(&session.standalone)
+        };
+        let running = legacy_request::run(exchange, ticket, Arc::clone(&stream), messages);
+        self.edge.tracker.spawn(running);
+        let mut wait = self.options.stream_after;
+        if let Some(release) = streams::release_after(self, &session) {
+            wait = wait.min(release);
+        }
+        let wait = streaming.then_some(wait);
+        let beginning = self.beginning(&session, number, &stream, wait).await;
+        // C08: over HTTP a cancelled request must be answered as well.
+        beginning.unwrap_or_else(|| reply(session.core.refuse(&id, &Fault::Cancelled)))
+    }
+
+    /// Answers with JSON if the answer is the first message of `stream` and comes within `wait`, else
+    /// with the stream. `None` if the stream ends without a message.
+    async fn beginning(
+        self: &Arc<Self>,
+        session: &HttpSession,
+        number: u64,
+        stream: &Arc<EventStream>,
+        wait: Option<Duration>,
+    ) -> Option<Response<Body>> {
+        let beginning = match wait {
+            Some(wait) => timeout(wait, stream.beginning()).await.ok(),
+            None => Some(stream.beginning().await),
+        };
+        match beginning {
+            Some(Beginning::Answer(answer)) => {
+                session.forget_stream(number);
+                Some(reply(answer))
+            }
+            Some(Beginning::Nothing) => {
+                session.forget_stream(number);
+                None
+            }
+            Some(Beginning::Message) | None => Some(streams::open(self, session, number, stream)),
         }
     }
 
     /// `initialize`: a session comes to be if the answer is no error.
-    fn open_session(&self, asked: Asked, caller: &Admitted) -> Response<Body> {
+    fn open_session(&self, asked: ParsedRequest, caller: &CallerIdentity) -> Response<Body> {
         let id = asked.id.clone();
         let principal = caller.principal.clone();
         let replay = self.options.replay;
-        let session = HttpSession::new(&self.edge, replay, Rules::UNORDERED, principal);
+        let session = HttpSession::new(&self.edge, replay, LifecycleRules::UNORDERED, principal);
         let session = match session {
             Ok(session) => session,
             Err(error) => {
@@ -279,7 +243,7 @@ impl Endpoint {
         let core = Arc::clone(&session.core);
         if !self.sessions.add(session) {
             let fault = Fault::Busy("too many sessions are in use; try again later".to_owned());
-            return reply(Answer {
+            return reply(EncodedResponse {
                 status: 503,
                 ..core.refuse(&id, &fault)
             });
@@ -291,36 +255,16 @@ impl Endpoint {
 
     /// Answers with JSON if the answer comes first, else with a stream. A lost connection drops
     /// the exchange and so cancels the request (HTTP26-15).
-    fn answer_stateless<'a>(&'a self, head: &Head<'_>, mut exchange: Exchange) -> Responding<'a> {
+    async fn answer_stateless(&self, head: &Head<'_>, mut exchange: Exchange) -> Response<Body> {
         if !head.accepted.events {
-            return answer_without_stream(exchange);
+            return answer_without_stream(exchange).await;
         }
-        // Most requests are answered at once, and no clock is needed for them.
-        let first = exchange.next().now_or_never();
-        if let Some(Output::Answer(answer)) = first {
-            return answer.into();
-        }
-        Responding::Later(Box::pin(async move {
-            let first = match first {
-                Some(first) => Some(first),
-                None => self.patiently(exchange.next()).await,
-            };
-            let first = match first {
-                Some(Output::Answer(answer)) => return reply(answer),
-                Some(Output::Notification(first) | Output::Question(first)) => Some(first),
-                None => None,
-            };
-            streams::stateless(first, exchange, self.options.keep_alive)
-        }))
-    }
-
-    /// What comes before the patience with `first` ends, if anything.
-    async fn patiently<T>(&self, first: impl Future<Output = T>) -> Option<T> {
-        tokio::select! {
-            biased;
-            first = first => Some(first),
-            () = self.patience.end() => None,
-        }
+        let first = match timeout(self.options.stream_after, exchange.next()).await {
+            Ok(Output::Answer(answer)) => return reply(answer),
+            Ok(Output::Notification(first) | Output::Question(first)) => Some(first),
+            Err(_elapsed) => None,
+        };
+        streams::stateless(first, exchange, self.options.keep_alive)
     }
 
     async fn batch(
@@ -328,14 +272,14 @@ impl Endpoint {
         head: &Head<'_>,
         messages: Vec<Result<Message, wire::Malformed>>,
     ) -> Response<Body> {
-        let facts = Facts {
+        let facts = MessageFacts {
             kind: Kind::Batch,
             requested: None,
             version_in_meta: false,
             version_header: head.version(),
             in_session: head.session.is_some(),
         };
-        if let Err(fault) = classify::http(&facts, self.edge.options.served) {
+        if let Err(fault) = classify::route_http(&facts, self.edge.options.served) {
             return reply(anonymous_error(head.spoken(), &fault));
         }
         let session = match self.session(head) {
@@ -356,53 +300,40 @@ impl Endpoint {
             &session.standalone
         });
         self.edge.tracker.spawn(async move {
-            let answers = batch.run(&Outlet::Stream(messages)).await;
-            task.end(answers.map(|message| Answer::whole(200, message)));
+            let answers = batch.run(&SessionSink::Stream(messages)).await;
+            task.end(answers.map(|message| EncodedResponse::new(200, message)));
         });
-        let beginning = stream.beginning();
-        let beginning = if streaming {
-            timeout(self.options.stream_after, beginning).await
-        } else {
-            Ok(beginning.await)
-        };
-        match beginning {
-            Ok(Beginning::Answer(answer)) => {
-                session.forget_stream(number);
-                reply(answer)
-            }
-            Ok(Beginning::Nothing) => respond::empty(StatusCode::ACCEPTED),
-            Ok(Beginning::Message) | Err(_) => streams::open(self, &session, number, &stream),
-        }
+        let wait = streaming.then_some(self.options.stream_after);
+        let beginning = self.beginning(&session, number, &stream, wait).await;
+        beginning.unwrap_or_else(|| respond::empty(StatusCode::ACCEPTED))
     }
 
-    fn refusal(&self, head: &Head<'_>, id: Option<&Id>, fault: &Fault) -> Answer {
-        // What is missing or unknown is missing or unknown to the stateless era.
+    fn refusal(&self, head: &Head<'_>, id: Option<&Id>, fault: &Fault) -> EncodedResponse {
+        // A missing version or metadata, and an unknown version, are errors of the stateless era.
         let revision = match fault {
             Fault::MissingMeta(_) | Fault::UnsupportedVersion { .. } => Revision::NEWEST_STATELESS,
             _ => head.spoken(),
         };
         match id {
-            Some(id) => self.edge.voice(revision).error(id, fault),
+            Some(id) => self.edge.encoder(revision).error(id, fault),
             None => anonymous_error(revision, fault),
         }
     }
 
-    fn voice(&self, head: &Head<'_>) -> Arc<Voice> {
-        self.edge.voice(head.spoken())
+    fn encoder(&self, head: &Head<'_>) -> Arc<ResponseEncoder> {
+        self.edge.encoder(head.spoken())
     }
 }
 
-/// Answers with JSON, whatever else there is to say.
-fn answer_without_stream(mut exchange: Exchange) -> Responding<'static> {
+/// Answers with JSON, and drops the other messages of the exchange.
+async fn answer_without_stream(mut exchange: Exchange) -> Response<Body> {
     if matches!(exchange, Exchange::Listen(_)) {
         let text = "a subscription is answered with text/event-stream only\n";
-        return respond::text(StatusCode::NOT_ACCEPTABLE, text).into();
+        return respond::text(StatusCode::NOT_ACCEPTABLE, text);
     }
-    Responding::Later(Box::pin(async move {
-        loop {
-            if let Output::Answer(answer) = exchange.next().await {
-                return reply(answer);
-            }
+    loop {
+        if let Output::Answer(answer) = exchange.next().await {
+            return reply(answer);
         }
-    }))
+    }
 }

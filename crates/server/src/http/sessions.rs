@@ -1,34 +1,31 @@
 //! Legacy sessions by their ids.
 
-use std::borrow::Borrow;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use foldhash::HashSet;
-use plexus_mcp::lifecycle::Rules;
-use plexus_service::Principal;
+use plexus_mcp_core::Principal;
+use plexus_mcp_protocol::lifecycle::LifecycleRules;
 use tokio::time::Instant;
 
 use super::HttpOptions;
 use crate::edge::Edge;
 use crate::event_stream::{EventStream, Replay};
+use crate::fair_eviction::PrincipalShares;
 use crate::lock::lock;
-use crate::outlet::Outlet;
 use crate::seal::random;
 use crate::session::Session;
-use crate::shares::Shares;
+use crate::session_sink::SessionSink;
 
 /// The most streams of one session that are kept for a client that may come back.
 const MAX_STREAMS: usize = 256;
 
-/// What a session is reached by: 256 random bits.
+/// The id of a session: 256 random bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct SessionId([u8; 32]);
 
@@ -67,26 +64,25 @@ pub(super) struct HttpSession {
     pub(super) standalone: Arc<EventStream>,
     streams: Mutex<BTreeMap<u64, Arc<EventStream>>>,
     last_stream: AtomicU64,
-    /// When it was last used, in microseconds of the table that it is in.
-    used: AtomicU64,
+    last_used: Mutex<Instant>,
 }
 
 impl HttpSession {
     pub(super) fn new(
         edge: &Arc<Edge>,
         replay: Replay,
-        rules: Rules,
+        rules: LifecycleRules,
         principal: Principal,
     ) -> Result<Arc<Self>, getrandom::Error> {
         let standalone = EventStream::new(replay);
-        let outlet = Outlet::Stream(Arc::clone(&standalone));
+        let sink = SessionSink::Stream(Arc::clone(&standalone));
         Ok(Arc::new(Self {
             id: SessionId::new()?,
-            core: Session::new(Arc::clone(edge), outlet, rules, principal),
+            core: Session::new(Arc::clone(edge), sink, rules, principal),
             standalone,
             streams: Mutex::default(),
             last_stream: AtomicU64::new(0),
-            used: AtomicU64::new(0),
+            last_used: Mutex::new(Instant::now()),
         }))
     }
 
@@ -113,13 +109,17 @@ impl HttpSession {
         lock(&self.streams).remove(&number);
     }
 
-    /// Whose it is. For everybody else it is not there.
+    /// The owner of the session. It does not exist for any other principal.
     fn principal(&self) -> &Principal {
         self.core.principal()
     }
 
-    fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
+    fn touch(&self) {
+        *lock(&self.last_used) = Instant::now();
+    }
+
+    fn last_used(&self) -> Instant {
+        *lock(&self.last_used)
     }
 
     fn is_idle(&self) -> bool {
@@ -131,37 +131,12 @@ impl HttpSession {
     }
 }
 
-/// A session in the table, where it is found by the id that it has itself: there may be very many.
-#[derive(Debug)]
-struct ById(Arc<HttpSession>);
-
-impl Borrow<SessionId> for ById {
-    fn borrow(&self) -> &SessionId {
-        &self.0.id
-    }
-}
-
-impl Hash for ById {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.id.hash(state);
-    }
-}
-
-impl PartialEq for ById {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.id == other.0.id
-    }
-}
-
-impl Eq for ById {}
-
 /// All sessions of one server.
 #[derive(Debug)]
 pub(super) struct Sessions {
-    table: Mutex<HashSet<ById>>,
+    table: Mutex<HashMap<SessionId, Arc<HttpSession>>>,
     capacity: usize,
     idle: Duration,
-    began: Instant,
 }
 
 impl Sessions {
@@ -170,36 +145,32 @@ impl Sessions {
             table: Mutex::default(),
             capacity: options.max_sessions,
             idle: options.session_idle,
-            began: Instant::now(),
         }
     }
 
-    /// Adds a session; `false` if there is no room and none of those is idle that may go.
+    /// Adds a session; `false` if the table is full and no session can be evicted.
     pub(super) fn add(&self, session: Arc<HttpSession>) -> bool {
-        self.touch(&session);
+        session.touch();
         let mut table = lock(&self.table);
         if table.len() >= self.capacity {
-            let sessions = table.iter().map(|found| &found.0);
-            let Some(victim) = victim(sessions, session.principal()) else {
+            let Some(victim) = victim(table.values(), session.principal()) else {
                 return false;
             };
             table.remove(&victim.id);
             end(&victim);
         }
-        table.insert(ById(session));
+        table.insert(session.id, session);
         true
     }
 
     /// The session of `principal` with this id.
     pub(super) fn get(&self, id: &[u8], principal: &Principal) -> Option<Arc<HttpSession>> {
         let id = SessionId::read(id)?;
-        let session = lock(&self.table)
-            .get(&id)
-            .map(|found| Arc::clone(&found.0))?;
+        let session = lock(&self.table).get(&id).cloned()?;
         if session.principal() != principal {
             return None;
         }
-        self.touch(&session);
+        session.touch();
         Some(session)
     }
 
@@ -209,50 +180,40 @@ impl Sessions {
     }
 
     pub(super) fn all(&self) -> Vec<Arc<HttpSession>> {
-        let table = lock(&self.table);
-        table.iter().map(|found| Arc::clone(&found.0)).collect()
+        lock(&self.table).values().cloned().collect()
     }
 
-    /// Ends all sessions, and cancels what they still do.
+    /// Ends all sessions and cancels their requests in flight.
     pub(super) fn end_all(&self) {
         for session in self.all() {
             self.remove(&session);
         }
     }
 
-    /// Ends what nobody uses any more.
+    /// Ends idle sessions and forgets finished streams.
     pub(super) fn sweep(&self) {
-        let idle = u64::try_from(self.idle.as_micros()).unwrap_or(u64::MAX);
         for session in self.all() {
             session.sweep_streams();
-            if session.is_idle() && self.now().saturating_sub(session.used()) >= idle {
+            if session.is_idle() && session.last_used().elapsed() >= self.idle {
                 tracing::debug!("ended an idle session");
                 self.remove(&session);
             }
         }
     }
-
-    fn touch(&self, session: &HttpSession) {
-        session.used.store(self.now(), Ordering::Relaxed);
-    }
-
-    /// Microseconds since there is a table.
-    fn now(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
-    }
 }
 
-/// The session that makes room for one of `newcomer`: the longest idle of whoever has the most.
+/// Session eviction: the session that makes room for one of `newcomer`. It is the longest idle session
+/// of the principal with the most sessions.
 fn victim<'a>(
     sessions: impl Iterator<Item = &'a Arc<HttpSession>> + Clone,
     newcomer: &Principal,
 ) -> Option<Arc<HttpSession>> {
     let principals = sessions.clone().map(|session| session.principal());
-    let shares = Shares::new(principals, newcomer);
+    let shares = PrincipalShares::new(principals, newcomer);
     sessions
         .filter(|session| session.is_idle())
         .filter_map(|session| Some((shares.of(session.principal())?, session)))
-        .min_by_key(|(share, session)| (Reverse(*share), session.used()))
+        .min_by_key(|(share, session)| (Reverse(*share), session.last_used()))
         .map(|(_, session)| Arc::clone(session))
 }
 

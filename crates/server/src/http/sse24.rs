@@ -1,5 +1,5 @@
-//! HTTP+SSE of 2024-11-05: a stream that the client opens, and a second endpoint it is told to send
-//! its messages to.
+//! HTTP+SSE of 2024-11-05: the client opens a stream, whose first event names a second endpoint for
+//! the client's messages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,23 +8,23 @@ use futures_util::stream;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use hyper::body::Incoming as IncomingBody;
-use plexus_mcp::lifecycle::Rules;
-use plexus_service::Fault;
-use plexus_wire::sse::Frame;
-use plexus_wire::{Incoming, Message};
+use plexus_mcp_core::Fault;
+use plexus_mcp_protocol::lifecycle::LifecycleRules;
+use plexus_mcp_wire::sse::Frame;
+use plexus_mcp_wire::{Incoming, Message};
 
-use super::access::Admitted;
 use super::head::Head;
 use super::sessions::HttpSession;
 use super::{Endpoint, reply, streams};
 use crate::batch;
+use crate::caller::CallerIdentity;
+use crate::encoder::{EncodedResponse, anonymous_error};
 use crate::event_stream::{EventStream, Read, Reader};
 use crate::exchange::{Exchange, Output};
 use crate::net::{Body, respond};
-use crate::render::{Answer, anonymous_error};
 
 /// How often a stream that is to end looks whether calls are still in flight.
-const DRAIN_CHECK: Duration = Duration::from_millis(50);
+const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The stream of one client. Its end is the session's end.
 struct Stream {
@@ -51,7 +51,7 @@ impl Endpoint {
             Err(refusal) => return refusal,
         };
         let (replay, principal) = (self.options.replay, caller.principal);
-        let session = HttpSession::new(&self.edge, replay, Rules::UNORDERED, principal);
+        let session = HttpSession::new(&self.edge, replay, LifecycleRules::UNORDERED, principal);
         let Ok(session) = session else {
             return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
         };
@@ -96,7 +96,7 @@ impl Endpoint {
         let Some(session) = session else {
             let fault = Fault::InvalidRequest("unknown session; open the stream again".to_owned());
             let answer = anonymous_error(head.spoken(), &fault);
-            return reply(Answer {
+            return reply(EncodedResponse {
                 status: 404,
                 ..answer
             });
@@ -108,7 +108,7 @@ impl Endpoint {
         respond::empty(StatusCode::ACCEPTED)
     }
 
-    fn take(&self, session: &Arc<HttpSession>, incoming: Incoming, caller: &Admitted) {
+    fn take(&self, session: &Arc<HttpSession>, incoming: Incoming, caller: &CallerIdentity) {
         let stream = Arc::clone(&session.standalone);
         match incoming {
             Incoming::Single(Ok(Message::Notification(notification))) => {
@@ -116,12 +116,12 @@ impl Endpoint {
             }
             Incoming::Single(Ok(Message::Response(response))) => session.core.answered(response),
             Incoming::Single(Err(malformed)) => {
-                stream.push(session.core.malformed(&malformed).into_bytes());
+                stream.push(session.core.malformed(&malformed).message);
             }
             Incoming::Single(Ok(Message::Request(request))) => {
                 let asked = match session.core.read(request) {
                     Ok(asked) => asked,
-                    Err(answer) => return stream.push(answer.into_bytes()),
+                    Err(answer) => return stream.push(answer.message),
                 };
                 let (exchange, ticket) = session.core.begin(asked, Some(caller));
                 let run = run(exchange, stream);
@@ -131,11 +131,11 @@ impl Endpoint {
             }
             Incoming::Batch(messages) => {
                 match batch::begin(&session.core, messages, Some(caller)) {
-                    Err(answer) => stream.push(answer.into_bytes()),
+                    Err(answer) => stream.push(answer.message),
                     Ok(batch) => {
-                        let outlet = session.core.outlet().clone();
+                        let sink = session.core.sink().clone();
                         self.edge.tracker.spawn(async move {
-                            if let Some(answers) = batch.run(&outlet).await {
+                            if let Some(answers) = batch.run(&sink).await {
                                 stream.push(answers);
                             }
                         });
@@ -168,7 +168,7 @@ impl Stream {
         let shutdown = self.endpoint.edge.shutdown.clone();
         let read = loop {
             // A shut-down lets calls in flight finish; their answers come here.
-            let patience = shutdown.is_cancelled().then_some(DRAIN_CHECK);
+            let patience = shutdown.is_cancelled().then_some(DRAIN_POLL_INTERVAL);
             let read = tokio::select! {
                 biased;
                 read = self.reader.next(patience) => read,
@@ -190,7 +190,7 @@ async fn run(mut exchange: Exchange, stream: Arc<EventStream>) {
         match exchange.next().await {
             Output::Notification(message) => stream.offer(message),
             Output::Question(message) => stream.push(message),
-            Output::Answer(answer) => return stream.push(answer.into_bytes()),
+            Output::Answer(answer) => return stream.push(answer.message),
         }
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures_util::stream;
 use http::{HeaderValue, Response, StatusCode};
-use plexus_wire::sse::{self, Frame};
+use plexus_mcp_core::wire_log::{Direction, log_message};
+use plexus_mcp_wire::sse::{self, Frame};
 
 use super::Endpoint;
 use super::sessions::HttpSession;
@@ -21,7 +22,7 @@ struct Legacy {
     reader: Reader,
     /// Sent before everything else.
     priming: Option<Bytes>,
-    /// After how much silence the client is let go.
+    /// How long the stream may be silent before it is closed, to be resumed later.
     patience: Option<Duration>,
 }
 
@@ -46,7 +47,8 @@ pub(super) fn open(
     respond_with(endpoint, number, stream.read(Some(0)), priming, patience)
 }
 
-/// After how much silence the session's client, if it can poll, is let go.
+/// How long a stream of the session may be silent before it is closed; `None` if the client cannot
+/// poll.
 pub(super) fn release_after(endpoint: &Endpoint, session: &HttpSession) -> Option<Duration> {
     let polling = session.core.spoken().features().stream_polling;
     endpoint.options.release_after.filter(|_| polling)
@@ -140,7 +142,7 @@ pub(super) fn stateless(
             Output::Notification(next) | Output::Question(next) => {
                 Some((message(&next), (None, Some(exchange))))
             }
-            Output::Answer(answer) => Some((message(&answer.into_bytes()), (None, None))),
+            Output::Answer(answer) => Some((message(&answer.message), (None, None))),
         }
     });
     respond::sse(Body::events(events, keep_alive))
@@ -157,6 +159,9 @@ pub(super) fn message(message: &[u8]) -> Bytes {
 }
 
 pub(super) fn frame(frame: &Frame<'_>) -> Bytes {
+    if let Some(message) = frame.data {
+        log_message(Direction::ToClient, message);
+    }
     let mut bytes = BytesMut::new();
     sse::encode(&mut bytes, frame);
     bytes.freeze()

@@ -6,17 +6,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream;
 use http_body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-use super::pieces::Pieces;
-
 /// How long a stream of events may be silent before a comment keeps it alive (HTTP26-13).
-pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The body of an answer.
 #[derive(Debug)]
@@ -33,14 +31,7 @@ impl Body {
     /// These bytes.
     pub const fn full(bytes: Bytes) -> Self {
         Self {
-            kind: Kind::Full(Pieces::One(bytes)),
-        }
-    }
-
-    /// These bytes, one after the other.
-    pub fn parts(parts: [Bytes; 3]) -> Self {
-        Self {
-            kind: Kind::Full(Pieces::Three(Box::new(parts))),
+            kind: Kind::Full(bytes),
         }
     }
 
@@ -65,20 +56,20 @@ impl Body {
 }
 
 impl http_body::Body for Body {
-    type Data = Pieces;
+    type Data = Bytes;
     type Error = Infallible;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Pieces>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if let Kind::Events(events) = &mut self.kind
             && let Some(ready) = std::task::ready!(events.poll_next(cx))
         {
-            return Poll::Ready(Some(Ok(Frame::data(Pieces::One(ready)))));
+            return Poll::Ready(Some(Ok(Frame::data(ready))));
         }
         let all = match std::mem::replace(&mut self.kind, Kind::Empty) {
-            Kind::Full(pieces) if pieces.has_remaining() => Some(Ok(Frame::data(pieces))),
+            Kind::Full(bytes) if !bytes.is_empty() => Some(Ok(Frame::data(bytes))),
             Kind::Full(_) | Kind::Empty | Kind::Events(_) => None,
         };
         Poll::Ready(all)
@@ -87,7 +78,7 @@ impl http_body::Body for Body {
     fn is_end_stream(&self) -> bool {
         match &self.kind {
             Kind::Empty => true,
-            Kind::Full(pieces) => !pieces.has_remaining(),
+            Kind::Full(bytes) => bytes.is_empty(),
             Kind::Events(events) => events.source.is_none(),
         }
     }
@@ -95,7 +86,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
             Kind::Empty => SizeHint::with_exact(0),
-            Kind::Full(pieces) => SizeHint::with_exact(pieces.remaining() as u64),
+            Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Events(_) => SizeHint::default(),
         }
     }
@@ -104,15 +95,12 @@ impl http_body::Body for Body {
 #[derive(Debug)]
 enum Kind {
     Empty,
-    Full(Pieces),
+    Full(Bytes),
     Events(Box<Events>),
 }
 
 /// A line that every reader of events skips (HTTP26-14).
-const COMMENT: Bytes = Bytes::from_static(b": keep-alive\n\n");
-
-/// Events that are ready together go out in one piece of about this size.
-const PIECE: usize = 64 * 1024;
+const KEEP_ALIVE_COMMENT: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
 struct Events {
     /// `None` after its end.
@@ -131,40 +119,21 @@ impl Events {
         }
     }
 
-    /// All that is ready, else a comment if it is time for one, else waits.
+    /// The next event, else a comment if the stream was silent for the keep-alive interval.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        let ready = self.take_ready(cx);
-        if !ready.is_empty() {
-            self.silence.reset();
-            return Poll::Ready(Some(ready));
-        }
-        if self.source.is_none() {
+        let Some(source) = &mut self.source else {
             return Poll::Ready(None);
-        }
-        self.silence.poll_tick(cx).map(|_| Some(COMMENT))
-    }
-
-    /// The events that are ready now, joined only if there are several.
-    fn take_ready(&mut self, cx: &mut Context<'_>) -> Bytes {
-        let mut first = Bytes::new();
-        let mut joined = BytesMut::new();
-        while let Some(source) = &mut self.source
-            && first.len().max(joined.len()) < PIECE
-        {
-            match source.as_mut().poll_next(cx) {
-                Poll::Ready(Some(event)) if first.is_empty() && joined.is_empty() => first = event,
-                Poll::Ready(Some(event)) => {
-                    joined.extend_from_slice(&std::mem::take(&mut first));
-                    joined.extend_from_slice(&event);
-                }
-                Poll::Ready(None) => self.source = None,
-                Poll::Pending => break,
+        };
+        match source.as_mut().poll_next(cx) {
+            Poll::Ready(Some(event)) => {
+                self.silence.reset();
+                Poll::Ready(Some(event))
             }
-        }
-        if joined.is_empty() {
-            first
-        } else {
-            joined.freeze()
+            Poll::Ready(None) => {
+                self.source = None;
+                Poll::Ready(None)
+            }
+            Poll::Pending => self.silence.poll_tick(cx).map(|_| Some(KEEP_ALIVE_COMMENT)),
         }
     }
 }
@@ -188,8 +157,7 @@ mod tests {
 
     async fn next(body: &mut Body) -> Option<Bytes> {
         let frame = body.frame().await?;
-        let mut pieces = frame.unwrap().into_data().unwrap();
-        Some(pieces.copy_to_bytes(pieces.remaining()))
+        Some(frame.unwrap().into_data().unwrap())
     }
 
     #[tokio::test]
@@ -198,17 +166,6 @@ mod tests {
         assert_eq!(body.size_hint().exact(), Some(2));
         assert!(!body.is_end_stream());
         assert_eq!(next(&mut body).await.unwrap(), "{}");
-        assert!(body.is_end_stream());
-        assert_eq!(next(&mut body).await, None);
-    }
-
-    #[tokio::test]
-    async fn parts_come_together() {
-        let parts = [&b"{\"a\":"[..], b"", b"1}"].map(Bytes::from_static);
-        let mut body = Body::parts(parts);
-        assert_eq!(body.size_hint().exact(), Some(7));
-        assert!(!body.is_end_stream());
-        assert_eq!(next(&mut body).await.unwrap(), "{\"a\":1}");
         assert!(body.is_end_stream());
         assert_eq!(next(&mut body).await, None);
     }
@@ -223,58 +180,40 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn events_ready_together_go_out_together() {
+    async fn events_come_in_order_until_the_senders_are_gone() {
         let (sender, events) = mpsc::channel(8);
-        let mut body = Body::queue(events, KEEP_ALIVE);
+        let mut body = Body::queue(events, KEEP_ALIVE_INTERVAL);
         for event in ["data: 1\n\n", "data: 2\n\n"] {
             sender.try_send(Bytes::from(event)).unwrap();
         }
-        assert_eq!(next(&mut body).await.unwrap(), "data: 1\n\ndata: 2\n\n");
+        assert_eq!(next(&mut body).await.unwrap(), "data: 1\n\n");
+        assert_eq!(next(&mut body).await.unwrap(), "data: 2\n\n");
         assert!(next(&mut body).now_or_never().is_none());
 
         sender.try_send(Bytes::from("data: 3\n\n")).unwrap();
         drop(sender);
         assert_eq!(next(&mut body).await.unwrap(), "data: 3\n\n");
+        assert_eq!(next(&mut body).await, None);
         assert!(body.is_end_stream());
         assert_eq!(next(&mut body).await, None);
-        assert_eq!(next(&mut body).await, None);
-    }
-
-    #[tokio::test]
-    async fn a_single_event_is_not_copied() {
-        let event = Bytes::from("data: 1\n\n");
-        let mut body = Body::events(stream::iter([event.clone()]), KEEP_ALIVE);
-        let sent = body.frame().await.unwrap().unwrap().into_data().unwrap();
-        assert_eq!(sent.chunk().as_ptr(), event.as_ptr());
-    }
-
-    /// A source that is always ready neither hogs the connection nor fills the memory.
-    #[tokio::test]
-    async fn pieces_are_bounded() {
-        let endless = stream::repeat(Bytes::from(vec![b'x'; 1000]));
-        let mut body = Body::events(endless, KEEP_ALIVE);
-        for _ in 0..3 {
-            let piece = next(&mut body).await.unwrap().len();
-            assert!((PIECE..PIECE + 1000).contains(&piece));
-        }
     }
 
     /// HTTP26-13: silence is filled with comments, and only silence.
     #[tokio::test(start_paused = true)]
     async fn silence_is_filled_with_comments() {
         let (sender, events) = mpsc::channel(8);
-        let mut body = Body::queue(events, KEEP_ALIVE);
+        let mut body = Body::queue(events, KEEP_ALIVE_INTERVAL);
         let start = Instant::now();
-        assert_eq!(next(&mut body).await.unwrap(), COMMENT);
-        assert_eq!(start.elapsed(), KEEP_ALIVE);
-        assert_eq!(next(&mut body).await.unwrap(), COMMENT);
-        assert_eq!(start.elapsed(), KEEP_ALIVE * 2);
+        assert_eq!(next(&mut body).await.unwrap(), KEEP_ALIVE_COMMENT);
+        assert_eq!(start.elapsed(), KEEP_ALIVE_INTERVAL);
+        assert_eq!(next(&mut body).await.unwrap(), KEEP_ALIVE_COMMENT);
+        assert_eq!(start.elapsed(), KEEP_ALIVE_INTERVAL * 2);
 
-        tokio::time::advance(KEEP_ALIVE / 2).await;
+        tokio::time::advance(KEEP_ALIVE_INTERVAL / 2).await;
         sender.try_send(Bytes::from("data: 1\n\n")).unwrap();
         assert_eq!(next(&mut body).await.unwrap(), "data: 1\n\n");
-        assert_eq!(next(&mut body).await.unwrap(), COMMENT);
-        assert_eq!(start.elapsed(), KEEP_ALIVE * 7 / 2);
+        assert_eq!(next(&mut body).await.unwrap(), KEEP_ALIVE_COMMENT);
+        assert_eq!(start.elapsed(), KEEP_ALIVE_INTERVAL * 7 / 2);
     }
 
     /// HTTP26-15: the call behind the stream ends with the stream.
@@ -285,7 +224,7 @@ mod tests {
             let _held = receiver;
             std::future::pending().await
         });
-        let mut body = Body::events(inline.boxed(), KEEP_ALIVE);
+        let mut body = Body::events(inline.boxed(), KEEP_ALIVE_INTERVAL);
         assert!(next(&mut body).now_or_never().is_none());
         assert!(!sender.is_closed());
         drop(body);

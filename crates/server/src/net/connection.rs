@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::convert::Infallible;
 use std::error::Error;
-use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
@@ -20,13 +19,12 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, error};
 
 use super::body::Body;
-use super::intake::Intake;
-use super::roster::{Entry, HeadTimer};
 
-/// What a handler may know of the connection a request came on.
+/// The connection of a request, as its handler sees it.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ConnectionInfo {
@@ -34,13 +32,13 @@ pub struct ConnectionInfo {
     pub peer: SocketAddr,
 }
 
-/// Serves one connection until it is done; once it is to close, until its present answer is out.
+/// Serves one connection until it ends; after `shutdown`, until the response in progress is sent.
 pub(super) async fn run<I, H, F>(
     io: I,
     info: ConnectionInfo,
     handler: Arc<H>,
-    mut http: http1::Builder,
-    entry: Arc<Entry>,
+    http: http1::Builder,
+    shutdown: CancellationToken,
 ) where
     I: AsyncRead + AsyncWrite + Unpin,
     H: Fn(Request<Incoming>, ConnectionInfo) -> F,
@@ -48,18 +46,18 @@ pub(super) async fn run<I, H, F>(
 {
     let peer = info.peer;
     let service = service_fn(|request| handler(request, info).map(Ok::<_, Infallible>));
-    http.timer(HeadTimer::new(Arc::clone(&entry)));
-    let intake = Intake::default();
-    let io = TokioIo::new(Lingering::new(io, &intake));
+    let io = TokioIo::new(Lingering::new(io));
     let mut connection = pin!(http.serve_connection(io, service));
-    let mut is_closing = false;
-    let served = poll_fn(|cx| {
-        if !is_closing && entry.is_closing(cx) {
-            is_closing = true;
-            connection.as_mut().graceful_shutdown();
+    let served = async {
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+            served = connection.as_mut() => served,
         }
-        intake.poll_on(|| connection.as_mut().poll(cx))
-    });
+    };
     match AssertUnwindSafe(served).catch_unwind().await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
@@ -79,8 +77,8 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
     }
 }
 
-/// How long a closing connection still takes in what its client sends.
-const LINGER: Duration = Duration::from_secs(2);
+/// How long a closing connection still reads the data of its client.
+const CLOSE_LINGER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A stream that, once shut down, waits for the other side to close too.
 ///
@@ -88,37 +86,28 @@ const LINGER: Duration = Duration::from_secs(2);
 /// with unread bytes resets the connection, and the reset can overtake the answer: the client
 /// would see a broken connection and never learn why.
 #[derive(Debug)]
-struct Lingering<'a, I> {
+struct Lingering<I> {
     io: I,
-    /// What is read is noted there.
-    intake: &'a Intake,
     give_up: Option<Pin<Box<Sleep>>>,
 }
 
-impl<'a, I> Lingering<'a, I> {
-    fn new(io: I, intake: &'a Intake) -> Self {
-        Self {
-            io,
-            intake,
-            give_up: None,
-        }
+impl<I> Lingering<I> {
+    fn new(io: I) -> Self {
+        Self { io, give_up: None }
     }
 }
 
-impl<I: AsyncRead + Unpin> AsyncRead for Lingering<'_, I> {
+impl<I: AsyncRead + Unpin> AsyncRead for Lingering<I> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.io).poll_read(cx, buffer);
-        self.intake.note(buffer.filled().len() - before);
-        read
+        Pin::new(&mut self.io).poll_read(cx, buffer)
     }
 }
 
-impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<'_, I> {
+impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<I> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -144,11 +133,11 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<'_, I> {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self { io, give_up, .. } = self.get_mut();
+        let Self { io, give_up } = self.get_mut();
         if give_up.is_none() {
             ready!(Pin::new(&mut *io).poll_shutdown(cx))?;
         }
-        let give_up = give_up.get_or_insert_with(|| Box::pin(sleep(LINGER)));
+        let give_up = give_up.get_or_insert_with(|| Box::pin(sleep(CLOSE_LINGER_TIMEOUT)));
         let mut discarded = [0; 4096];
         while give_up.as_mut().poll(cx).is_pending() {
             let mut buffer = ReadBuf::new(&mut discarded);

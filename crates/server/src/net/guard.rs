@@ -1,8 +1,8 @@
-//! Who may talk to us at all, judged by the head of a request (SEC-01, HTTP26-02, HTTPL-02).
+//! Checks the `Host` and `Origin` headers of every request (SEC-01, HTTP26-02, HTTPL-02).
 //!
-//! A page that someone opens in a browser can send requests to any address the browser reaches,
-//! ours included. Its `Origin` gives it away; and where it has pointed a name of its own at us
-//! (DNS rebinding), the `Host` does.
+//! A web page in a browser can send requests to any address that the browser reaches, ours
+//! included. Its `Origin` reveals that. If the page's own host name resolves to our address (DNS
+//! rebinding), the `Host` reveals it.
 
 mod host;
 mod origin;
@@ -31,13 +31,11 @@ use super::respond;
 #[derive(Debug, Clone)]
 pub struct Guard {
     loopback: bool,
-    /// What the `Host` of nearly every request is, where we are bound to loopback only.
-    usual: Vec<String>,
     hosts: Vec<Host>,
     origins: Vec<Origin>,
 }
 
-/// Why a request is not looked at any further.
+/// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -61,15 +59,8 @@ pub enum Refusal {
 impl Guard {
     /// A guard for a server bound to these addresses, with nothing else allowed.
     pub fn new(bound: &[SocketAddr]) -> Self {
-        let loopback = bound.iter().all(|address| address.ip().is_loopback());
-        let bound = bound.iter().filter(|_| loopback);
-        let usual = bound.flat_map(|address| {
-            let named = format!("localhost:{}", address.port());
-            [address.to_string(), named]
-        });
         Self {
-            loopback,
-            usual: usual.collect(),
+            loopback: bound.iter().all(|address| address.ip().is_loopback()),
             hosts: Vec::new(),
             origins: Vec::new(),
         }
@@ -92,9 +83,6 @@ impl Guard {
     /// Judges the head of a request.
     pub fn check(&self, target: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let mut host = match sole(headers, &HOST) {
-            Value::One(host) if self.is_usual(host, target) && !headers.contains_key(ORIGIN) => {
-                return Ok(());
-            }
             Value::One(host) => self.check_host(host)?,
             Value::Unreadable => return Err(Refusal::MalformedHost),
             Value::None | Value::Several => return Err(Refusal::MissingHost),
@@ -114,11 +102,6 @@ impl Guard {
         } else {
             Err(Refusal::BadOrigin(origin))
         }
-    }
-
-    /// Whether the request is for a host of which nothing has to be found out.
-    fn is_usual(&self, host: &str, target: &Uri) -> bool {
-        target.authority().is_none() && self.usual.iter().any(|usual| usual == host)
     }
 
     fn check_host(&self, text: &str) -> Result<Host, Refusal> {

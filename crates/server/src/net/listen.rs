@@ -1,4 +1,4 @@
-//! Accepting connections, and ending them in good order.
+//! Accepts connections, and drains them at shutdown.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,6 +10,7 @@ use futures_util::future::poll_fn;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper_util::rt::TokioTimer;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -19,12 +20,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
-use super::attention::Attention;
 use super::body::Body;
 use super::connection::{self, ConnectionInfo};
-use super::roster::Roster;
 
-/// Where connections come from. [`Listener`] is the one in use; tests have others.
+/// A source of connections: a [`Listener`], or a fake in tests.
 pub trait Accept: Send {
     /// One connection.
     type Io: AsyncRead + AsyncWrite + Unpin + Send + 'static;
@@ -49,14 +48,13 @@ pub struct BindError {
     source: io::Error,
 }
 
-/// What connections may take before they are cut short.
+/// The limits of connections.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Connections open at a time. Further ones wait, unaccepted.
     pub connections: usize,
     /// How long a client may take to send a request head, counted from the connection or from the
-    /// answer before; an eighth more may pass until it is seen. It is therefore also how long a
-    /// connection may be idle.
+    /// answer before. It is therefore also how long a connection may be idle.
     pub head_time: Duration,
     /// Size of a request head. A larger one, or one with more than 100 fields, is answered 431.
     pub head_bytes: usize,
@@ -125,7 +123,7 @@ impl Accept for Listener {
 /// Serves connections until `shutdown`, then lets the answers under way finish.
 ///
 /// At shutdown no connection is accepted any more, idle ones are closed, and those at work close
-/// after their answer; what is still open after [`Limits::drain`] is dropped. A handler that panics
+/// after their answer. Connections still open after [`Limits::drain`] are dropped. A handler that panics
 /// ends its own connection only. Dropping this future drops all connections at once.
 pub async fn serve<A, H, F>(
     mut acceptor: A,
@@ -137,40 +135,30 @@ pub async fn serve<A, H, F>(
     H: Fn(Request<Incoming>, ConnectionInfo) -> F + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
-    let attention = Attention::spawn();
-    let handler = Arc::new(move |request, info| attention.to(handler(request, info)));
+    let handler = Arc::new(handler);
     let http = http(limits);
     let slots = Arc::new(Semaphore::new(
         limits.connections.min(Semaphore::MAX_PERMITS),
     ));
     let connections = TaskTracker::new();
-    let roster = Abandoned(Arc::default());
+    // Cancelled when this future is dropped, or when the drain time is over.
+    let abort = CancellationToken::new();
+    let _abort_on_drop = abort.clone().drop_guard();
 
     let accepting = async {
         while let Ok(slot) = Arc::clone(&slots).acquire_owned().await {
             let (io, info) = next_connection(&mut acceptor).await;
-            let place = roster.0.enter();
-            let entry = place.entry();
             let (handler, http) = (Arc::clone(&handler), http.clone());
-            let connection = connection::run(io, info, handler, http, Arc::clone(&entry));
-            // Every future that has another within has room for it twice.
-            let connection = Box::pin(connection);
-            let task = connections.spawn(async move {
-                connection.await;
-                drop((place, slot));
+            let connection = connection::run(io, info, handler, http, shutdown.clone());
+            let abort = abort.clone();
+            connections.spawn(async move {
+                abort.run_until_cancelled_owned(connection).await;
+                drop(slot);
             });
-            // Nobody else sets it.
-            drop(entry.task.set(task.abort_handle()));
         }
     };
-    shutdown
-        .run_until_cancelled(async {
-            let ((), never) = tokio::join!(accepting, roster.0.keep_time(limits.head_time));
-            match never {}
-        })
-        .await;
+    shutdown.run_until_cancelled(accepting).await;
     drop(acceptor);
-    roster.0.close();
 
     connections.close();
     if timeout(limits.drain, connections.wait()).await.is_err() {
@@ -178,39 +166,31 @@ pub async fn serve<A, H, F>(
             open = connections.len(),
             "closing connections that did not finish in time"
         );
-        roster.0.abandon();
+        abort.cancel();
         connections.wait().await;
     }
 }
 
-/// A roster whose connections end when it is dropped.
-struct Abandoned(Arc<Roster>);
-
-impl Drop for Abandoned {
-    fn drop(&mut self) {
-        self.0.abandon();
-    }
-}
-
-/// How much is read at a time: more, and it is no longer near when it is put together.
-const READ: usize = 64 * 1024;
+/// The most bytes of one read. Larger reads have left the CPU cache when the body is assembled.
+const MAX_READ_BUFFER_BYTES: usize = 64 * 1024;
 
 fn http(limits: &Limits) -> http1::Builder {
     let mut http = http1::Builder::new();
-    http.header_read_timeout(limits.head_time)
+    http.timer(TokioTimer::new())
+        .header_read_timeout(limits.head_time)
         .max_header_size(limits.head_bytes)
-        .max_buf_size(READ.max(limits.head_bytes))
+        .max_buf_size(MAX_READ_BUFFER_BYTES.max(limits.head_bytes))
         // A client that closes its side is gone: that is the cancellation of its request.
         .half_close(false);
     http
 }
 
-const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const ACCEPT_BACKOFF_MIN: Duration = Duration::from_millis(10);
+const ACCEPT_BACKOFF_MAX: Duration = Duration::from_secs(1);
 
 /// The next connection, however often accepting fails before it.
 async fn next_connection<A: Accept>(acceptor: &mut A) -> (A::Io, ConnectionInfo) {
-    let mut pause = SHORTEST_PAUSE;
+    let mut pause = ACCEPT_BACKOFF_MIN;
     loop {
         match poll_fn(|cx| acceptor.poll_accept(cx)).await {
             Ok((io, peer)) => return (io, ConnectionInfo { peer }),
@@ -222,7 +202,7 @@ async fn next_connection<A: Accept>(acceptor: &mut A) -> (A::Io, ConnectionInfo)
                 // processor that could be closing some.
                 warn!(%error, ?pause, "cannot accept connections");
                 sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                pause = (pause * 2).min(ACCEPT_BACKOFF_MAX);
             }
         }
     }

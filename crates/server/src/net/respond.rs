@@ -18,13 +18,6 @@ pub fn json(status: StatusCode, document: Bytes) -> Response<Body> {
     response
 }
 
-/// An answer in JSON that is there in parts.
-pub fn json_in_parts(status: StatusCode, parts: [Bytes; 3]) -> Response<Body> {
-    let mut response = with_body(status, Body::parts(parts));
-    set(&mut response, CONTENT_TYPE, "application/json");
-    response
-}
-
 /// An answer in plain text.
 pub fn text(status: StatusCode, text: &str) -> Response<Body> {
     let mut response = with_body(status, Body::full(Bytes::copy_from_slice(text.as_bytes())));

@@ -31,7 +31,7 @@ const BODY_LIMITS: BodyLimits = BodyLimits {
     total: Duration::from_secs(6),
 };
 
-/// What the handler of these tests shares with them.
+/// State that the handler shares with the tests.
 #[derive(Debug, Default)]
 struct Stage {
     requests: AtomicUsize,
@@ -52,7 +52,7 @@ impl Stage {
             Err(error) => return error.to_response(),
         };
         match path.as_str() {
-            "/echo" => respond::json(StatusCode::OK, body.into_bytes()),
+            "/echo" => respond::json(StatusCode::OK, body),
             "/panic" => panic!("as the test asked"),
             "/wait" => {
                 let _guard = self.dropped.clone().drop_guard();
@@ -67,7 +67,7 @@ impl Stage {
                     std::future::pending::<Infallible>().await;
                     Some((Bytes::new(), guard))
                 });
-                respond::sse(Body::events(events, KEEP_ALIVE))
+                respond::sse(Body::events(events, KEEP_ALIVE_INTERVAL))
             }
             _ => respond::empty(StatusCode::NOT_FOUND),
         }
@@ -303,6 +303,6 @@ async fn a_silent_stream_is_kept_alive() {
         }
         received.push_str(std::str::from_utf8(&buffer[..length]).unwrap());
     }
-    assert_eq!(start.elapsed(), KEEP_ALIVE * 4);
+    assert_eq!(start.elapsed(), KEEP_ALIVE_INTERVAL * 4);
     assert!(received.contains("x-accel-buffering: no\r\n"), "{received}");
 }

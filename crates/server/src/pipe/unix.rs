@@ -67,7 +67,7 @@ fn duplicate(descriptor: &impl AsFd) -> io::Result<OwnedFd> {
     descriptor.as_fd().try_clone_to_owned()
 }
 
-/// Where an anonymous pipe can be opened a second time.
+/// The path at which an anonymous pipe can be opened a second time.
 ///
 /// `O_NONBLOCK` belongs to the open file description, which a duplicate shares with the parent,
 /// with siblings and, after `2>&1`, with our own standard error: those would start to see

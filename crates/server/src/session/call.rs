@@ -1,29 +1,30 @@
 //! A call of a legacy session.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use plexus_service::{Boxed, Event, Outcome};
-use plexus_wire::Id;
+use plexus_mcp_core::{Boxed, Event, Outcome};
+use plexus_mcp_wire::Id;
 
-use super::{Session, asks};
+use super::Session;
+use super::client_requests::{self, RepeatedQuestions};
+use crate::encoder::{NotificationEncoder, ResponseEncoder};
 use crate::exchange::Output;
-use crate::render::{Narrator, Voice};
-use crate::running::{Running, Step};
+use crate::running_call::{RunningCall, Step};
 
 /// A call of a legacy session: its questions go to the client as requests, on the same channel.
 pub(crate) struct SessionCall {
     session: Arc<Session>,
-    voice: Arc<Voice>,
+    encoder: Arc<ResponseEncoder>,
     id: Id,
     work: Work,
 }
 
 enum Work {
-    Running {
-        method: Cow<'static, str>,
-        narrator: Narrator,
-        running: Box<Running>,
+    Call {
+        method: Box<str>,
+        notifications: NotificationEncoder,
+        running: Box<RunningCall>,
+        repeated: RepeatedQuestions,
     },
     Subscribing(Boxed<Outcome>),
 }
@@ -31,20 +32,21 @@ enum Work {
 impl SessionCall {
     pub(super) fn new(
         session: Arc<Session>,
-        voice: Arc<Voice>,
+        encoder: Arc<ResponseEncoder>,
         id: Id,
-        method: Cow<'static, str>,
-        narrator: Narrator,
-        running: Running,
+        method: Box<str>,
+        notifications: NotificationEncoder,
+        running: RunningCall,
     ) -> Self {
-        let work = Work::Running {
+        let work = Work::Call {
             method,
-            narrator,
+            notifications,
             running: Box::new(running),
+            repeated: RepeatedQuestions::default(),
         };
         Self {
             session,
-            voice,
+            encoder,
             id,
             work,
         }
@@ -52,14 +54,14 @@ impl SessionCall {
 
     pub(super) fn subscribing(
         session: Arc<Session>,
-        voice: Arc<Voice>,
+        encoder: Arc<ResponseEncoder>,
         id: Id,
         subscribing: impl Future<Output = Outcome> + Send + 'static,
     ) -> Self {
         let work = Work::Subscribing(Box::pin(subscribing));
         Self {
             session,
-            voice,
+            encoder,
             id,
             work,
         }
@@ -69,29 +71,35 @@ impl SessionCall {
         match &mut self.work {
             Work::Subscribing(subscribing) => {
                 let outcome = subscribing.await;
-                let method = plexus_mcp::method::RESOURCES_SUBSCRIBE;
-                Output::Answer(self.voice.answer(&self.id, method, outcome))
+                let method = plexus_mcp_protocol::method::RESOURCES_SUBSCRIBE;
+                Output::Answer(self.encoder.answer(&self.id, method, outcome))
             }
-            Work::Running {
+            Work::Call {
                 method,
-                narrator,
+                notifications,
                 running,
+                repeated,
             } => loop {
-                let step = running.next().await;
+                let step = tokio::select! {
+                    biased;
+                    step = running.next() => step,
+                    question = repeated.next() => return Output::Question(question),
+                };
                 match step {
                     Step::Event(Event::Ask(ask)) => {
-                        let revision = self.voice.revision;
-                        if let Some(message) = asks::put(&self.session, revision, ask) {
-                            return Output::Question(message);
+                        let revision = self.encoder.revision;
+                        let question = client_requests::put(&self.session, revision, ask, repeated);
+                        if let Some(question) = question {
+                            return Output::Question(question);
                         }
                     }
                     Step::Event(event) => {
-                        if let Some(message) = narrator.tell(&event) {
+                        if let Some(message) = notifications.tell(&event) {
                             return Output::Notification(message);
                         }
                     }
                     Step::Done(outcome) => {
-                        return Output::Answer(self.voice.answer(&self.id, method, outcome));
+                        return Output::Answer(self.encoder.answer(&self.id, method, outcome));
                     }
                 }
             },

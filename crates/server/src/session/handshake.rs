@@ -3,24 +3,24 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use plexus_mcp::messages::{ClientCapabilities, InitializeResult};
-use plexus_mcp::{Era, Revision};
-use plexus_service::{Fault, Peer};
-use plexus_wire::{Object, Raw};
+use plexus_mcp_core::{Fault, Peer};
+use plexus_mcp_protocol::messages::{ClientCapabilities, InitializeResult};
+use plexus_mcp_protocol::{Era, Revision};
+use plexus_mcp_wire::{Object, Raw};
 
-use super::{Agreed, Session, shown};
-use crate::asked::Asked;
+use super::{Negotiated, Session, shown};
+use crate::caller::CallerIdentity;
+use crate::encoder::{complete, json};
 use crate::exchange::Exchange;
-use crate::http::Admitted;
 use crate::options::Profile;
-use crate::render::{complete, json};
+use crate::parsed_request::ParsedRequest;
 
 impl Session {
     /// Settles the revision and answers with what we are (LIFE-02, LIFE-07).
     pub(super) fn initialize(
         &self,
-        asked: &Asked,
-        caller: Option<&Admitted>,
+        asked: &ParsedRequest,
+        caller: Option<&CallerIdentity>,
     ) -> Result<Exchange, Fault> {
         let invalid = |what: &str| Fault::InvalidParams(format!("initialize: {what}"));
         let params = asked.raw.as_ref();
@@ -31,12 +31,10 @@ impl Session {
             .map(Cow::into_owned)
             .ok_or_else(|| invalid("protocolVersion must be a string"))?;
         let capabilities = match params.get("capabilities") {
-            Some(raw) if *raw != Raw::empty_object() => {
-                // What the client says of itself is kept as long as the session.
-                ClientCapabilities::from_raw(&raw.detached())
-                    .map_err(|error| invalid(&error.to_string()))?
-            }
-            _ => ClientCapabilities::none(),
+            // Detached, because the capabilities are kept as long as the session.
+            Some(raw) => ClientCapabilities::from_raw(&raw.detached())
+                .map_err(|error| invalid(&error.to_string()))?,
+            None => ClientCapabilities::none(),
         };
         let revision = self.negotiate(requested)?;
         let capabilities = capabilities.within(revision.features());
@@ -46,17 +44,17 @@ impl Session {
         let peer = peer.present(self.presence.clone());
         let peer = shown(Arc::new(peer), caller);
         let catalogue = self.edge.catalogue_for(&peer);
-        let voice = self.edge.voice(revision);
+        let encoder = self.edge.encoder(revision);
         let result = InitializeResult {
             protocol_version: revision.as_str().to_owned(),
             capabilities: catalogue.capabilities.to_raw(revision.features()),
-            server_info: voice.server_info.clone(),
+            server_info: encoder.server_info.clone(),
             instructions: catalogue.instructions.clone(),
         };
 
         let mut state = self.state();
         state.lifecycle.initialize()?;
-        state.agreed = Some(Agreed { peer, voice });
+        state.negotiated = Some(Negotiated { peer, encoder });
         state.known = Some(catalogue);
         drop(state);
         Ok(Exchange::Answered(complete(&asked.id, &result.to_raw())))

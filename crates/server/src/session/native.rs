@@ -1,4 +1,4 @@
-//! The native view: a tool is a method of its own, and what it says is streamed (S003-05…07).
+//! The native view: a tool is a method of its own, and its events are streamed (S003-05…07).
 //!
 //! A call is answered at once with the number of its stream; its events follow as notifications of
 //! the called method, from `start` to `complete` or `error` (S003-43). Nothing is collected for the
@@ -7,45 +7,45 @@
 mod arguments;
 mod event;
 
-use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use plexus_mcp::messages::ClientCapabilities;
-use plexus_mcp::{Revision, method};
-use plexus_service::{Event, Fault, Peer, Presence, Principal};
-use plexus_wire::{Id, Object, Raw};
+use plexus_mcp_core::{Event, Fault, Peer, Presence, Principal};
+use plexus_mcp_protocol::messages::ClientCapabilities;
+use plexus_mcp_protocol::{Revision, method};
+use plexus_mcp_wire::{Id, Object, Raw};
 use tokio_util::sync::CancellationToken;
 
-use self::event::Teller;
-use super::{Agreed, Session, asks};
+use self::event::NativeEventEncoder;
+use super::client_requests::{self, RepeatedQuestions};
+use super::{Negotiated, Session};
 use crate::edge::{Edge, Wants};
+use crate::encoder::{EncodedResponse, ResponseEncoder, complete, json};
 use crate::exchange::{Exchange, Output};
 use crate::lock::lock;
-use crate::render::{Answer, Voice, complete, json};
-use crate::running::{Running, Step};
+use crate::running_call::{RunningCall, Step};
 
 /// Ends a stream before its time.
 const UNSUBSCRIBE: &str = "unsubscribe";
 
-/// The revision in which a client is answered that never said which it speaks: that of the document
-/// which describes the native view.
-const PRESUMED: Revision = Revision::V2025_03_26;
+/// The revision for a client that sent no `initialize`: that of the document that describes the
+/// native view.
+const REVISION_WITHOUT_HANDSHAKE: Revision = Revision::V2025_03_26;
 
-/// What counts as settled without a handshake: a client that can be asked nothing.
-pub(super) fn presumed(edge: &Edge, principal: &Principal, presence: &Presence) -> Agreed {
+/// The assumed peer without a handshake: a client without capabilities.
+pub(super) fn presumed(edge: &Edge, principal: &Principal, presence: &Presence) -> Negotiated {
     let peer = Peer::new(
-        PRESUMED,
+        REVISION_WITHOUT_HANDSHAKE,
         ClientCapabilities::none(),
         None,
         principal.clone(),
     );
-    Agreed {
+    Negotiated {
         peer: Arc::new(peer.present(presence.clone())),
-        voice: edge.voice(PRESUMED),
+        encoder: edge.encoder(REVISION_WITHOUT_HANDSHAKE),
     }
 }
 
@@ -97,8 +97,8 @@ impl Session {
         self: &Arc<Self>,
         streams: &Arc<Streams>,
         peer: Arc<Peer>,
-        voice: Arc<Voice>,
-        (id, method, params): (Id, Cow<'static, str>, Option<Raw>),
+        encoder: Arc<ResponseEncoder>,
+        (id, method, params): (Id, Box<str>, Option<Raw>),
         cancel: &CancellationToken,
     ) -> Result<Exchange, Fault> {
         if &*method == UNSUBSCRIBE {
@@ -114,7 +114,6 @@ impl Session {
         let wants = Wants {
             progress: true,
             log_level: Some(self.state().log_level),
-            trace_parent: None,
         };
         let running = self
             .edge
@@ -122,11 +121,12 @@ impl Session {
         let stream = streams.open();
         Ok(Exchange::Native(Box::new(NativeCall {
             session: Arc::clone(self),
-            voice,
+            encoder,
             id,
-            teller: Teller::new(method.into(), stream.number),
+            event_encoder: NativeEventEncoder::new(method, stream.number),
             stream,
             running,
+            repeated: RepeatedQuestions::default(),
             said: VecDeque::new(),
             answered: false,
             over: false,
@@ -137,12 +137,13 @@ impl Session {
 /// A native call and its stream.
 pub(crate) struct NativeCall {
     session: Arc<Session>,
-    voice: Arc<Voice>,
+    encoder: Arc<ResponseEncoder>,
     id: Id,
-    teller: Teller,
+    event_encoder: NativeEventEncoder,
     stream: Stream,
-    running: Running,
-    /// What is to be sent before anything else happens.
+    running: RunningCall,
+    repeated: RepeatedQuestions,
+    /// Messages to send before the call is polled again.
     said: VecDeque<Bytes>,
     answered: bool,
     over: bool,
@@ -155,23 +156,22 @@ impl NativeCall {
             if let Some(message) = self.said.pop_front() {
                 return if self.over && self.said.is_empty() {
                     let status = 200;
-                    Output::Answer(Answer::whole(status, message))
+                    Output::Answer(EncodedResponse::new(status, message))
                 } else {
                     Output::Question(message)
                 };
             }
             if !self.answered {
                 match self.running.next().now_or_never() {
-                    // What fails at once never was a stream: its arguments were wrong, most likely.
+                    // A call that fails at once gets an error response and no stream.
                     Some(Step::Done(Err(fault))) => {
-                        return Output::Answer(self.voice.error(&self.id, &fault));
+                        return Output::Answer(self.encoder.error(&self.id, &fault));
                     }
                     step => {
                         self.answered = true;
                         let number = json(&self.stream.number);
-                        self.said
-                            .push_back(complete(&self.id, &number).into_bytes());
-                        self.said.push_back(self.teller.start());
+                        self.said.push_back(complete(&self.id, &number).message);
+                        self.said.push_back(self.event_encoder.start());
                         if let Some(step) = step {
                             self.tell(step);
                         }
@@ -185,6 +185,7 @@ impl NativeCall {
                     self.tell(Step::Done(Err(Fault::Cancelled)));
                 }
                 step = self.running.next() => self.tell(step),
+                question = self.repeated.next() => self.said.push_back(question),
             }
         }
     }
@@ -192,13 +193,15 @@ impl NativeCall {
     fn tell(&mut self, step: Step) {
         match step {
             Step::Event(Event::Ask(ask)) => {
-                self.said
-                    .extend(asks::put(&self.session, self.voice.revision, ask));
+                let revision = self.encoder.revision;
+                let question =
+                    client_requests::put(&self.session, revision, ask, &mut self.repeated);
+                self.said.extend(question);
             }
-            Step::Event(event) => self.said.extend(self.teller.event(&event)),
+            Step::Event(event) => self.said.extend(self.event_encoder.event(&event)),
             Step::Done(outcome) => {
-                let error = |fault: &Fault| fault.to_error(self.voice.revision);
-                self.said.extend(self.teller.end(outcome, error));
+                let error = |fault: &Fault| fault.to_error(self.encoder.revision);
+                self.said.extend(self.event_encoder.end(outcome, error));
                 self.over = true;
             }
         }

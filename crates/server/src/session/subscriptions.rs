@@ -1,19 +1,19 @@
 //! `resources/subscribe` of legacy sessions.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use plexus_mcp::messages::ResourceUriParams;
-use plexus_mcp::method;
-use plexus_service::{Fault, Outcome, Peer};
-use plexus_wire::{Object, Raw};
+use plexus_mcp_core::{Fault, Outcome, Peer};
+use plexus_mcp_protocol::messages::ResourceUriParams;
+use plexus_mcp_protocol::method;
+use plexus_mcp_wire::{Object, Raw};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Session;
-use crate::listen::MAX_SUBSCRIPTIONS;
-use crate::render::{json, notification};
+use crate::encoder::{json, notification};
+use crate::lock::lock;
 
-/// What a session watches. Dropping an entry ends the subscription.
+/// The resource subscriptions of a session. Dropping an entry ends the subscription.
 #[derive(Default)]
 pub(super) struct Subscriptions {
     watched: Mutex<BTreeMap<String, AbortOnDropHandle<()>>>,
@@ -29,7 +29,7 @@ impl Subscriptions {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, AbortOnDropHandle<()>>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.watched)
     }
 }
 
@@ -44,7 +44,7 @@ pub(super) fn uri(params: Option<&Raw>) -> Result<String, Fault> {
 
 /// Subscribes, and tells the client of updates from then on. Subscribing twice is subscribing once.
 pub(super) async fn subscribe(session: Arc<Session>, peer: Arc<Peer>, uri: String) -> Outcome {
-    if session.subscriptions.lock().len() >= MAX_SUBSCRIPTIONS {
+    if session.subscriptions.lock().len() >= session.edge.options.max_resource_subscriptions {
         return Err(Fault::Busy(
             "the session watches too many resources already".to_owned(),
         ));
@@ -60,7 +60,7 @@ pub(super) async fn subscribe(session: Arc<Session>, peer: Arc<Peer>, uri: Strin
             let Some(session) = watching.upgrade() else {
                 return;
             };
-            session.outlet.offer(message.clone());
+            session.sink.offer(message.clone());
         }
     });
     session

@@ -1,10 +1,10 @@
 //! Headers that mirror the body (HDR26): a proxy may act on them, so they must tell the truth.
 
 use http::{HeaderMap, HeaderName};
-use plexus_mcp::header::{decode_value, is_literally};
-use plexus_mcp::method;
-use plexus_service::{Catalogue, Fault, Section};
-use plexus_wire::Object;
+use plexus_mcp_core::{Catalogue, Fault, Section};
+use plexus_mcp_protocol::header::decode_value;
+use plexus_mcp_protocol::method;
+use plexus_mcp_wire::Object;
 
 pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -62,7 +62,7 @@ fn check_arguments(
         .map_err(|mismatch| Fault::HeaderMismatch(mismatch.to_string()))
 }
 
-/// A mirrored argument that is given more than once: who reads which value, nobody knows.
+/// A mirrored argument that is given more than once: readers may pick different values.
 fn doubled(headers: &HeaderMap) -> Option<&str> {
     let mirrored = headers
         .keys()
@@ -86,9 +86,6 @@ fn check(headers: &HeaderMap, name: &HeaderName, expected: &str) -> Result<(), F
             )));
         }
     };
-    if is_literally(given.as_bytes(), expected) {
-        return Ok(());
-    }
     let given = decode_value(given.as_bytes())
         .map_err(|error| Fault::HeaderMismatch(format!("the {name} header: {error}")))?;
     if given == expected {

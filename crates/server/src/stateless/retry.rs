@@ -1,11 +1,11 @@
 //! The retry of a request that was answered with `input_required`.
 
-use plexus_mcp::messages::{CreateMessageResult, ElicitResult, ListRootsResult};
-use plexus_service::{Ask, Fault, Question};
-use plexus_wire::{Kind, Object, Raw};
+use plexus_mcp_core::{Ask, Fault, Question};
+use plexus_mcp_protocol::messages::{CreateMessageResult, ElicitResult, ListRootsResult};
+use plexus_mcp_wire::{Kind, Object, Raw};
 
 use crate::edge::Edge;
-use crate::park::{ParkedCall, Place};
+use crate::park::{ParkedCall, ParkedPosition};
 
 /// Gets the parked call back that `state` stands for, and gives it the answers in `params`.
 /// Questions without an answer stay open (MRTR26-12), answers without a question are ignored
@@ -15,7 +15,7 @@ pub(super) fn resume(
     state: &Raw,
     params: &Object,
     binding: &[u8; 32],
-) -> Result<(ParkedCall, Place), Fault> {
+) -> Result<(ParkedCall, ParkedPosition), Fault> {
     let state: String = state
         .decode()
         .map_err(|_not_a_string| Fault::InvalidState)?;

@@ -1,15 +1,15 @@
 use std::sync::Arc;
 
-use plexus_service::{
+use plexus_mcp_core::{
     Context, ElicitParams, LocalService, NoArguments, Principal, Scopes, Tool, ToolError,
 };
-use plexus_wire::{Limits, Raw, Request};
+use plexus_mcp_wire::{Limits, Raw, Request};
 use serde_json::{Value, json};
 
 use super::{Caller, begin};
-use crate::asked::Asked;
+use crate::caller::CallerIdentity;
 use crate::exchange::Output;
-use crate::http::Admitted;
+use crate::parsed_request::ParsedRequest;
 use crate::{Edge, Options};
 
 fn raw(text: &str) -> Raw {
@@ -36,7 +36,7 @@ fn edge_with(options: Options) -> Arc<Edge> {
     Edge::new(Arc::new(service.build().unwrap()), options).unwrap()
 }
 
-/// What `who` is answered.
+/// Calls the tool as `who`, and returns the response.
 async fn call(edge: &Arc<Edge>, who: &str, more: &Value) -> Value {
     let mut params = json!({"name": "greet", "arguments": {}, "_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -49,24 +49,24 @@ async fn call(edge: &Arc<Edge>, who: &str, more: &Value) -> Value {
     let request = Request {
         id: 1_i64.into(),
         method: "tools/call".into(),
-        params: Some(params.into()),
+        params: Some(params),
     };
-    let Ok(asked) = Asked::read(request) else {
+    let Ok(asked) = ParsedRequest::read(request) else {
         panic!("the parameters are malformed");
     };
     let caller = Caller {
-        admitted: Admitted::new(Principal::new(who), Scopes::default()),
+        identity: CallerIdentity::new(Principal::new(who), Scopes::default()),
         presence: None,
     };
     let mut exchange = begin(edge, asked, None, caller);
     loop {
         if let Output::Answer(answer) = exchange.next().await {
-            return serde_json::from_slice(&answer.into_bytes()).unwrap();
+            return serde_json::from_slice(&answer.message).unwrap();
         }
     }
 }
 
-/// TRAP-20, MRTR26-07: a state that somebody else got hold of gets nothing back, and is as good as
+/// TRAP-20, MRTR26-07: a state in the hands of another principal gets nothing back, and is as good as
 /// before to its owner.
 #[tokio::test]
 async fn a_state_is_good_for_its_own_caller_only() {
@@ -86,7 +86,7 @@ async fn a_state_is_good_for_its_own_caller_only() {
     assert_eq!(text, r#"{"name":"Kim"}"#, "{greeted}");
 }
 
-/// Whoever has many calls waiting makes room for those who have few, and cannot push them out.
+/// A principal with many parked calls loses one to a principal with few, and cannot evict theirs.
 #[tokio::test]
 async fn nobody_takes_all_the_places_of_calls_that_wait() {
     let options = Options {

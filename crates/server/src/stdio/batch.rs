@@ -1,6 +1,6 @@
 //! Batches on a pipe (C04).
 
-use plexus_wire::{Malformed, Message};
+use plexus_mcp_wire::{Malformed, Message};
 
 use super::Pipe;
 use crate::batch;
@@ -9,12 +9,12 @@ impl Pipe {
     /// Runs a batch in a task of its own; its answers come together, other messages at once.
     pub(super) async fn batch(&self, messages: Vec<Result<Message, Malformed>>) {
         match batch::begin(&self.session, messages, None) {
-            Err(answer) => self.send(answer.into_bytes()).await,
+            Err(answer) => self.send(answer.message).await,
             Ok(batch) => {
-                let outlet = self.session.outlet().clone();
+                let sink = self.session.sink().clone();
                 self.tracker.spawn(async move {
-                    if let Some(answers) = batch.run(&outlet).await {
-                        outlet.send(answers).await;
+                    if let Some(answers) = batch.run(&sink).await {
+                        sink.send(answers).await;
                     }
                 });
             }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
-use super::queue::LARGE;
 use super::*;
 
 /// Remembers each write call.
@@ -56,7 +55,7 @@ async fn what_is_queued_goes_out_in_one_write() {
 
 #[tokio::test]
 async fn a_large_message_keeps_its_place() {
-    let large = vec![b'x'; LARGE];
+    let large = vec![b'x'; MAX_JOINED_BYTES + 1];
     let messages = vec!["before".into(), large.clone().into(), "after".into()];
     let all = written(messages).await.concat();
     let expected = [b"before\n".as_slice(), &large, b"\nafter\n"].concat();
@@ -138,7 +137,7 @@ async fn senders_learn_that_the_output_failed() {
     let (output, reader) = tokio::io::duplex(64);
     let (sender, writer) = LineWriter::spawn(&TaskTracker::new(), output, 4);
     drop(reader);
-    sender.send("nobody reads this".into()).await.unwrap();
+    sender.send("not read".into()).await.unwrap();
     sender.closed().await;
     assert_eq!(sender.send("late".into()).await, Err(Closed));
     assert_eq!(sender.try_send("late".into()), Err(TrySendError::Closed));
@@ -153,7 +152,7 @@ async fn what_waits_is_bounded_in_bytes() {
     let (sender, writer) = LineWriter::spawn(&TaskTracker::new(), output, 1024);
     let message = Bytes::from(vec![b'x'; 64 * 1024]);
     let mut queued = 0;
-    // The writer gets its turn, and takes what is queued, without being able to write it.
+    // The writer task takes the queued messages, but cannot write them.
     while tokio::time::timeout(Duration::from_millis(20), sender.send(message.clone()))
         .await
         .is_ok()

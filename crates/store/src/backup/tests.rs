@@ -23,7 +23,7 @@ async fn count(store: &Store) -> i64 {
     store.read(count).await.unwrap()
 }
 
-/// The copy has what was there, the write-ahead log included, and is a store of its own.
+/// The copy has all data, the write-ahead log included, and is independent of the original.
 #[tokio::test]
 async fn a_copy_is_a_store() {
     let folder = tempfile::tempdir().unwrap();

@@ -98,7 +98,8 @@ fn what_a_newer_version_wrote_is_left_alone() {
     assert!(matches!(error, OpenError::Newer { .. }), "{error}");
 
     let db = open(&path, &[LONGER_NOTES]).unwrap();
-    db.pragma_update(None, "user_version", FORMAT + 1).unwrap();
+    db.pragma_update(None, "user_version", FORMAT_VERSION + 1)
+        .unwrap();
     drop(db);
     let error = open(&path, &[LONGER_NOTES]).unwrap_err();
     assert!(error.to_string().contains("upgrade Plexus"), "{error}");

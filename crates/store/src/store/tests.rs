@@ -119,7 +119,7 @@ async fn a_reader_sees_one_moment() {
     assert_eq!(store.read(counted).await.unwrap(), 1);
 }
 
-/// A caller that gives up before its turn has changed nothing, one that gives up later everything.
+/// A write that is dropped before its turn changes nothing. One that is dropped later is completed.
 #[tokio::test]
 async fn dropping_a_write_never_leaves_half_of_it() {
     let (_folder, store) = store();
@@ -148,7 +148,7 @@ async fn dropping_a_write_never_leaves_half_of_it() {
     assert_eq!(store.read(counted).await.unwrap(), 3);
 }
 
-/// What a future gives if it is polled once.
+/// The output of a future that is polled once, if it is ready.
 async fn futures_poll<F: Future>(mut future: std::pin::Pin<&mut F>) -> Option<F::Output> {
     std::future::poll_fn(|context| {
         std::task::Poll::Ready(match future.as_mut().poll(context) {
@@ -159,7 +159,7 @@ async fn futures_poll<F: Future>(mut future: std::pin::Pin<&mut F>) -> Option<F:
     .await
 }
 
-/// Two stores on one file are to each other what two processes are.
+/// Two stores on one file behave like two processes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writers_of_several_processes_take_turns() {
     let (_folder, one) = store();
@@ -200,7 +200,7 @@ async fn nobody_waits_forever() {
     assert!(matches!(error, StoreError::Busy));
     drop(turn);
 
-    let readers = u32::try_from(READERS).unwrap();
+    let readers = u32::try_from(MAX_READERS).unwrap();
     let permits = access.reading.acquire_many(readers).await.unwrap();
     let error = store.read(counted).await.unwrap_err();
     assert!(matches!(error, StoreError::Busy));
@@ -251,7 +251,7 @@ fn a_full_disk_is_told_as_such() {
     }
 }
 
-/// Damage that comes while the file is open is told, too.
+/// A file that is damaged while it is open is reported, too.
 #[tokio::test]
 async fn a_database_damaged_under_way_says_so() {
     let (_folder, store) = store();
@@ -268,8 +268,8 @@ async fn a_database_damaged_under_way_says_so() {
     assert!(matches!(error, StoreError::Damaged), "{error:?}");
 }
 
-/// A file that cannot be used costs only its users, who are told why; put in order, it is used
-/// without a new start.
+/// A file that cannot be used fails only its own users, with the reason; once repaired, it is used
+/// without a restart.
 #[tokio::test]
 async fn a_file_that_cannot_be_used_is_tried_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -316,7 +316,7 @@ async fn a_file_is_opened_when_it_is_needed() {
     assert!(error.to_string().starts_with("cannot create"), "{error}");
 }
 
-/// What others write is noticed, what one writes oneself is not.
+/// The version changes with writes of other connections, not with the store's own.
 #[tokio::test]
 async fn the_version_tells_what_others_wrote() {
     let (folder, store) = store();

@@ -1,27 +1,27 @@
-//! Tokens and assertions in place of a user.
+//! Grants without a user: token exchange and assertions.
 
 use http::StatusCode;
 use jsonwebtoken::Header;
 use jsonwebtoken::jwk::JwkSet;
-use plexus_oauth::jwt::{self, Audience, Claims, Expected};
+use plexus_mcp_oauth::jwt::{self, Audience, Claims, Expected};
 use serde_json::{Value, json};
 
 use super::endpoints::{Fields, Refused, issue, next_number, oauth_error};
-use super::state::{Grant, now, unguessable};
-use super::{Shared, bearer};
+use super::state::{Grant, now, random_id};
+use super::{SharedState, bearer};
 
-pub(super) const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
-pub(super) const BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+pub(super) const TOKEN_EXCHANGE_GRANT: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+pub(super) const JWT_BEARER_GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
-/// The type of an ID-JAG as a JWT.
-const JAG: &str = "oauth-id-jag+jwt";
-const LIFE: u64 = 300;
+/// The `typ` header of an ID-ID_JAG_TYP.
+const ID_JAG_TYP: &str = "oauth-id-jag+jwt";
+const ASSERTION_LIFETIME_SECS: u64 = 300;
 
-/// One token for another.
+/// Token exchange (RFC 8693).
 pub(super) fn exchange(
-    shared: &Shared,
+    shared: &SharedState,
     client_id: String,
     form: &Fields,
 ) -> Result<Value, Refused> {
@@ -33,13 +33,13 @@ pub(super) fn exchange(
             let user = checked(shared, subject, &client_id, None)?;
             let audience = field("audience");
             let jag = Assertion {
-                typ: JAG,
+                typ: ID_JAG_TYP,
                 client_id: Some(&client_id),
             };
             let token = signed(shared, &user.sub.unwrap_or_default(), audience, &jag);
             Ok(
                 json!({"access_token": token, "issued_token_type": ID_JAG, "token_type": "N_A",
-                "expires_in": LIFE}),
+                "expires_in": ASSERTION_LIFETIME_SECS}),
             )
         }
         (ACCESS_TOKEN, ACCESS_TOKEN) => {
@@ -57,15 +57,19 @@ pub(super) fn exchange(
     }
 }
 
-/// A token on somebody's word.
-pub(super) fn bearer(shared: &Shared, client_id: String, form: &Fields) -> Result<Value, Refused> {
+/// The JWT bearer grant (RFC 7523).
+pub(super) fn bearer(
+    shared: &SharedState,
+    client_id: String,
+    form: &Fields,
+) -> Result<Value, Refused> {
     let assertion = form
         .get("assertion")
         .map(String::as_str)
         .unwrap_or_default();
     let header = jwt::header(assertion).map_err(|error| invalid(&error.to_string()))?;
-    let claims = if header.typ.as_deref() == Some(JAG) {
-        let claims = checked(shared, assertion, &shared.issuer, Some(JAG))?;
+    let claims = if header.typ.as_deref() == Some(ID_JAG_TYP) {
+        let claims = checked(shared, assertion, &shared.issuer, Some(ID_JAG_TYP))?;
         if claims.client_id.as_deref() != Some(&client_id) {
             return Err(invalid("the assertion is for another client"));
         }
@@ -75,7 +79,7 @@ pub(super) fn bearer(shared: &Shared, client_id: String, form: &Fields) -> Resul
             .behaviour
             .vouched_by
             .clone()
-            .ok_or_else(|| invalid("nobody's word is taken"))?;
+            .ok_or_else(|| invalid("no issuer of assertions is trusted"))?;
         let keys = JwkSet { keys: vec![key] };
         let audience = [shared.issuer.as_str()];
         let claims = jwt::verify(assertion, &keys, &Expected::new(&issuer, &audience), now());
@@ -85,7 +89,7 @@ pub(super) fn bearer(shared: &Shared, client_id: String, form: &Fields) -> Resul
     Ok(issued(shared, client_id, subject, form))
 }
 
-pub(super) fn id_token(shared: &Shared, subject: &str, client_id: &str) -> String {
+pub(super) fn id_token(shared: &SharedState, subject: &str, client_id: &str) -> String {
     let id_token = Assertion {
         typ: "JWT",
         client_id: None,
@@ -98,14 +102,19 @@ struct Assertion<'a> {
     client_id: Option<&'a str>,
 }
 
-fn signed(shared: &Shared, subject: &str, audience: &str, assertion: &Assertion<'_>) -> String {
+fn signed(
+    shared: &SharedState,
+    subject: &str,
+    audience: &str,
+    assertion: &Assertion<'_>,
+) -> String {
     let mut claims = Claims::default();
     claims.iss.clone_from(&shared.issuer);
     claims.sub = Some(subject.to_owned());
     claims.aud = Audience::One(audience.to_owned());
     claims.iat = Some(now());
-    claims.exp = Some(now() + LIFE);
-    claims.jti = Some(unguessable());
+    claims.exp = Some(now() + ASSERTION_LIFETIME_SECS);
+    claims.jti = Some(random_id());
     claims.client_id = assertion.client_id.map(str::to_owned);
     let state = shared.state();
     let header = Header {
@@ -117,9 +126,9 @@ fn signed(shared: &Shared, subject: &str, audience: &str, assertion: &Assertion<
     token.unwrap_or_else(|error| panic!("the server can sign: {error}"))
 }
 
-/// What we signed ourselves for `audience`.
+/// Verifies a JWT that this server signed for `audience`.
 fn checked(
-    shared: &Shared,
+    shared: &SharedState,
     token: &str,
     audience: &str,
     typ: Option<&str>,
@@ -131,7 +140,7 @@ fn checked(
     claims.map_err(|error| invalid(&error.to_string()))
 }
 
-fn issued(shared: &Shared, client_id: String, subject: String, form: &Fields) -> Value {
+fn issued(shared: &SharedState, client_id: String, subject: String, form: &Fields) -> Value {
     let grant = Grant {
         number: next_number(shared),
         client_id,

@@ -1,16 +1,16 @@
-//! What tokens are worth.
+//! Validation of access tokens.
 
 use http::{HeaderMap, Method};
 use jsonwebtoken::jwk::JwkSet;
-use plexus_oauth::dpop::{self, Proven};
-use plexus_oauth::jwt::{self, Claims, Expected};
+use plexus_mcp_oauth::dpop::{self, ProofRequest};
+use plexus_mcp_oauth::jwt::{self, Claims, Expected};
 
-use super::Shared;
+use super::SharedState;
 use super::endpoints::NONCE;
 use super::state::now;
 
-/// The keys that tokens are signed with.
-pub(super) fn keys(shared: &Shared) -> JwkSet {
+/// The public keys for the token signatures.
+pub(super) fn keys(shared: &SharedState) -> JwkSet {
     let state = shared.state();
     let key = state.key.public();
     let mut key = key.unwrap_or_else(|error| panic!("the server has a key: {error}"));
@@ -18,8 +18,8 @@ pub(super) fn keys(shared: &Shared) -> JwkSet {
     JwkSet { keys: vec![key] }
 }
 
-/// What a token says that still holds.
-pub(super) fn claims(shared: &Shared, token: &str, resource: &str) -> Option<Claims> {
+/// The claims of a valid token.
+pub(super) fn claims(shared: &SharedState, token: &str, resource: &str) -> Option<Claims> {
     let audience = [resource];
     let mut expected = Expected::new(&shared.issuer, &audience);
     expected.typ = Some("at+jwt");
@@ -29,7 +29,7 @@ pub(super) fn claims(shared: &Shared, token: &str, resource: &str) -> Option<Cla
 }
 
 pub(super) fn admit(
-    shared: &Shared,
+    shared: &SharedState,
     headers: &HeaderMap,
     method: &Method,
     url: &str,
@@ -46,13 +46,13 @@ pub(super) fn admit(
         None if scheme == "Bearer" => Ok(claims),
         Some(bound) if scheme == "DPoP" => {
             let proof = headers.get("dpop").and_then(|proof| proof.to_str().ok());
-            let proven = Proven {
+            let proven = ProofRequest {
                 method: method.as_str(),
                 url,
                 token: Some(token),
                 nonce: shared.behaviour.wants_nonce.then_some(NONCE),
             };
-            let shown = dpop::check(proof.unwrap_or_default(), proven, now());
+            let shown = dpop::verify_proof(proof.unwrap_or_default(), proven, now());
             let shown = shown.map_err(|_wrong| r#"DPoP error="use_dpop_nonce""#.to_owned())?;
             let is_new = shared.state().proofs.insert(shown.jti);
             if is_new && shown.jkt == bound.jkt {

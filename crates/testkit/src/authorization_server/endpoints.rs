@@ -1,4 +1,4 @@
-//! What is answered where.
+//! The endpoints of the authorization server.
 
 use std::collections::HashMap;
 
@@ -10,53 +10,53 @@ use http::{HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
 use jsonwebtoken::Header;
 use jsonwebtoken::jwk::JwkSet;
-use plexus_oauth::code_challenge;
-use plexus_oauth::dpop::{self, Proven};
-use plexus_oauth::jwt::{self, Audience, Claims, Confirmation, Expected};
+use plexus_mcp_oauth::code_challenge;
+use plexus_mcp_oauth::dpop::{self, ProofRequest};
+use plexus_mcp_oauth::jwt::{self, Audience, Claims, Confirmation, Expected};
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
-use super::state::{Code, Grant, now, unguessable};
-use super::{Asked, Shared, assertions, bearer, register};
+use super::state::{Code, Grant, now, random_id};
+use super::{ParsedRequest, SharedState, assertions, bearer, register};
 
-/// What proofs must hold, where one is wanted.
+/// The nonce that DPoP proofs must contain, if one is required.
 pub(super) const NONCE: &str = "a-nonce";
 const USER: &str = "alice";
 
 pub(super) type Fields = HashMap<String, String>;
-type Answer = Response<Full<Bytes>>;
+type HttpResponse = Response<Full<Bytes>>;
 
-/// An answer that is no success.
-pub(super) type Refused = Box<Answer>;
+/// An error response.
+pub(super) type Refused = Box<HttpResponse>;
 
-pub(super) async fn answer(shared: &Shared, asked: &Asked) -> Answer {
-    let done = match (&asked.method, asked.path.as_str()) {
+pub(super) async fn answer(shared: &SharedState, request: &ParsedRequest) -> HttpResponse {
+    let done = match (&request.method, request.path.as_str()) {
         (&Method::GET, "/.well-known/oauth-authorization-server") => Ok(metadata(shared)),
         (&Method::GET, "/jwks") => {
             shared.count(|counts| counts.key_fetches += 1);
             Ok(json!(bearer::keys(shared)))
         }
-        (&Method::GET, "/authorize") => return authorize(shared, &fields(&asked.query)).await,
+        (&Method::GET, "/authorize") => return authorize(shared, &fields(&request.query)).await,
         (&Method::POST, "/register") if shared.behaviour.registers => {
-            let registered = register::register(shared, asked);
+            let registered = register::register(shared, request);
             return registered
                 .map_or_else(|refused| *refused, |body| reply(StatusCode::CREATED, &body));
         }
-        (&Method::POST, "/token") => token(shared, asked).await,
-        (&Method::POST, "/introspect") => introspect(shared, asked).await,
-        (&Method::POST, "/revoke") => revoke(shared, asked).await,
+        (&Method::POST, "/token") => token(shared, request).await,
+        (&Method::POST, "/introspect") => introspect(shared, request).await,
+        (&Method::POST, "/revoke") => revoke(shared, request).await,
         _ => return plain(StatusCode::NOT_FOUND),
     };
     done.map_or_else(|refused| *refused, |body| reply(StatusCode::OK, &body))
 }
 
-/// An error as OAuth has it.
+/// An OAuth error response.
 pub(super) fn oauth_error(status: StatusCode, code: &str, why: &str) -> Refused {
     let body = json!({ "error": code, "error_description": why });
     Box::new(reply(status, &body))
 }
 
-fn metadata(shared: &Shared) -> Value {
+fn metadata(shared: &SharedState) -> Value {
     let at = |path: &str| format!("{}{path}", shared.issuer);
     let registration = shared.behaviour.registers.then(|| at("/register"));
     json!({
@@ -78,12 +78,12 @@ fn metadata(shared: &Shared) -> Value {
     })
 }
 
-/// The sign-in page. Its one user decides at once.
-async fn authorize(shared: &Shared, fields: &Fields) -> Answer {
+/// The sign-in page. Its only user decides at once.
+async fn authorize(shared: &SharedState, fields: &Fields) -> HttpResponse {
     let field = |name: &str| fields.get(name).cloned().unwrap_or_default();
     let redirect_uri = field("redirect_uri");
     let client = register::client(shared, &field("client_id")).await;
-    // Nobody is sent to an address that was not registered.
+    // Redirects go only to registered URIs.
     let known = client.is_ok_and(|client| {
         let registered = client.redirect_uris;
         registered.is_none_or(|registered| registered.contains(&redirect_uri))
@@ -98,7 +98,7 @@ async fn authorize(shared: &Shared, fields: &Fields) -> Answer {
         (false, _) => ("error", "invalid_request".to_owned()),
         (true, false) => ("error", "access_denied".to_owned()),
         (true, true) => {
-            let code = unguessable();
+            let code = random_id();
             let issued = Code {
                 client_id: field("client_id"),
                 redirect_uri: redirect_uri.clone(),
@@ -123,11 +123,11 @@ async fn authorize(shared: &Shared, fields: &Fields) -> Answer {
     answer
 }
 
-async fn token(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
-    let form = form(asked);
+async fn token(shared: &SharedState, request: &ParsedRequest) -> Result<Value, Refused> {
+    let form = form(request);
     let field = |name: &str| form.get(name).cloned().unwrap_or_default();
-    let client_id = authenticated(shared, asked, &form).await?;
-    let jkt = proof(shared, asked)?;
+    let client_id = authenticated(shared, request, &form).await?;
+    let jkt = proof(shared, request)?;
     let invalid = |why: &str| oauth_error(StatusCode::BAD_REQUEST, "invalid_grant", why);
     match field("grant_type").as_str() {
         "authorization_code" => {
@@ -161,7 +161,7 @@ async fn token(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
                 }
                 return Err(invalid("unknown refresh token"));
             };
-            // The old tokens are worth nothing from now on.
+            // The old tokens are no longer valid.
             state.used.insert(refresh, grant.number);
             state.live.retain(|_, of| *of != grant.number);
             drop(state);
@@ -182,8 +182,8 @@ async fn token(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
             };
             Ok(issue(shared, grant, false))
         }
-        assertions::EXCHANGE => assertions::exchange(shared, client_id, &form),
-        assertions::BEARER => assertions::bearer(shared, client_id, &form),
+        assertions::TOKEN_EXCHANGE_GRANT => assertions::exchange(shared, client_id, &form),
+        assertions::JWT_BEARER_GRANT => assertions::bearer(shared, client_id, &form),
         other => Err(oauth_error(
             StatusCode::BAD_REQUEST,
             "unsupported_grant_type",
@@ -192,14 +192,14 @@ async fn token(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
     }
 }
 
-pub(super) fn next_number(shared: &Shared) -> u64 {
+pub(super) fn next_number(shared: &SharedState) -> u64 {
     let mut state = shared.state();
     state.next_grant += 1;
     state.next_grant
 }
 
-/// An access token for somebody who did not sign in.
-pub(super) fn issue_to(shared: &Shared, subject: &str, resource: &str, scope: &str) -> String {
+/// An access token for a client without a user (client credentials).
+pub(super) fn issue_to(shared: &SharedState, subject: &str, resource: &str, scope: &str) -> String {
     let grant = Grant {
         number: next_number(shared),
         client_id: "test".to_owned(),
@@ -215,10 +215,10 @@ pub(super) fn issue_to(shared: &Shared, subject: &str, resource: &str, scope: &s
         .to_owned()
 }
 
-/// New tokens for a grant.
-pub(super) fn issue(shared: &Shared, grant: Grant, with_refresh: bool) -> Value {
+/// Issues tokens for a grant.
+pub(super) fn issue(shared: &SharedState, grant: Grant, with_refresh: bool) -> Value {
     let life = shared.behaviour.token_life;
-    let id = unguessable();
+    let id = random_id();
     let mut claims = Claims::default();
     claims.iss.clone_from(&shared.issuer);
     claims.sub = Some(grant.subject.clone());
@@ -230,7 +230,7 @@ pub(super) fn issue(shared: &Shared, grant: Grant, with_refresh: bool) -> Value 
     claims.exp = Some(now() + life);
     claims.jti = Some(id.clone());
     claims.client_id = Some(grant.client_id.clone());
-    claims.scope = Some(plexus_oauth::Scopes::parse(&grant.scope));
+    claims.scope = Some(plexus_mcp_oauth::Scopes::parse(&grant.scope));
     claims.cnf = grant.jkt.clone().map(|jkt| Confirmation { jkt });
     let mut state = shared.state();
     let header = Header {
@@ -248,16 +248,16 @@ pub(super) fn issue(shared: &Shared, grant: Grant, with_refresh: bool) -> Value 
         "scope": grant.scope,
     });
     if with_refresh {
-        let refresh = unguessable();
+        let refresh = random_id();
         answer["refresh_token"] = json!(refresh);
         state.grants.insert(refresh, grant);
     }
     answer
 }
 
-async fn introspect(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
-    let form = form(asked);
-    authenticated(shared, asked, &form).await?;
+async fn introspect(shared: &SharedState, request: &ParsedRequest) -> Result<Value, Refused> {
+    let form = form(request);
+    authenticated(shared, request, &form).await?;
     let token = form.get("token").map(String::as_str).unwrap_or_default();
     shared.count(|counts| counts.questions += 1);
     let claims = bearer::claims(shared, token, &audience(token));
@@ -271,7 +271,7 @@ async fn introspect(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
     ))
 }
 
-/// For whom a token says that it is.
+/// The audience in an unverified token.
 fn audience(token: &str) -> String {
     let payload = token.split('.').nth(1).unwrap_or_default();
     let payload = URL_SAFE_NO_PAD.decode(payload).unwrap_or_default();
@@ -279,9 +279,9 @@ fn audience(token: &str) -> String {
     claims["aud"].as_str().unwrap_or_default().to_owned()
 }
 
-async fn revoke(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
-    let form = form(asked);
-    authenticated(shared, asked, &form).await?;
+async fn revoke(shared: &SharedState, request: &ParsedRequest) -> Result<Value, Refused> {
+    let form = form(request);
+    authenticated(shared, request, &form).await?;
     let token = form.get("token").map(String::as_str).unwrap_or_default();
     let mut state = shared.state();
     if let Some(grant) = state.grants.get(token).map(|grant| grant.number) {
@@ -291,10 +291,14 @@ async fn revoke(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
     Ok(json!({}))
 }
 
-/// Who asks, if that is proven.
-async fn authenticated(shared: &Shared, asked: &Asked, form: &Fields) -> Result<String, Refused> {
+/// Authenticates the client; returns its id.
+async fn authenticated(
+    shared: &SharedState,
+    request: &ParsedRequest,
+    form: &Fields,
+) -> Result<String, Refused> {
     let invalid = |why: &str| oauth_error(StatusCode::UNAUTHORIZED, "invalid_client", why);
-    let basic = asked.headers.get(AUTHORIZATION);
+    let basic = request.headers.get(AUTHORIZATION);
     let basic = basic.and_then(|value| value.to_str().ok()?.strip_prefix("Basic "));
     let (client_id, secret) = if let Some(basic) = basic {
         let decoded = STANDARD.decode(basic).unwrap_or_default();
@@ -331,21 +335,21 @@ async fn authenticated(shared: &Shared, asked: &Asked, form: &Fields) -> Result<
     Ok(client_id)
 }
 
-/// The key that a token is to be bound to, if a proof came along.
-fn proof(shared: &Shared, asked: &Asked) -> Result<Option<String>, Refused> {
-    let Some(Ok(proof)) = asked.headers.get("dpop").map(HeaderValue::to_str) else {
+/// The key to which a token is bound, if the request has a DPoP proof.
+fn proof(shared: &SharedState, request: &ParsedRequest) -> Result<Option<String>, Refused> {
+    let Some(Ok(proof)) = request.headers.get("dpop").map(HeaderValue::to_str) else {
         return Ok(None);
     };
     let url = format!("{}/token", shared.issuer);
-    let proven = |nonce| Proven {
+    let proven = |nonce| ProofRequest {
         method: "POST",
         url: &url,
         token: None,
         nonce,
     };
     let wanted = shared.behaviour.wants_nonce.then_some(NONCE);
-    let shown = dpop::check(proof, proven(wanted), now());
-    let is_otherwise_good = || dpop::check(proof, proven(None), now()).is_ok();
+    let shown = dpop::verify_proof(proof, proven(wanted), now());
+    let is_otherwise_good = || dpop::verify_proof(proof, proven(None), now()).is_ok();
     let bad = |code| oauth_error(StatusCode::BAD_REQUEST, code, "the proof");
     match shown {
         Ok(shown) if shared.state().proofs.insert(shown.jti.clone()) => Ok(Some(shown.jkt)),
@@ -359,8 +363,8 @@ fn proof(shared: &Shared, asked: &Asked) -> Result<Option<String>, Refused> {
     }
 }
 
-fn form(asked: &Asked) -> Fields {
-    fields(&String::from_utf8_lossy(&asked.body))
+fn form(request: &ParsedRequest) -> Fields {
+    fields(&String::from_utf8_lossy(&request.body))
 }
 
 fn fields(text: &str) -> Fields {
@@ -369,7 +373,7 @@ fn fields(text: &str) -> Fields {
         .collect()
 }
 
-fn reply(status: StatusCode, body: &Value) -> Answer {
+fn reply(status: StatusCode, body: &Value) -> HttpResponse {
     let mut answer = Response::new(Full::from(body.to_string()));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
@@ -378,7 +382,7 @@ fn reply(status: StatusCode, body: &Value) -> Answer {
     answer
 }
 
-fn plain(status: StatusCode) -> Answer {
+fn plain(status: StatusCode) -> HttpResponse {
     let mut answer = Response::new(Full::default());
     *answer.status_mut() = status;
     answer

@@ -1,4 +1,4 @@
-//! Who may ask for tokens.
+//! Client registration.
 
 use std::error::Error;
 
@@ -8,24 +8,24 @@ use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use plexus_oauth::ClientMetadata;
+use plexus_mcp_oauth::ClientMetadata;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use url::Url;
 
 use super::endpoints::{Refused, oauth_error};
-use super::state::{Client, unguessable};
-use super::{Asked, Shared};
-use crate::patience::within;
+use super::state::{Client, random_id};
+use super::{ParsedRequest, SharedState};
+use crate::timeout::within;
 
-/// The longest document that is read.
-const LONGEST: usize = 64 * 1024;
+/// The maximum size of a client metadata document, in bytes.
+const MAX_DOCUMENT_BYTES: usize = 64 * 1024;
 
-pub(super) fn register(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
+pub(super) fn register(shared: &SharedState, request: &ParsedRequest) -> Result<Value, Refused> {
     let invalid = |why: &str| oauth_error(StatusCode::BAD_REQUEST, "invalid_client_metadata", why);
     let metadata: ClientMetadata =
-        serde_json::from_slice(&asked.body).map_err(|error| invalid(&error.to_string()))?;
+        serde_json::from_slice(&request.body).map_err(|error| invalid(&error.to_string()))?;
     if metadata.redirect_uris.is_empty() {
         return Err(invalid("no redirect_uris"));
     }
@@ -36,8 +36,8 @@ pub(super) fn register(shared: &Shared, asked: &Asked) -> Result<Value, Refused>
     }
     let method = metadata.token_endpoint_auth_method.as_deref();
     let is_public = method == Some("none");
-    let client_id = unguessable();
-    let secret = (!is_public).then(unguessable);
+    let client_id = random_id();
+    let secret = (!is_public).then(random_id);
     let mut answer = json!({
         "client_id": client_id,
         "token_endpoint_auth_method": method.unwrap_or("client_secret_basic"),
@@ -57,8 +57,8 @@ pub(super) fn register(shared: &Shared, asked: &Asked) -> Result<Value, Refused>
     Ok(answer)
 }
 
-/// The client of this id: one that is known, or one whose id is the address of a document about it.
-pub(super) async fn client(shared: &Shared, client_id: &str) -> Result<Client, String> {
+/// The client with this id: a known one, or one whose id is the URL of its metadata document.
+pub(super) async fn client(shared: &SharedState, client_id: &str) -> Result<Client, String> {
     if let Some(client) = shared.state().clients.get(client_id) {
         return Ok(client.clone());
     }
@@ -78,7 +78,7 @@ pub(super) async fn client(shared: &Shared, client_id: &str) -> Result<Client, S
     })
 }
 
-/// Fetches a document. Tests have no certificates, so this one takes plain HTTP, from this machine.
+/// Fetches a document. Tests have no certificates, so this server accepts plain HTTP from loopback.
 async fn fetch(address: &str) -> Result<String, String> {
     let url = Url::parse(address).map_err(|error| error.to_string())?;
     let host = url.host_str().unwrap_or_default();
@@ -95,7 +95,10 @@ async fn fetch(address: &str) -> Result<String, String> {
             .header(HOST, format!("{host}:{port}"))
             .body(Empty::<Bytes>::new())?;
         let body = sender.send_request(request).await?.into_body();
-        let body = Limited::new(body, LONGEST).collect().await?.to_bytes();
+        let body = Limited::new(body, MAX_DOCUMENT_BYTES)
+            .collect()
+            .await?
+            .to_bytes();
         Ok::<_, Box<dyn Error + Send + Sync>>(String::from_utf8(body.to_vec())?)
     };
     let document = within("a document", exchange).await;

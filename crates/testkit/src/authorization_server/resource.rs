@@ -1,21 +1,25 @@
-//! A server that wants tokens.
+//! A resource server that requires tokens.
 
 use serde_json::json;
 
 use super::endpoints::NONCE;
-use super::{Shared, bearer};
+use super::{SharedState, bearer};
 use crate::server::{Received, Reply};
 
-/// What a server wants besides a token.
+/// The requirements of a resource server besides a token.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Demands {
-    /// Tokens that are bound to a key.
+pub struct TokenRequirements {
+    /// Tokens must be bound to a key.
     pub dpop: bool,
-    /// The scope `more` for calls, beyond the one for everything else.
+    /// Calls need the scope `more`, in addition to the scope for everything else.
     pub more_for_calls: bool,
 }
 
-pub(super) fn guard(shared: &Shared, demands: Demands, request: &Received) -> Option<Reply> {
+pub(super) fn guard(
+    shared: &SharedState,
+    requirements: TokenRequirements,
+    request: &Received,
+) -> Option<Reply> {
     let origin = format!("http://{}", request.header("host").unwrap_or_default());
     let resource = format!("{origin}/mcp");
     let metadata = format!("{origin}/.well-known/oauth-protected-resource/mcp");
@@ -23,7 +27,7 @@ pub(super) fn guard(shared: &Shared, demands: Demands, request: &Received) -> Op
         return Some(Reply::json(&json!({
             "resource": resource,
             "authorization_servers": [shared.issuer],
-            "dpop_bound_access_tokens_required": demands.dpop,
+            "dpop_bound_access_tokens_required": requirements.dpop,
             "scopes_supported": ["basic"],
         })));
     }
@@ -45,7 +49,7 @@ pub(super) fn guard(shared: &Shared, demands: Demands, request: &Received) -> Op
         Err(challenge) => Some(refused(401, &challenge)),
         Ok(claims) => {
             let scopes = claims.scope.unwrap_or_default();
-            let wants_more = demands.more_for_calls && request.mcp() == "tools/call";
+            let wants_more = requirements.more_for_calls && request.mcp() == "tools/call";
             (wants_more && !scopes.contains("more"))
                 .then(|| refused(403, r#"Bearer error="insufficient_scope", scope="more","#))
         }

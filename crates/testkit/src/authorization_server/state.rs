@@ -1,4 +1,4 @@
-//! What the server knows.
+//! The state of the authorization server.
 
 use std::collections::{HashMap, HashSet};
 use std::time::SystemTime;
@@ -6,46 +6,46 @@ use std::time::SystemTime;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::jwk::Jwk;
-use plexus_oauth::keys::SigningKey;
+use plexus_mcp_oauth::keys::SigningKey;
 
 use super::Behaviour;
 
-/// What a server has done.
+/// Counts of the server's operations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Clients that registered.
+    /// Registered clients.
     pub registrations: u32,
-    /// Users who signed in.
+    /// Sign-ins of users.
     pub sign_ins: u32,
-    /// Tokens that were renewed.
+    /// Token refreshes.
     pub renewals: u32,
-    /// Refresh tokens that came a second time.
+    /// Refresh tokens that were used a second time.
     pub replays: u32,
-    /// Tokens that were exchanged for others.
+    /// Token exchanges.
     pub exchanges: u32,
-    /// Tokens that were given back.
+    /// Token revocations.
     pub revocations: u32,
-    /// Times somebody fetched the keys.
+    /// Number of requests for the keys.
     pub key_fetches: u32,
-    /// Times somebody asked what a token is worth.
+    /// Number of introspection requests.
     pub questions: u32,
 }
 
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) key: SigningKey,
-    /// How many keys there were before.
+    /// The number of earlier keys.
     keys_before: u32,
     pub(super) clients: HashMap<String, Client>,
     pub(super) codes: HashMap<String, Code>,
-    /// By refresh token.
+    /// Grants by refresh token.
     pub(super) grants: HashMap<String, Grant>,
-    /// Refresh tokens that were used, and of which grant.
+    /// Used refresh tokens, and the grant of each.
     pub(super) used: HashMap<String, u64>,
-    /// The ids of access tokens that hold, and of which grant.
+    /// The ids of valid access tokens, and the grant of each.
     pub(super) live: HashMap<String, u64>,
-    /// Proofs that were seen.
+    /// The ids of DPoP proofs that were used.
     pub(super) proofs: HashSet<String>,
     pub(super) next_grant: u64,
 }
@@ -53,9 +53,9 @@ pub(super) struct State {
 #[derive(Debug, Clone)]
 pub(super) struct Client {
     pub(super) secret: Option<String>,
-    /// The public half of its key, if that is how it proves itself.
+    /// The public key, if the client authenticates with a key.
     pub(super) key: Option<Jwk>,
-    /// Those it may use; a client that was registered by hand may use any.
+    /// The redirect URIs of the client; a preconfigured client may use any.
     pub(super) redirect_uris: Option<Vec<String>>,
 }
 
@@ -75,7 +75,7 @@ pub(super) struct Grant {
     pub(super) subject: String,
     pub(super) resource: Option<String>,
     pub(super) scope: String,
-    /// The key that its tokens are bound to.
+    /// The key to which its tokens are bound.
     pub(super) jkt: Option<String>,
 }
 
@@ -106,7 +106,7 @@ impl State {
         }
     }
 
-    /// What the key is called.
+    /// The key id.
     pub(super) fn key_name(&self) -> String {
         format!("k{}", self.keys_before + 1)
     }
@@ -116,7 +116,7 @@ impl State {
         self.keys_before += 1;
     }
 
-    /// Forgets a grant and everything got with it.
+    /// Revokes a grant and all its tokens.
     pub(super) fn end(&mut self, number: u64) {
         self.grants.retain(|_, grant| grant.number != number);
         self.live.retain(|_, of| *of != number);
@@ -128,8 +128,8 @@ fn new_key() -> SigningKey {
     key
 }
 
-/// Something nobody can guess.
-pub(super) fn unguessable() -> String {
+/// A random identifier.
+pub(super) fn random_id() -> String {
     let mut bytes = [0; 24];
     getrandom::fill(&mut bytes).unwrap_or_else(|error| panic!("no randomness: {error}"));
     URL_SAFE_NO_PAD.encode(bytes)

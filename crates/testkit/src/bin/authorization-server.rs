@@ -1,7 +1,7 @@
-//! The authorization server of the tests, as a process of its own: for clients that are not ours.
+//! The authorization server of the tests as a separate process, for third-party clients.
 //!
-//! It listens on a port that the system chooses, says so on standard error, and serves until it is
-//! ended. Its one user, who agrees to everything, is alice.
+//! It listens on a free port, prints its URL on standard error, and runs until it is killed. Its
+//! only user, alice, consents to everything.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use plexus_testkit::authorization_server::{AuthorizationServer, Behaviour};
 #[tokio::main]
 async fn main() -> io::Result<()> {
     let behaviour = Behaviour {
-        // Clients of before 2026-07-28 do not say it.
+        // Clients before 2026-07-28 do not send the application type.
         wants_application_type: false,
         ..Behaviour::default()
     };

@@ -1,8 +1,8 @@
-//! An MCP server on standard input and output that does what a script says, right or wrong.
+//! A stdio MCP server that runs a script, correct or not.
 //!
-//! `scripted-server ADDRESS SCRIPT` connects to the test at ADDRESS, to which it repeats every line
-//! that it is sent, and from which it takes further steps, one JSON value per line. The script is
-//! that of [`plexus_testkit::server::Script`], as JSON.
+//! `scripted-server ADDRESS SCRIPT` connects to the test at ADDRESS. It forwards every received
+//! line to the test, and reads further steps from it, one JSON value per line. The script is a
+//! [`plexus_testkit::server::Script`] as JSON.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&error.to_string());
+            report_error(&error.to_string());
             ExitCode::FAILURE
         }
     }
@@ -37,7 +37,7 @@ fn run() -> Result<(), Failure> {
     let test = Arc::new(Mutex::new(test));
     report(&test, &std::process::id().to_string());
     let reporting = Arc::clone(&test);
-    std::thread::spawn(move || follow(directions, &reporting));
+    std::thread::spawn(move || perform_directions(directions, &reporting));
 
     for step in &script.start {
         perform(step, &Value::Null);
@@ -60,24 +60,24 @@ fn run() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Tells the test, which may have lost its interest.
+/// Sends a line to the test, which may have disconnected.
 fn report(test: &Mutex<TcpStream>, line: &str) {
     let mut test = test.lock().unwrap_or_else(PoisonError::into_inner);
     drop(test.write_all(format!("{line}\n").as_bytes()));
 }
 
-/// Does what the test says while it runs.
-fn follow(directions: BufReader<TcpStream>, test: &Mutex<TcpStream>) {
+/// Performs the steps that the test sends.
+fn perform_directions(directions: BufReader<TcpStream>, test: &Mutex<TcpStream>) {
     for line in directions.lines().map_while(Result::ok) {
         match serde_json::from_str(&line) {
             Ok(Step::Mark) => report(test, &json!(MARK).to_string()),
             Ok(step) => perform(&step, &Value::Null),
-            Err(error) => complain(&format!("{error}: {line}")),
+            Err(error) => report_error(&format!("{error}: {line}")),
         }
     }
 }
 
-/// Does one thing; `message` is what it reacts to. A reader that went away is no failure.
+/// Performs one step; `message` is the message that triggered it. A closed pipe is not an error.
 fn perform(step: &Step, message: &Value) {
     let id = message.get("id");
     match step {
@@ -104,7 +104,7 @@ fn perform(step: &Step, message: &Value) {
         }
         Step::Hang => hang(),
         Step::Exit(code) => exit(*code),
-        other => complain(&format!("cannot do {other:?}")),
+        other => report_error(&format!("cannot do {other:?}")),
     }
 }
 
@@ -123,21 +123,21 @@ fn flood(message: &Value) {
     std::thread::spawn(move || while io::stdout().lock().write_all(lines.as_bytes()).is_ok() {});
 }
 
-/// Puts nothing in the place of a pipe.
+/// Replaces a pipe by `/dev/null`.
 fn close(replace: impl FnOnce(File) -> rustix::io::Result<()>) {
     let nothing = File::options().read(true).write(true).open("/dev/null");
     let closed = nothing.and_then(|nothing| Ok(replace(nothing)?));
     if let Err(error) = closed {
-        complain(&error.to_string());
+        report_error(&error.to_string());
     }
 }
 
-fn complain(what: &str) {
+fn report_error(what: &str) {
     drop(writeln!(io::stderr(), "scripted-server: {what}"));
 }
 
 fn hang() {
-    // A thread may be woken without a reason.
+    // A parked thread may wake up spuriously.
     #[expect(clippy::infinite_loop, reason = "what it is for")]
     loop {
         std::thread::park();

@@ -1,27 +1,27 @@
-//! A client's messages as HTTP requests.
+//! Sends a client's messages as HTTP requests.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use plexus_mcp::Revision;
-use plexus_mcp::header::encode_value;
+use plexus_mcp_protocol::Revision;
+use plexus_mcp_protocol::header::encode_value;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::answers;
-use crate::http::{Answer, HttpClient, HttpRequest};
-use crate::patience::within;
+use crate::http::{HttpClient, HttpRequest, HttpResponse};
+use crate::timeout::within;
 
-/// How many messages may wait to be looked at.
-const INBOX: usize = 1024;
+/// The capacity of the queue of received messages.
+const INBOX_CAPACITY: usize = 1024;
 
-/// The HTTP side of a client: each request runs in a task of its own, and what it brings ends up
-/// in one inbox.
+/// The HTTP transport of a client: each request runs in its own task, and all received messages go
+/// to one queue.
 #[derive(Debug)]
 pub(super) struct OverHttp {
     client: HttpClient,
-    /// Answers come on a stream of their own, not in answer to the POST.
+    /// Responses arrive on a separate event stream, not in the response to the POST.
     two_endpoints: bool,
     agreed: Option<Revision>,
     outbox: mpsc::Sender<Value>,
@@ -32,7 +32,7 @@ pub(super) struct OverHttp {
 
 impl OverHttp {
     pub(super) fn streamable(client: HttpClient) -> Self {
-        let (outbox, inbox) = mpsc::channel(INBOX);
+        let (outbox, inbox) = mpsc::channel(INBOX_CAPACITY);
         Self {
             client,
             two_endpoints: false,
@@ -44,8 +44,8 @@ impl OverHttp {
         }
     }
 
-    /// SSE24-02: the first event says where messages go.
-    pub(super) async fn two_endpoints(client: HttpClient) -> Self {
+    /// SSE24-02: the first event has the endpoint for messages.
+    pub(super) async fn http_sse(client: HttpClient) -> Self {
         let mut stream = client.get().send().await;
         assert_eq!(stream.status(), 200, "{:?}", stream.headers());
         let first = stream.event().await;
@@ -55,11 +55,12 @@ impl OverHttp {
         };
         let mut wire = Self::streamable(client.at(&endpoint.data));
         wire.two_endpoints = true;
-        wire.tasks.spawn(pump(stream, wire.outbox.clone()));
+        wire.tasks
+            .spawn(forward_messages(stream, wire.outbox.clone()));
         wire
     }
 
-    /// What the handshake settled: from now on, requests say it (LIFE-10).
+    /// Sets the negotiated revision, which later requests send as a header (LIFE-10).
     pub(super) fn agree(&mut self, revision: Revision) {
         self.agreed = Some(revision);
         if revision.features().version_header && !self.two_endpoints {
@@ -77,25 +78,27 @@ impl OverHttp {
         }
         let stream = self.client.get().send().await;
         assert_eq!(stream.status(), 200, "{:?}", stream.headers());
-        self.tasks.spawn(pump(stream, self.outbox.clone()));
+        self.tasks
+            .spawn(forward_messages(stream, self.outbox.clone()));
     }
 
     pub(super) async fn request(&mut self, id: &Value, method: &str, request: &Value) {
         let post = self.client.post(request);
         let task = if self.two_endpoints {
-            self.tasks.spawn(accepted(post))
+            self.tasks.spawn(send_without_response(post))
         } else if method == "initialize" && version(request).is_null() {
             return self.initialize(post).await;
         } else {
-            let post = mirrored(post, method, request);
+            let post = with_mirrored_headers(post, method, request);
             let (client, outbox) = (self.client.clone(), self.outbox.clone());
-            self.tasks.spawn(carry(client, post, id.clone(), outbox))
+            self.tasks
+                .spawn(send_request(client, post, id.clone(), outbox))
         };
         self.running.insert(id.to_string(), task);
     }
 
     pub(super) async fn say(&mut self, message: &Value) {
-        accepted(self.client.post(message)).await;
+        send_without_response(self.client.post(message)).await;
     }
 
     /// Closes the connection of a request.
@@ -118,7 +121,7 @@ impl OverHttp {
         .await
     }
 
-    /// The session must be known before the next request is sent.
+    /// The session id must be known before the next request is sent.
     async fn initialize(&mut self, post: HttpRequest) {
         let answer = post.send().await;
         if let Some(session) = answer.header("mcp-session-id").map(str::to_owned) {
@@ -146,13 +149,13 @@ impl OverHttp {
     }
 }
 
-/// The version that a stateless request says it is in.
+/// The version in the metadata of a stateless request.
 fn version(request: &Value) -> &Value {
     &request["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"]
 }
 
-/// HDR26-01, HDR26-03: a stateless request says in its headers what it says in its body.
-fn mirrored(mut post: HttpRequest, method: &str, request: &Value) -> HttpRequest {
+/// HDR26-01, HDR26-03: a stateless request repeats members of its body in headers.
+fn with_mirrored_headers(mut post: HttpRequest, method: &str, request: &Value) -> HttpRequest {
     let Some(version) = version(request).as_str() else {
         return post;
     };
@@ -167,9 +170,14 @@ fn mirrored(mut post: HttpRequest, method: &str, request: &Value) -> HttpRequest
     }
 }
 
-/// Carries a request to its answer, coming back for it if the server lets the client go
+/// Sends a request and receives its response; resumes the stream if the server closes it
 /// (HTTPLC-06, HTTPLC-07).
-async fn carry(client: HttpClient, post: HttpRequest, id: Value, outbox: mpsc::Sender<Value>) {
+async fn send_request(
+    client: HttpClient,
+    post: HttpRequest,
+    id: Value,
+    outbox: mpsc::Sender<Value>,
+) {
     let mut answer = post.send().await;
     let mut last_event = None;
     loop {
@@ -191,7 +199,7 @@ async fn carry(client: HttpClient, post: HttpRequest, id: Value, outbox: mpsc::S
                 }
             }
         }
-        // A stream that brings nothing more is over: the request was cancelled.
+        // A stream without further messages is over: the request was cancelled.
         let Some(last_event) = last_event.as_ref().filter(|_| progressed) else {
             return;
         };
@@ -201,15 +209,15 @@ async fn carry(client: HttpClient, post: HttpRequest, id: Value, outbox: mpsc::S
     }
 }
 
-/// Brings every message of a stream, to its end.
-async fn pump(mut stream: Answer, outbox: mpsc::Sender<Value>) {
+/// Forwards every message of a stream until its end.
+async fn forward_messages(mut stream: HttpResponse, outbox: mpsc::Sender<Value>) {
     while let Some(message) = stream.next_message().await {
         deliver(&outbox, message).await;
     }
 }
 
-/// Sends what has no answer of its own.
-async fn accepted(post: HttpRequest) {
+/// Sends a message that has no response.
+async fn send_without_response(post: HttpRequest) {
     let answer = post.send().await;
     let status = answer.status();
     let refusal = answer.text().await;
@@ -217,11 +225,11 @@ async fn accepted(post: HttpRequest) {
 }
 
 async fn deliver(outbox: &mpsc::Sender<Value>, message: Value) {
-    // Once the client is closed, nobody is interested any more.
+    // After the client is closed, the result is not needed.
     drop(outbox.send(message).await);
 }
 
-/// A task that failed fails the test.
+/// Propagates the panic of a task to the test.
 fn propagate(ended: Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended
         && let Ok(panic) = error.try_into_panic()

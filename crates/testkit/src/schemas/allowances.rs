@@ -1,14 +1,13 @@
-//! Where the published schemas are narrower than the specification they are generated from.
+//! Corrections for places where the published schemas are narrower than the specification.
 //!
-//! `schema.ts` and the prose are the source of truth; what `schema.json` gets wrong is widened
-//! here, and nowhere else (REVISIONS §23.8).
+//! `schema.ts` and the prose are normative. Errors of `schema.json` are corrected only here.
 
-use plexus_mcp::Revision;
+use plexus_mcp_protocol::Revision;
 use serde_json::{Value, json};
 
 struct Allowance {
     revisions: &'static [Revision],
-    /// Where, below the definitions.
+    /// The JSON pointer, below the definitions.
     place: &'static str,
     /// The type that is allowed there.
     types: &'static [&'static str],

@@ -14,7 +14,7 @@ fn results_are_judged_by_the_method_they_answer() {
     let wrong = check(legacy, Some("tools/list"), &message).unwrap_err();
     assert!(wrong.reason.starts_with("no ListToolsResult"), "{wrong}");
     let unasked = check(legacy, None, &message).unwrap_err();
-    assert!(unasked.reason.contains("nobody asked"), "{unasked}");
+    assert!(unasked.reason.contains("without a request"), "{unasked}");
 }
 
 #[test]
@@ -39,19 +39,34 @@ fn stateless_results_are_typed() {
     assert!(check(stateless, Some("tools/call"), &idle).is_err());
 }
 
-/// BASE-16: a stateless server asks nothing by request; others ask what their revision has.
+/// BASE-16: a stateless server sends no requests; others send those of their revision. A client may
+/// declare elicitation before its revision has it, and gets the forms of 2025-06-18.
 #[test]
 fn requests_are_those_of_the_revision() {
     let roots = json!({"jsonrpc": "2.0", "id": 1, "method": "roots/list"});
     assert_eq!(check(Revision::V2024_11_05, None, &roots), Ok(()));
     assert!(check(Revision::V2026_07_28, None, &roots).is_err());
-    let elicitation = json!({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create",
-        "params": {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}});
-    assert_eq!(check(Revision::V2025_06_18, None, &elicitation), Ok(()));
-    assert!(check(Revision::V2025_03_26, None, &elicitation).is_err());
+    let elicitation = |fields: Value| {
+        let schema = json!({"type": "object", "properties": fields});
+        json!({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create",
+            "params": {"message": "?", "requestedSchema": schema}})
+    };
+    let plain = elicitation(json!({"a": {"type": "string"}}));
+    let list = json!({"type": "array", "items": {"type": "string", "enum": ["x"]}});
+    let rich = elicitation(json!({"a": list}));
+    for revision in [
+        Revision::V2024_11_05,
+        Revision::V2025_03_26,
+        Revision::V2025_06_18,
+    ] {
+        assert_eq!(check(revision, None, &plain), Ok(()));
+        assert!(check(revision, None, &rich).is_err());
+    }
+    assert_eq!(check(Revision::V2025_11_25, None, &rich), Ok(()));
+    assert!(check(Revision::V2026_07_28, None, &plain).is_err());
 }
 
-/// ERR26-03, ERR26-04, and the errors that have a form of their own.
+/// ERR26-03, ERR26-04, and the errors that have their own definition.
 #[test]
 fn error_codes_are_those_of_the_revision() {
     let error = |code: i64, data: Value| json!({"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "m", "data": data}});

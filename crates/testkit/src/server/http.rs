@@ -16,11 +16,11 @@ use tokio::task::JoinSet;
 
 use super::record::Record;
 use super::{Offer, Reply};
-use crate::patience::within;
+use crate::timeout::within;
 
 type Handler = dyn Fn(&Received) -> Reply + Send + Sync;
 
-/// Answers every request as a test says. Ends when dropped.
+/// Answers every request as the test's handler says. Ends when dropped.
 #[derive(Debug)]
 pub struct HttpServer {
     address: SocketAddr,
@@ -29,9 +29,17 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// A server on a port of its own that answers with what `handler` returns.
+    /// Starts a server on a free port that answers with the results of `handler`.
     pub async fn start(handler: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await;
+        Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), handler).await
+    }
+
+    /// Starts a server at the address of an earlier one.
+    pub async fn start_at(
+        address: SocketAddr,
+        handler: impl Fn(&Received) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(address).await;
         let listener = listener.unwrap_or_else(|error| panic!("no port: {error}"));
         let address = listener.local_addr();
         let address = address.unwrap_or_else(|error| panic!("no address: {error}"));
@@ -45,31 +53,36 @@ impl HttpServer {
         }
     }
 
+    /// The address on which it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Its MCP endpoint.
     pub fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
 
-    /// The next POST of a message with this MCP method.
+    /// Waits for the next POST of a message with this MCP method.
     pub async fn received(&self, method: &str) -> Received {
         let wanted = |request: &Received| request.method == Method::POST && request.mcp() == method;
         self.requests.take(method, wanted).await
     }
 
-    /// The next request with this HTTP method.
+    /// Waits for the next request with this HTTP method.
     pub async fn requested(&self, method: Method) -> Received {
         let wanted = |request: &Received| request.method == method;
         self.requests.take(method.as_str(), wanted).await
     }
 
-    /// The next answer to the server's own request `id`.
+    /// Waits for the answer to the server's own request `id`.
     pub async fn answer(&self, id: &Value) -> Received {
         let wanted =
             |request: &Received| request.body["id"] == *id && request.body["method"].is_null();
         self.requests.take("an answer", wanted).await
     }
 
-    /// Every request so far.
+    /// All requests so far.
     pub fn all(&self) -> Vec<Received> {
         self.requests.all()
     }
@@ -82,7 +95,7 @@ impl HttpServer {
     }
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Received {
@@ -98,29 +111,29 @@ pub struct Received {
 }
 
 impl Received {
-    /// The MCP method, empty if there is none.
+    /// The MCP method; empty if there is none.
     pub fn mcp(&self) -> &str {
         self.body["method"].as_str().unwrap_or_default()
     }
 
-    /// A header, if it is there and readable.
+    /// A header, if it is present and is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// The message that answers this one.
+    /// The response to this message.
     pub fn result(&self, result: &Value) -> Value {
         json!({"jsonrpc": "2.0", "id": self.body["id"], "result": result})
     }
 
-    /// The message that refuses this one.
+    /// The error response to this message.
     pub fn error(&self, code: i64, message: &str) -> Value {
         let error = json!({"code": code, "message": message});
         json!({"jsonrpc": "2.0", "id": self.body["id"], "error": error})
     }
 
-    /// What a server that offers `offer` and has no GET stream would answer.
-    pub fn plainly(&self, offer: &Offer) -> Reply {
+    /// The reply of a server that offers `offer` and has no GET stream.
+    pub fn reply_from(&self, offer: &Offer) -> Reply {
         if self.method != Method::POST {
             return Reply::status(405);
         }
@@ -135,7 +148,7 @@ impl Received {
         }
     }
 
-    /// Waits until the client has given up an exchange that was never answered, or whose stream is
+    /// Waits until the client has closed an exchange that was never answered, or whose stream is
     /// still open.
     pub async fn given_up(&self) {
         let mut over = self.over.clone();
@@ -161,7 +174,7 @@ async fn accept(listener: TcpListener, handler: Arc<Handler>, requests: Record<R
         connections.spawn(async move {
             let connection = http1::Builder::new();
             let served = connection.serve_connection(TokioIo::new(stream), service);
-            // A client that leaves, or a scripted break, is no failure of the server.
+            // A client that disconnects, or a scripted disconnect, is not an error of the server.
             drop(served.await);
         });
     }

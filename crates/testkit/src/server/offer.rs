@@ -1,17 +1,17 @@
-//! What a well-behaved server says of itself.
+//! The responses of a well-behaved server.
 
-use plexus_mcp::{Era, Revision};
+use plexus_mcp_protocol::{Era, Revision};
 use serde_json::{Value, json};
 
-/// What a server offers, and in which revision.
+/// The features that a server offers, and its revision.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Offer {
-    /// The one revision that it speaks.
+    /// The only revision that it supports.
     pub revision: Revision,
-    /// What it declares.
+    /// Its capabilities.
     pub capabilities: Value,
-    /// How it wants to be used.
+    /// Its instructions.
     pub instructions: Option<String>,
     /// Its tools.
     pub tools: Vec<Value>,
@@ -24,7 +24,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// The requests that such a server answers.
+    /// The methods that such a server answers.
     pub(super) const METHODS: [&'static str; 6] = [
         "server/discover",
         "initialize",
@@ -34,7 +34,7 @@ impl Offer {
         "prompts/list",
     ];
 
-    /// A server that declares nothing.
+    /// A server without capabilities.
     pub fn new(revision: Revision) -> Self {
         Self {
             revision,
@@ -47,14 +47,14 @@ impl Offer {
         }
     }
 
-    /// A server with these tools, which it says may change.
+    /// A server with these tools and the capability `listChanged`.
     pub fn tools(revision: Revision, tools: impl IntoIterator<Item = Value>) -> Self {
         let mut offer = Self::new(revision).declaring("tools", json!({"listChanged": true}));
         offer.tools.extend(tools);
         offer
     }
 
-    /// Declares one capability more.
+    /// Declares a further capability.
     #[must_use]
     pub fn declaring(mut self, capability: &str, details: Value) -> Self {
         self.capabilities[capability] = details;
@@ -114,7 +114,7 @@ impl Offer {
     }
 }
 
-/// A tool that takes anything.
+/// A tool that accepts any arguments.
 pub fn tool(name: &str) -> Value {
     json!({"name": name, "inputSchema": {"type": "object"}})
 }

@@ -1,17 +1,17 @@
-//! What a server was sent, to be looked at later or waited for.
+//! A record of the messages that a server received. Tests can inspect it or wait for messages.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::patience::within;
+use crate::timeout::within;
 
-/// Everything that was sent, in order. All clones are one.
+/// All received messages, in order. Clones share them.
 #[derive(Debug)]
 pub(super) struct Record<T> {
     entries: Arc<Mutex<Vec<Entry<T>>>>,
     grown: watch::Sender<()>,
-    /// Says when nothing more will come.
+    /// True when no more messages will arrive.
     over: watch::Sender<bool>,
 }
 
@@ -55,7 +55,7 @@ impl<T: Clone> Record<T> {
         self.grown.send_replace(());
     }
 
-    /// Waits until nothing more will come.
+    /// Waits until no more messages will arrive.
     pub(super) async fn finished(&self, what: &str) {
         let mut over = self.over.subscribe();
         let waited = within(what, over.wait_for(|over| *over)).await;
@@ -73,13 +73,13 @@ impl<T: Clone> Record<T> {
         *self.over.borrow()
     }
 
-    /// Waits for the first entry of this kind that was not waited for before.
+    /// Waits for the first matching entry that was not returned before.
     pub(super) async fn take(&self, what: &str, is_wanted: impl Fn(&T) -> bool) -> T {
         let taken = within(what, self.take_or_end(is_wanted)).await;
         taken.unwrap_or_else(|| panic!("the server ended without being sent {what}"))
     }
 
-    /// The same, where nothing may come.
+    /// Like `take`, but returns `None` if no more messages will arrive.
     pub(super) async fn take_or_end(&self, is_wanted: impl Fn(&T) -> bool) -> Option<T> {
         let mut grown = self.grown.subscribe();
         loop {
@@ -95,7 +95,7 @@ impl<T: Clone> Record<T> {
             if finished {
                 return None;
             }
-            // The sender lives in this record.
+            // The sender is owned by this record.
             grown.changed().await.ok();
         }
     }

@@ -1,4 +1,4 @@
-//! What a scripted HTTP server answers.
+//! The responses of a scripted HTTP server.
 
 use std::convert::Infallible;
 use std::io;
@@ -12,12 +12,12 @@ use hyper::body::{Body, Frame};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
-use crate::patience::within;
+use crate::timeout::within;
 
-/// How many pieces may wait before a test has to wait with them.
-const QUEUE: usize = 64;
+/// The capacity of the queue of a stream, in chunks; a full queue makes the test wait.
+const STREAM_QUEUE_CAPACITY: usize = 64;
 
-/// An answer to an HTTP request.
+/// A response to an HTTP request.
 #[derive(Debug)]
 pub struct Reply {
     status: StatusCode,
@@ -29,7 +29,7 @@ pub struct Reply {
 enum Content {
     Whole(Bytes),
     Pieces(mpsc::Receiver<io::Result<Bytes>>),
-    /// The answer never begins.
+    /// The response never begins.
     Nothing,
     /// The connection is closed instead.
     HangUp,
@@ -39,7 +39,7 @@ impl Reply {
     /// A status without a body.
     ///
     /// # Panics
-    /// If `status` is none.
+    /// If `status` is not a valid status code.
     pub fn status(status: u16) -> Self {
         let status = StatusCode::from_u16(status);
         Self {
@@ -62,15 +62,15 @@ impl Reply {
         Self::status(200).with_body("text/event-stream", &events.collect::<String>())
     }
 
-    /// An event stream that a test goes on writing.
+    /// An event stream to which the test writes.
     pub fn stream() -> (Self, Stream) {
-        let (pieces, queue) = mpsc::channel(QUEUE);
+        let (pieces, queue) = mpsc::channel(STREAM_QUEUE_CAPACITY);
         let reply = Self::status(200).with_header("content-type", "text/event-stream");
         let content = Content::Pieces(queue);
         (Self { content, ..reply }, Stream { pieces })
     }
 
-    /// No answer, for as long as the client waits.
+    /// No response, until the client gives up.
     pub fn never() -> Self {
         let content = Content::Nothing;
         Self {
@@ -79,7 +79,7 @@ impl Reply {
         }
     }
 
-    /// No answer; the connection is closed.
+    /// No response; the connection is closed.
     pub fn hang_up() -> Self {
         let content = Content::HangUp;
         Self {
@@ -88,20 +88,20 @@ impl Reply {
         }
     }
 
-    /// The same with a body of this type.
+    /// Adds a body of this content type.
     #[must_use]
     pub fn with_body(mut self, content_type: &str, body: &str) -> Self {
         self.content = Content::Whole(Bytes::copy_from_slice(body.as_bytes()));
         self.with_header(CONTENT_TYPE.as_str(), content_type)
     }
 
-    /// The same with this text as JSON body.
+    /// Adds this text as JSON body.
     #[must_use]
     pub fn with_json(self, body: &str) -> Self {
         self.with_body("application/json", body)
     }
 
-    /// The same with this header.
+    /// Adds this header.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
         let name = HeaderName::try_from(name).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -110,12 +110,12 @@ impl Reply {
         self
     }
 
-    /// As hyper wants it. `over` lives for as long as the exchange does.
+    /// Converts it for hyper. `over` is dropped when the exchange ends.
     pub(super) async fn send(
         self,
         over: watch::Sender<bool>,
     ) -> Result<Response<ReplyBody>, io::Error> {
-        let over = Over(over);
+        let over = ExchangeGuard(over);
         let body = match self.content {
             Content::Whole(bytes) => ReplyBody::Whole(Some(bytes)),
             Content::Pieces(pieces) => ReplyBody::Pieces {
@@ -148,26 +148,26 @@ impl Stream {
         self.write(&format!("data: {message}\n\n")).await;
     }
 
-    /// Sends text, event or not.
+    /// Sends text, which need not be a valid event.
     pub async fn write(&self, text: &str) {
         let piece = Bytes::copy_from_slice(text.as_bytes());
         let sent = within("the client to read", self.pieces.send(Ok(piece))).await;
         assert!(sent.is_ok(), "the client has closed the stream");
     }
 
-    /// Sends a message as an event, from where nothing can be waited for.
+    /// Like `say`, for code that is not async.
     pub fn say_now(&self, message: &Value) {
         self.write_now(&format!("data: {message}\n\n"));
     }
 
-    /// Sends text, from where nothing can be waited for.
+    /// Like `write`, for code that is not async.
     pub fn write_now(&self, text: &str) {
         let piece = Bytes::copy_from_slice(text.as_bytes());
         let sent = self.pieces.try_send(Ok(piece));
         assert!(sent.is_ok(), "the client has left, or reads too slowly");
     }
 
-    /// Breaks the connection off.
+    /// Aborts the connection.
     pub async fn break_off(self) {
         let broken = Err(io::ErrorKind::ConnectionReset.into());
         drop(self.pieces.send(broken).await);
@@ -179,11 +179,11 @@ impl Stream {
     }
 }
 
-/// Says that an exchange is over when it is dropped.
+/// Reports the end of an exchange when it is dropped.
 #[derive(Debug)]
-pub(super) struct Over(watch::Sender<bool>);
+pub(super) struct ExchangeGuard(watch::Sender<bool>);
 
-impl Drop for Over {
+impl Drop for ExchangeGuard {
     fn drop(&mut self) {
         self.0.send_replace(true);
     }
@@ -194,7 +194,7 @@ pub(super) enum ReplyBody {
     Whole(Option<Bytes>),
     Pieces {
         pieces: mpsc::Receiver<io::Result<Bytes>>,
-        _over: Over,
+        _over: ExchangeGuard,
     },
 }
 

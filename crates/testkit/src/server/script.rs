@@ -1,4 +1,4 @@
-//! What a scripted program does, as data.
+//! The script of a scripted server, as data.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,23 @@ use serde_json::Value;
 
 use super::Offer;
 
-/// What a program tells its test on [`Step::Mark`].
+/// The line that the program sends to its test on [`Step::Mark`].
 pub const MARK: &str = "mark";
 
-/// How a program reacts. What it has no rule for, it leaves unanswered.
+/// The reactions of a program. Messages without a rule are not answered.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Script {
-    /// What it does before it reads anything.
+    /// The steps before it reads anything.
     #[serde(default)]
     pub start: Vec<Step>,
-    /// What it does on a message with this method: the first time, the second time, and so on. The
-    /// last holds for all further times.
+    /// The steps for a message with this method: for the first one, for the second one, and so on.
+    /// The last entry applies to all further messages.
     #[serde(default)]
     pub on: BTreeMap<String, Vec<Vec<Step>>>,
 }
 
-/// One thing that a program does.
+/// A step of a script.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -36,25 +36,26 @@ pub enum Step {
     Echo,
     /// Sends this message.
     Say(Value),
-    /// Writes this line, message or not.
+    /// Writes this line, which need not be a message.
     Print(String),
-    /// Writes this without ending the line.
+    /// Writes this text without ending the line.
     Write(String),
     /// Writes this line to standard error.
     Complain(String),
-    /// Sends this message over and over, beside everything else.
+    /// Sends this message repeatedly, concurrently with everything else.
     Flood(Value),
-    /// Writes a line that never ends, and reads no more.
+    /// Writes a line that never ends, and stops reading.
     EndlessLine,
     /// Closes its output.
     CloseOutput,
-    /// Closes its input, and reads no more.
+    /// Closes its input, and stops reading.
     CloseInput,
-    /// Reads no more.
+    /// Stops reading.
     Hang,
-    /// Ends with this code.
+    /// Exits with this code.
     Exit(i32),
-    /// Tells the test [`MARK`], after all that it was told before. Only a test can have this done.
+    /// Sends [`MARK`] to the test, after everything that was sent before. For steps from a test
+    /// only.
     Mark,
 }
 
@@ -64,14 +65,14 @@ impl Script {
         Self::default()
     }
 
-    /// Does this before it reads anything.
+    /// Adds steps before it reads anything.
     #[must_use]
     pub fn start(mut self, steps: impl IntoIterator<Item = Step>) -> Self {
         self.start.extend(steps);
         self
     }
 
-    /// Does this whenever a message with `method` comes, instead of what it would have done.
+    /// Sets the steps for every message with `method`, and replaces earlier ones.
     #[must_use]
     pub fn on(mut self, method: &str, steps: impl IntoIterator<Item = Step>) -> Self {
         let steps = steps.into_iter().collect();
@@ -79,7 +80,7 @@ impl Script {
         self
     }
 
-    /// Does this the next time, and from then on.
+    /// Adds steps for the next message with `method`, and for all later ones.
     #[must_use]
     pub fn then(mut self, method: &str, steps: impl IntoIterator<Item = Step>) -> Self {
         let steps = steps.into_iter().collect();
@@ -95,7 +96,7 @@ impl Script {
 }
 
 impl From<&Offer> for Script {
-    /// A program that offers this, and does all it should.
+    /// A program that offers this and answers correctly.
     fn from(offer: &Offer) -> Self {
         let mut script = Self::silent();
         for method in Offer::METHODS {

@@ -1,4 +1,4 @@
-//! A scripted program, and the test's line to it.
+//! A scripted stdio server, and the test's connection to it.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -9,9 +9,9 @@ use tokio::task::JoinSet;
 
 use super::record::Record;
 use super::{MARK, Script, Step, built};
-use crate::patience::within;
+use crate::timeout::within;
 
-/// A server that speaks on its standard input and output, as often as it is started.
+/// A scripted stdio server, which may be started several times.
 #[derive(Debug)]
 pub struct StdioServer {
     listener: TcpListener,
@@ -19,7 +19,7 @@ pub struct StdioServer {
 }
 
 impl StdioServer {
-    /// A server that follows `script`.
+    /// Creates a server that runs `script`.
     pub async fn new(script: impl Into<Script>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await;
         let listener = listener.unwrap_or_else(|error| panic!("no port: {error}"));
@@ -33,17 +33,17 @@ impl StdioServer {
         }
     }
 
-    /// The program to start.
+    /// The path of the program to start.
     pub fn command() -> String {
         built("scripted-server").display().to_string()
     }
 
-    /// What to start it with.
+    /// The arguments of the program.
     pub fn arguments(&self) -> &[String] {
         &self.arguments
     }
 
-    /// The next process that was started.
+    /// Waits for the next process that is started.
     pub async fn process(&self) -> Process {
         let accepted = within("the server to be started", self.listener.accept()).await;
         let (stream, _) = accepted.unwrap_or_else(|error| panic!("no line to it: {error}"));
@@ -79,24 +79,24 @@ pub struct Process {
 }
 
 impl Process {
-    /// Its number.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// The next message with `method`.
+    /// Waits for the next message with `method`.
     pub async fn received(&self, method: &str) -> Value {
         let wanted = |message: &Value| message["method"] == method;
         self.received.take(method, wanted).await
     }
 
-    /// The answer to the server's own request `id`.
+    /// Waits for the answer to the server's own request `id`.
     pub async fn answer(&self, id: &Value) -> Value {
         let wanted = |message: &Value| message["id"] == *id && message["method"].is_null();
         self.received.take("an answer", wanted).await
     }
 
-    /// Every message that the server had read when it last answered, and maybe more.
+    /// All messages that the server had read when it last answered, and maybe more.
     pub async fn all(&self) -> Vec<Value> {
         if !self.received.is_finished() {
             self.direct(&Step::Mark).await.ok();
@@ -107,13 +107,13 @@ impl Process {
         all
     }
 
-    /// The methods of these messages, where they have one.
+    /// The methods of all requests and notifications.
     pub async fn methods(&self) -> Vec<String> {
         let method = |message: &Value| message["method"].as_str().map(str::to_owned);
         self.all().await.iter().filter_map(method).collect()
     }
 
-    /// Has the server do something now.
+    /// Makes the server perform a step now.
     pub async fn perform(&self, step: Step) {
         let told = self.direct(&step).await;
         assert!(told.is_ok(), "the server has ended");
@@ -136,7 +136,7 @@ impl Process {
         self.say(message).await;
     }
 
-    /// Waits until the process is no more.
+    /// Waits until the process has ended.
     pub async fn ended(&self) {
         self.received.finished("the server to end").await;
     }

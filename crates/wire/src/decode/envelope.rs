@@ -6,40 +6,35 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::arrived::Stretch;
-use crate::check::{self, Spelled};
-use crate::object::Member;
 use crate::string::between_quotes;
 use crate::{
-    Flaw, Id, Kind, Malformed, Message, Notification, Object, Params, Raw, Request, Response,
+    Id, Kind, Malformed, MalformedReason, Message, Notification, Object, Raw, Request, Response,
     RpcError, string,
 };
 
-/// The members that JSON-RPC defines, as they are written.
+/// The members that JSON-RPC defines, as JSON text.
 #[derive(Default)]
 pub(super) struct Envelope<'a> {
     jsonrpc: Option<&'a [u8]>,
     id: Option<&'a [u8]>,
     method: Option<&'a [u8]>,
     params: Option<&'a [u8]>,
-    /// The members of `params`, if they were looked for.
-    members: Option<Vec<Member>>,
     result: Option<&'a [u8]>,
     error: Option<&'a [u8]>,
     has_repeated_member: bool,
     has_repeated_id: bool,
 }
 
-/// What a message says, apart from whom it concerns.
+/// A message without its id.
 enum Body {
     Call {
         method: Box<str>,
-        params: Option<Params>,
+        params: Option<Raw>,
     },
     Outcome(Result<Raw, RpcError>),
 }
 
-/// What an envelope has for an id.
+/// The `id` member of an envelope.
 enum IdMember {
     Absent,
     Null,
@@ -48,18 +43,6 @@ enum IdMember {
 }
 
 impl<'a> Envelope<'a> {
-    /// Finds the members in `text`, if that is an object that nests no deeper than `max_depth`; else
-    /// somebody else must say what is wrong with it. What is known to be plain is not looked at.
-    pub(super) fn read(text: &'a Bytes, plain: &Stretch, max_depth: usize) -> Option<Self> {
-        let mut reading = Reading {
-            text,
-            envelope: Self::default(),
-            params_start: 0,
-            inside: None,
-        };
-        check::object(text, plain, max_depth, &mut reading).then_some(reading.envelope)
-    }
-
     /// Takes a member that JSON-RPC defines.
     fn take(&mut self, key: &[u8], value: &'a [u8]) {
         let name = between_quotes(key);
@@ -79,8 +62,7 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// The same for a key with escapes, as nobody writes these.
-    #[cold]
+    /// As [`Self::take`], for a key that is written with escapes.
     fn take_escaped(&mut self, key: &[u8], value: &'a [u8]) {
         let name = string::read(key).map(Cow::into_owned);
         if let Some(name) = name.filter(|name| !name.contains('\\')) {
@@ -88,18 +70,17 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// Judges the members; what the message carries shares `source`, where they were read from.
-    pub(super) fn into_message(mut self, source: &Bytes) -> Result<Message, Malformed> {
+    /// Validates the members. The payload of the message is a slice of `source`.
+    pub(super) fn into_message(self, source: &Bytes) -> Result<Message, Malformed> {
         let malformed = |id, reason| Err(Malformed { id, reason });
         match (self.body(source), self.id()) {
             (Ok(Body::Call { method, params }), IdMember::Known(id)) => {
                 Ok(Message::Request(Request { id, method, params }))
             }
             (Ok(Body::Call { method, params }), IdMember::Absent) => {
-                let params = params.map(Params::into_raw);
                 Ok(Message::Notification(Notification { method, params }))
             }
-            (Ok(Body::Call { .. }), IdMember::Null) => malformed(None, Flaw::NullId),
+            (Ok(Body::Call { .. }), IdMember::Null) => malformed(None, MalformedReason::NullId),
             (Ok(Body::Outcome(outcome)), IdMember::Known(id)) => {
                 let id = Some(id);
                 Ok(Message::Response(Response { id, outcome }))
@@ -108,9 +89,9 @@ impl<'a> Envelope<'a> {
                 Ok(Message::Response(Response { id: None, outcome }))
             }
             (Ok(Body::Outcome(Ok(_))), IdMember::Absent | IdMember::Null) => {
-                malformed(None, Flaw::ResultWithoutId)
+                malformed(None, MalformedReason::ResultWithoutId)
             }
-            (Ok(_), IdMember::Invalid) => malformed(None, Flaw::InvalidId),
+            (Ok(_), IdMember::Invalid) => malformed(None, MalformedReason::InvalidId),
             (Err(flaw), IdMember::Known(id)) => malformed(Some(id), flaw),
             (Err(flaw), _) => malformed(None, flaw),
         }
@@ -125,107 +106,41 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    fn body(&mut self, source: &Bytes) -> Result<Body, Flaw> {
+    fn body(&self, source: &Bytes) -> Result<Body, MalformedReason> {
         if self.has_repeated_member {
-            return Err(Flaw::RepeatedMember);
+            return Err(MalformedReason::RepeatedMember);
         }
         let is_version = |version| text_of(version).as_deref() == Some("2.0");
         if self.jsonrpc != Some(br#""2.0""#) && !self.jsonrpc.is_some_and(is_version) {
-            return Err(Flaw::Version);
+            return Err(MalformedReason::Version);
         }
         match (self.method, self.result, self.error) {
             (Some(method), None, None) => Ok(Body::Call {
-                method: text_of(method).ok_or(Flaw::InvalidMethod)?.into(),
+                method: text_of(method)
+                    .ok_or(MalformedReason::InvalidMethod)?
+                    .into(),
                 params: self.params(source)?,
             }),
-            (Some(_), _, _) => Err(Flaw::MethodAndOutcome),
+            (Some(_), _, _) => Err(MalformedReason::MethodAndOutcome),
             (None, Some(result), None) => Ok(Body::Outcome(Ok(Raw::slice(source, result)))),
             (None, None, Some(error)) => {
-                let error = read_error(&Raw::slice(source, error)).ok_or(Flaw::InvalidError)?;
+                let error =
+                    read_error(&Raw::slice(source, error)).ok_or(MalformedReason::InvalidError)?;
                 Ok(Body::Outcome(Err(error)))
             }
-            (None, Some(_), Some(_)) => Err(Flaw::ResultAndError),
-            (None, None, None) => Err(Flaw::NoMethodOrOutcome),
+            (None, Some(_), Some(_)) => Err(MalformedReason::ResultAndError),
+            (None, None, None) => Err(MalformedReason::NoMethodOrOutcome),
         }
     }
 
-    fn params(&mut self, source: &Bytes) -> Result<Option<Params>, Flaw> {
+    fn params(&self, source: &Bytes) -> Result<Option<Raw>, MalformedReason> {
         let Some(params) = self.params else {
             return Ok(None);
         };
         match Kind::of(params) {
-            Kind::Object | Kind::Array => {
-                let raw = Raw::slice(source, params);
-                Ok(Some(match self.members.take() {
-                    Some(members) => Params::with_members(raw, members),
-                    None => raw.into(),
-                }))
-            }
+            Kind::Object | Kind::Array => Ok(Some(Raw::slice(source, params))),
             Kind::Null => Ok(None),
-            Kind::Bool | Kind::Number | Kind::String => Err(Flaw::InvalidParams),
-        }
-    }
-}
-
-/// An envelope while its text is read.
-struct Reading<'a> {
-    text: &'a Bytes,
-    envelope: Envelope<'a>,
-    params_start: usize,
-    /// Where the object among the parameters starts that is looked into, and its members.
-    inside: Option<(usize, Vec<Member>)>,
-}
-
-/// What nearly everybody takes apart who takes parameters apart.
-const LOOKED_INTO: [&[u8]; 2] = [br#""arguments""#, br#""_meta""#];
-
-impl check::Visitor for Reading<'_> {
-    fn looks_into(&mut self, depth: usize, key: &Spelled, start: usize) -> bool {
-        let key = self.text.get(key.place.clone()).unwrap_or_default();
-        match depth {
-            0 if key == br#""params""# => {
-                self.params_start = start;
-                self.envelope.members = Some(Member::room_for_some());
-                true
-            }
-            1 if LOOKED_INTO.contains(&key) => {
-                self.inside = Some((start, Member::room_for_some()));
-                true
-            }
-            _ => false,
-        }
-    }
-
-    fn member(&mut self, depth: usize, key: &Spelled, value: &Spelled) {
-        match depth {
-            0 => {
-                if let (Some(key), Some(value)) = (
-                    self.text.get(key.place.clone()),
-                    self.text.get(value.place.clone()),
-                ) {
-                    self.envelope.take(key, value);
-                }
-            }
-            1 => {
-                let inside = self.inside.take().map(|(_, members)| members);
-                let Some(members) = &mut self.envelope.members else {
-                    return;
-                };
-                match Member::in_object(self.text, self.params_start, key, value) {
-                    Ok(member) => members.push(member.with_members(inside)),
-                    // Whoever takes the parameters apart says so.
-                    Err(_key_is_no_text) => self.envelope.members = None,
-                }
-            }
-            _ => {
-                let Some((start, members)) = &mut self.inside else {
-                    return;
-                };
-                match Member::in_object(self.text, *start, key, value) {
-                    Ok(member) => members.push(member),
-                    Err(_key_is_no_text) => self.inside = None,
-                }
-            }
+            Kind::Bool | Kind::Number | Kind::String => Err(MalformedReason::InvalidParams),
         }
     }
 }

@@ -2,8 +2,7 @@ use bytes::BytesMut;
 use proptest::prelude::*;
 
 use super::{
-    ErrorId, error, joined, message, notification, request, request_with, response, response_parts,
-    response_with, single_line,
+    ErrorId, error, message, notification, request, request_with_object, response, single_line,
 };
 use crate::testing::{self, json, raw};
 use crate::{Id, Incoming, Limits, Message, Object, Raw, RpcError, decode};
@@ -39,11 +38,11 @@ fn requests_with_an_object() {
     let mut params = Object::parse(&raw("{\"n\": [1.50,\r\n2], \"m\":\n{}}")).unwrap();
     params.set("x", raw("[\n]"));
     assert_eq!(
-        written(|out| request_with(out, &Id::from(1_i64), "a", &params)),
+        written(|out| request_with_object(out, &Id::from(1_i64), "a", &params)),
         r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"n":[1.50,  2],"m":{},"x":[ ]}}"#
     );
     assert_eq!(
-        written(|out| request_with(out, &Id::from(1_i64), "a", &Object::new())),
+        written(|out| request_with_object(out, &Id::from(1_i64), "a", &Object::new())),
         r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{}}"#
     );
 }
@@ -64,49 +63,6 @@ fn responses() {
         written(|out| error(out, ErrorId::Known(&Id::from(7_i64)), &reason)),
         r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"no\nsuch tool","data":{"limit": 1}}}"#
     );
-}
-
-#[test]
-fn members_are_added_to_results() {
-    let with = |result: &str| {
-        let members = br#""b":2,"c":{}"#;
-        let (id, result) = (Id::from(1_i64), raw(result));
-        let message = written(|out| response_with(out, &id, &result, members));
-        let parts = response_parts(&id, &result, members);
-        assert_eq!(joined(&parts), message);
-        assert_eq!(parts[1].as_ptr(), result.as_bytes().as_ptr());
-        message
-    };
-    let expected = |result: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
-    assert_eq!(with(r#"{"a":{}}"#), expected(r#"{"a":{},"b":2,"c":{}}"#));
-    assert_eq!(with("{\n}"), expected(r#"{ "b":2,"c":{}}"#));
-    assert_eq!(with(r#"{"a":"{"}"#), expected(r#"{"a":"{","b":2,"c":{}}"#));
-    // What is no object stays as it is.
-    assert_eq!(with("[1]"), expected("[1]"));
-}
-
-/// A result that was framed is not copied to be sent.
-#[test]
-fn a_framed_result_is_sent_in_parts() {
-    let text = Raw::string(&"x".repeat(64 * 1024));
-    for behind in ["}", "}]"] {
-        let before = if behind == "}" {
-            r#"{"a":"#
-        } else {
-            r#"[{"a":"#
-        };
-        let framed = Raw::framed(before, &text, behind);
-        let whole = raw(framed.as_str());
-        let id = Id::from(1_i64);
-        for members in [&b""[..], br#""b":2"#] {
-            let parts = response_parts(&id, &framed, members);
-            assert_eq!(parts[1].as_ptr(), text.as_bytes().as_ptr());
-            let expected = written(|out| response_with(out, &id, &whole, members));
-            assert_eq!(joined(&parts), expected);
-            let copied = written(|out| response_with(out, &id, &framed, members));
-            assert_eq!(copied, expected);
-        }
-    }
 }
 
 /// C33: an unknown id is null for the earlier revisions and absent for the later ones.
@@ -152,7 +108,7 @@ fn as_received(mut message: Message) -> Message {
     let value = match &mut message {
         Message::Request(request) => {
             let params = request.params.take();
-            request.params = params.map(|params| in_one_line(&params).into());
+            request.params = params.map(|params| in_one_line(&params));
             None
         }
         Message::Notification(notification) => notification.params.as_mut(),

@@ -2,6 +2,7 @@ use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
 
 use super::{Line, LineDecoder};
+use crate::SkimmedEnvelope;
 
 /// Feeds the pieces one by one and gives the lines, the last one included.
 fn lines<'a>(max_line: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Line> {
@@ -23,7 +24,10 @@ fn complete(text: &'static str) -> Line {
 }
 
 fn too_long(discarded: u64) -> Line {
-    Line::TooLong { discarded }
+    Line::TooLong {
+        discarded,
+        envelopes: Vec::new(),
+    }
 }
 
 /// STDIO-01, S000-05.
@@ -57,7 +61,7 @@ fn the_line_ending_does_not_count_towards_the_limit() {
     assert_eq!(lines(3, [&b"abcd"[..]]), [too_long(4)]);
 }
 
-/// C09: a long line is told once, and the next one is intact.
+/// C09: a line over the limit is reported once, and the next one is intact.
 #[test]
 fn a_line_over_the_limit_does_not_harm_the_next() {
     let chunk = [b'x'; 1000];
@@ -67,6 +71,31 @@ fn a_line_over_the_limit_does_not_harm_the_next() {
         lines(1024 * 1024, input),
         [too_long(3_000_001), complete("{}")]
     );
+}
+
+/// The line is discarded in pieces, and its memory is given back at once.
+#[test]
+fn the_id_of_a_line_over_the_limit_is_read() {
+    let expected = vec![SkimmedEnvelope::Response(5_i64.into())];
+    let text = "x".repeat(100_000);
+    let line = format!("{{\"result\":\"{text}\",\"jsonrpc\":\"2.0\",\"id\":5}}\n{{}}\n");
+    let discarded = line.len() as u64 - 4;
+    for size in [1, 1000, line.len()] {
+        let mut decoder = LineDecoder::new(10_000);
+        let mut buffer = BytesMut::new();
+        let mut found = Vec::new();
+        for piece in line.as_bytes().chunks(size) {
+            buffer.extend_from_slice(piece);
+            found.extend(std::iter::from_fn(|| decoder.next(&mut buffer)));
+            assert!(buffer.capacity() <= 32_000 || size == line.len());
+        }
+        let envelopes = expected.clone();
+        let too_long = Line::TooLong {
+            discarded,
+            envelopes,
+        };
+        assert_eq!(found, [too_long, complete("{}")], "pieces of {size}");
+    }
 }
 
 #[test]

@@ -3,47 +3,64 @@ use std::mem;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use memchr::{memchr, memchr2};
 
+use crate::skim::{EnvelopeSkimmer, SkimmedEnvelope};
+
+/// The usual prefix of a data line.
+const DATA_PREFIX: &str = "data: ";
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// One event that was read.
+/// One decoded event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
-    /// The type, if it has one; none means `message`.
+    /// The event type; `None` means `message`.
     pub event: Option<Box<str>>,
-    /// Where a client may resume, if this event says so. An empty one says: nowhere.
+    /// The event id, from which a client may resume. An empty id resets it.
     pub id: Option<Box<str>>,
     /// How long to wait before reconnecting, in milliseconds.
     pub retry: Option<u64>,
-    /// The payload as it arrived, its lines joined by LF. Not checked to be UTF-8.
+    /// The payload, its lines joined by LF. Not validated as UTF-8.
     pub data: Bytes,
 }
 
-/// An event was over the limit and thrown away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+/// An event over the limit was discarded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("event is longer than {limit} bytes")]
 pub struct TooLong {
-    /// The most that is accepted.
+    /// The limit.
     pub limit: usize,
+    /// The size of the event, in bytes: of its data and of the lines that were ignored.
+    pub size: u64,
+    /// The requests and responses in its data, as far as their ids could be read.
+    pub envelopes: Vec<SkimmedEnvelope>,
 }
 
-/// Reads an event stream by the algorithm of the HTML standard.
+/// Decodes an event stream with the algorithm of the HTML standard.
 ///
-/// It differs in one point: a block with an `id` or `retry` but without data is given as an event
-/// too, because MCP begins its streams with such a one. A block cut off by the end of the stream
-/// is no event.
+/// One difference: a block with an `id` or `retry` but without data is an event too, because MCP
+/// begins its streams with such a block. A block cut off by the end of the stream is not an event.
 #[derive(Debug)]
 pub struct Decoder {
     max_event: usize,
     input: BytesMut,
-    /// How much of the input is known to hold no line ending.
+    /// The length of the prefix of the input without a line ending.
     searched: usize,
     position: Position,
     fields: Fields,
-    /// The current event is too long, which has been told: its remaining lines are ignored.
-    is_skipping: bool,
+    /// Set while the current event is too long: its lines are discarded until it ends.
+    skipped: Option<Box<Skipped>>,
 }
 
-/// What stood just before the input.
+/// The part so far of an event that is too long.
+#[derive(Debug, Default)]
+struct Skipped {
+    size: u64,
+    skimmer: EnvelopeSkimmer,
+    has_data: bool,
+    /// Whether the line whose beginning was discarded is a data line.
+    is_data_line: bool,
+}
+
+/// The position of the input in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Position {
     /// Nothing: a byte order mark may follow.
@@ -51,7 +68,7 @@ enum Position {
     LineStart,
     /// A CR that ended a line: an LF that follows belongs to it.
     AfterCr,
-    /// The beginning of a line that was thrown away.
+    /// The discarded beginning of a line.
     MidLine,
 }
 
@@ -73,24 +90,25 @@ impl Decoder {
             searched: 0,
             position: Position::StreamStart,
             fields: Fields::default(),
-            is_skipping: false,
+            skipped: None,
         }
     }
 
-    /// Adds input. Call [`Decoder::next`] until it gives nothing before adding more, or what is
-    /// kept is not bounded.
+    /// Adds input. Call [`Decoder::next`] until it returns `None` before adding more, or the
+    /// buffer is not bounded.
     pub fn feed(&mut self, chunk: &[u8]) {
         self.input.extend_from_slice(chunk);
     }
 
-    /// How many bytes are kept: input not read yet and the data of an event not complete yet.
+    /// The number of buffered bytes: unread input and the data of an incomplete event.
     pub fn buffered(&self) -> usize {
         self.input.len() + self.fields.data.as_ref().map_or(0, BytesMut::len)
     }
 
-    /// The next event; nothing means that more input is needed.
+    /// The next event; `None` means that more input is needed.
     ///
-    /// An event that is too long is told once and thrown away; the one after it is intact.
+    /// An event that is too long is discarded while it arrives, and reported once, when it has
+    /// ended. The event after it is intact.
     #[expect(
         clippy::should_implement_trait,
         reason = "nothing means not yet, where an iterator would mean no more"
@@ -98,18 +116,23 @@ impl Decoder {
     pub fn next(&mut self) -> Option<Result<Event, TooLong>> {
         while let Some(line) = self.next_line() {
             if line.is_empty() {
-                let event = mem::take(&mut self.fields).into_event();
-                if mem::take(&mut self.is_skipping) {
-                    continue;
+                let fields = mem::take(&mut self.fields);
+                if let Some(skipped) = self.skipped.take() {
+                    return Some(Err(skipped.into_error(self.max_event)));
                 }
-                if let Some(event) = event {
+                if let Some(event) = fields.into_event() {
                     return Some(Ok(event));
                 }
-            } else if !self.is_skipping && !self.accepts(line) {
-                return Some(Err(self.skip()));
+            } else if let Some(skipped) = &mut self.skipped {
+                skipped.line(&line);
+            } else if line.len() > self.max_line() {
+                self.skip().line(&line);
+            } else if let Err(data) = self.fields.add(line, self.max_event) {
+                self.skip().data(&data);
             }
         }
-        self.bound_input()
+        self.bound_input();
+        None
     }
 
     /// Takes the next whole line off the input, without its ending.
@@ -134,10 +157,13 @@ impl Decoder {
             if !was_begun_earlier {
                 return Some(line);
             }
+            if let Some(skipped) = &mut self.skipped {
+                skipped.rest_of_line(&line);
+            }
         }
     }
 
-    /// Passes over a byte order mark at the start, and the LF of a CRLF, however they were cut.
+    /// Skips a byte order mark at the start, and the LF of a CRLF, however the input was split.
     fn skip_mark_and_line_feed(&mut self) {
         match self.position {
             Position::StreamStart => {
@@ -158,40 +184,84 @@ impl Decoder {
         }
     }
 
-    /// Adds a line to the event, or answers that it does not fit.
-    fn accepts(&mut self, line: BytesMut) -> bool {
-        line.len() <= self.max_line() && self.fields.add(line, self.max_event)
-    }
-
-    /// No data that fits has a longer line; other fields and comments are held to the same.
+    /// The longest line of data within the limit; other fields and comments have the same limit.
     fn max_line(&self) -> usize {
-        self.max_event.saturating_add("data: ".len())
+        self.max_event.saturating_add(DATA_PREFIX.len())
     }
 
-    /// Throws the unfinished line away if it is not wanted or is already too long.
-    fn bound_input(&mut self) -> Option<Result<Event, TooLong>> {
+    /// Discards the unfinished line if its event is skipped or it is already too long.
+    fn bound_input(&mut self) {
+        let is_mid_line = self.position == Position::MidLine;
+        // A shorter beginning does not show whether it is a data line.
+        let is_known = is_mid_line || self.input.len() >= DATA_PREFIX.len();
         let is_too_long = self.input.len() > self.max_line();
-        if self.input.is_empty() || !(self.is_skipping || is_too_long) {
-            return None;
+        if self.input.is_empty() || !(is_too_long || (self.skipped.is_some() && is_known)) {
+            return;
         }
-        self.input.clear();
+        let start = mem::take(&mut self.input);
+        let skipped = self.skip();
+        if is_mid_line {
+            skipped.rest_of_line(&start);
+        } else {
+            skipped.line(&start);
+        }
         self.searched = 0;
         self.position = Position::MidLine;
-        (!self.is_skipping).then(|| Err(self.skip()))
     }
 
-    fn skip(&mut self) -> TooLong {
-        self.is_skipping = true;
-        self.fields = Fields::default();
+    /// Discards the current event: the data so far and the rest.
+    fn skip(&mut self) -> &mut Skipped {
+        let fields = mem::take(&mut self.fields);
+        let skipped = self.skipped.get_or_insert_default();
+        if let Some(data) = fields.data {
+            skipped.data(&data);
+        }
+        skipped
+    }
+}
+
+impl Skipped {
+    /// Reads a line, or its beginning with at least [`DATA_PREFIX`] bytes of it.
+    fn line(&mut self, line: &[u8]) {
+        let value = line.strip_prefix(b"data:");
+        let value = value.or_else(|| (line == b"data").then_some(&[]));
+        self.is_data_line = value.is_some();
+        match value {
+            Some(value) => self.data(value.strip_prefix(b" ").unwrap_or(value)),
+            None => self.size += line.len() as u64,
+        }
+    }
+
+    /// Reads more of the line whose beginning was read last.
+    fn rest_of_line(&mut self, rest: &[u8]) {
+        self.size += rest.len() as u64;
+        if self.is_data_line {
+            self.skimmer.feed(rest);
+        }
+    }
+
+    /// Reads the data of one line, or its beginning.
+    fn data(&mut self, value: &[u8]) {
+        if mem::replace(&mut self.has_data, true) {
+            self.size += 1;
+            self.skimmer.feed(b"\n");
+        }
+        self.size += value.len() as u64;
+        self.skimmer.feed(value);
+    }
+
+    fn into_error(self, limit: usize) -> TooLong {
         TooLong {
-            limit: self.max_event,
+            limit,
+            size: self.size,
+            envelopes: self.skimmer.finish(),
         }
     }
 }
 
 impl Fields {
-    /// Adds a line that is not blank; false if the data would be longer than allowed.
-    fn add(&mut self, mut line: BytesMut, max_data: usize) -> bool {
+    /// Adds a line that is not blank; returns its data as an error if the event would be too long.
+    fn add(&mut self, mut line: BytesMut, max_data: usize) -> Result<(), BytesMut> {
         let name_len = memchr(b':', &line).unwrap_or(line.len());
         let mut value = line.split_off(name_len);
         value.advance(if value.starts_with(b": ") {
@@ -205,24 +275,25 @@ impl Fields {
             b"event" => self.event = Some(text(&value)).filter(|event| !event.is_empty()),
             b"id" if !value.contains(&b'\0') => self.id = Some(text(&value)),
             b"retry" => self.retry = digits(&value).or(self.retry),
-            // A comment has an empty name. Unknown fields are for readers yet to come.
+            // A comment has an empty name. Unknown fields are ignored.
             _ => {}
         }
-        true
+        Ok(())
     }
 
-    fn add_data(&mut self, value: BytesMut, max_data: usize) -> bool {
-        let Some(data) = &mut self.data else {
-            let fits = value.len() <= max_data;
-            self.data = Some(value);
-            return fits;
-        };
-        let fits = data.len() + 1 + value.len() <= max_data;
-        if fits {
-            data.put_u8(b'\n');
-            data.extend_from_slice(&value);
+    fn add_data(&mut self, value: BytesMut, max_data: usize) -> Result<(), BytesMut> {
+        let before = self.data.as_ref().map_or(0, |data| data.len() + 1);
+        if before + value.len() > max_data {
+            return Err(value);
         }
-        fits
+        match &mut self.data {
+            Some(data) => {
+                data.put_u8(b'\n');
+                data.extend_from_slice(&value);
+            }
+            none => *none = Some(value),
+        }
+        Ok(())
     }
 
     fn into_event(self) -> Option<Event> {
@@ -240,7 +311,7 @@ fn text(value: &[u8]) -> Box<str> {
     String::from_utf8_lossy(value).into()
 }
 
-/// A number written in ASCII digits and nothing else.
+/// A number of ASCII digits only.
 fn digits(value: &[u8]) -> Option<u64> {
     let is_digits = value.iter().all(u8::is_ascii_digit);
     is_digits.then(|| str::from_utf8(value).ok()?.parse().ok())?

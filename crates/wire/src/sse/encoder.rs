@@ -1,28 +1,26 @@
 use bytes::{BufMut, BytesMut};
 use memchr::memchr2;
 
-use crate::copy::append;
-
-/// One event to write; what is absent is not written.
+/// One event to write; absent fields are not written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Where a client may resume.
+    /// The event id, from which a client may resume.
     pub id: Option<&'a str>,
     /// The type of the event; absent means `message`.
     pub event: Option<&'a str>,
     /// How long a client waits before it reconnects, in milliseconds.
     pub retry: Option<u64>,
-    /// The payload. Its line breaks arrive as LF, whatever they were.
+    /// The payload. All its line breaks are received as LF.
     pub data: Option<&'a [u8]>,
 }
 
 /// Appends one event.
 ///
-/// Line breaks and NUL are left out of `id` and `event`, so that neither can begin a field or an
-/// event of its own.
+/// Line breaks and NUL are removed from `id` and `event`, so that neither can inject a field or an
+/// event.
 pub fn encode(out: &mut BytesMut, frame: &Frame<'_>) {
-    const FIXED_PARTS: usize = 64;
-    out.reserve(frame.data.map_or(0, <[u8]>::len) + FIXED_PARTS);
+    const FIXED_BYTES: usize = 64;
+    out.reserve(frame.data.map_or(0, <[u8]>::len) + FIXED_BYTES);
     if let Some(event) = frame.event {
         write_name(out, b"event: ", event);
     }
@@ -38,7 +36,7 @@ pub fn encode(out: &mut BytesMut, frame: &Frame<'_>) {
     out.put_u8(b'\n');
 }
 
-/// Appends a comment, which keeps a quiet connection alive and which readers ignore.
+/// Appends a comment, a heartbeat that clients ignore.
 pub fn encode_comment(out: &mut BytesMut, text: &str) {
     write_lines(out, b": ", text.as_bytes());
     out.put_u8(b'\n');
@@ -66,6 +64,6 @@ fn write_lines(out: &mut BytesMut, field: &[u8], value: &[u8]) {
 
 fn write_line(out: &mut BytesMut, field: &[u8], value: &[u8]) {
     out.extend_from_slice(field);
-    append(out, value);
+    out.extend_from_slice(value);
     out.put_u8(b'\n');
 }

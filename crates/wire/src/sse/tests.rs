@@ -2,6 +2,7 @@ use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
 
 use super::{Decoder, Event, Frame, TooLong, encode, encode_comment};
+use crate::SkimmedEnvelope;
 
 type Item = Result<Event, TooLong>;
 
@@ -128,30 +129,62 @@ fn an_event_cut_off_by_the_end_is_dropped() {
 
 #[test]
 fn an_event_over_the_limit_is_told_once_and_the_next_is_intact() {
-    let too_long = Err(TooLong { limit: 4 });
-    for long in [
-        "data: abcde\n",
-        "data: ab\ndata: cd\n",
-        "data: abcdefgh\nid: 1\ndata: x\n",
+    for (long, size) in [
+        ("data: abcde\n", 5),
+        ("data: ab\ndata: cd\n", 5),
+        ("data: abcdefgh\nid: 1\ndata: x\n", 8 + 5 + 2),
+        ("data: ab\n: a long comment\ndata\n", 2 + 16 + 1),
     ] {
+        let too_long = Err(TooLong {
+            limit: 4,
+            size,
+            envelopes: Vec::new(),
+        });
         let stream = format!("{long}\ndata: abcd\n\n");
-        let expected = [vec![too_long.clone()], messages(["abcd"]).into()].concat();
+        let expected = [vec![too_long], messages(["abcd"]).into()].concat();
         assert_eq!(events(4, [stream.as_bytes()]), expected, "{long:?}");
     }
 }
 
 #[test]
-fn a_flood_without_a_line_ending_is_told_at_once_and_not_kept() {
+fn an_event_over_the_limit_tells_its_ids_wherever_it_is_cut() {
+    let long = "x".repeat(20);
+    for stream in [
+        format!("data: {{\"result\":\"{long}\",\"jsonrpc\":\"2.0\",\"id\":5}}\n\n"),
+        format!(
+            "data:{{\ndata:\"result\":\ndata\ndata: \"{long}\",\"jsonrpc\":\"2.0\",\rdata: \"id\":5}}\n\n"
+        ),
+        format!(
+            "id: {{}}\ndata: {{\"jsonrpc\":\"2.0\",\nretry: 1\n: {long}\ndata: \"id\":5,\ndata: \"result\":1}}\n\n"
+        ),
+    ] {
+        let expected = events(24, [stream.as_bytes()]);
+        let [Err(TooLong { envelopes, .. })] = &expected[..] else {
+            panic!("{expected:?}");
+        };
+        assert_eq!(*envelopes, [SkimmedEnvelope::Response(5_i64.into())]);
+        for at in 0..=stream.len() {
+            let (one, two) = stream.as_bytes().split_at(at);
+            assert_eq!(events(24, [one, two]), expected, "{stream} cut at {at}");
+        }
+        assert_eq!(events(24, stream.as_bytes().chunks(1)), expected);
+    }
+}
+
+#[test]
+fn a_flood_without_a_line_ending_is_not_kept_and_told_at_its_end() {
     let mut decoder = Decoder::new(1000);
     decoder.feed(b"data: ");
-    let mut told = 0;
     for _ in 0..1000 {
         decoder.feed(&[b'x'; 1000]);
-        told += std::iter::from_fn(|| decoder.next()).count();
+        assert_eq!(decoder.next(), None);
         assert!(decoder.buffered() <= 1000 + "data: ".len());
     }
-    assert_eq!(told, 1);
     decoder.feed(b"\n\ndata: a\n\n");
+    let Some(Err(TooLong { size, .. })) = decoder.next() else {
+        panic!("the event is too long");
+    };
+    assert_eq!(size, 1_000_000);
     assert_eq!(decoder.next().as_slice(), messages(["a"]));
 }
 

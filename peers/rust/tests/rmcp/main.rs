@@ -14,7 +14,7 @@
 
 mod peer;
 
-use plexus_testkit::{Listening, within};
+use plexus_testkit::{ListeningServer, within};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ContentBlock,
     GetPromptRequestParams, LoggingLevel, ProtocolVersion, ReadResourceRequestParams,
@@ -49,7 +49,7 @@ macro_rules! walks {
             async fn $http() {
                 let version = ProtocolVersion::$version;
                 let (peer, inbox) = Peer::new(version.clone());
-                let server = Listening::start(server(), &["--http", "127.0.0.1:0"]).await;
+                let server = ListeningServer::start(server(), &["--http", "127.0.0.1:0"]).await;
                 let transport = StreamableHttpClientTransport::from_uri(server.url());
                 let handshake = peer.serve_with_lifecycle(transport, lifecycle(&version));
                 let client = within("the handshake", Box::pin(handshake)).await.unwrap();

@@ -1,4 +1,4 @@
-//! The client's side of the conversation: what it can be asked, and what it hears.
+//! The client side: answers to questions, and received notifications.
 
 use plexus_testkit::within;
 use rmcp::model::{
@@ -13,7 +13,7 @@ use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-/// What a test hears of.
+/// A notification that a test checks.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Heard {
     Progress(f64),
@@ -22,7 +22,7 @@ pub(crate) enum Heard {
     ToolsChanged,
 }
 
-/// What was heard and not looked at yet.
+/// The received notifications that a test has not checked yet.
 pub(crate) struct Inbox(mpsc::Receiver<Heard>);
 
 impl Inbox {

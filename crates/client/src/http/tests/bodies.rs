@@ -1,7 +1,7 @@
-//! Reading answers.
+//! Response bodies and event streams.
 
 use futures_util::FutureExt;
-use plexus_wire::sse::Event;
+use plexus_mcp_wire::sse::Event;
 
 use super::peer::Peer;
 use super::{client, get, options};

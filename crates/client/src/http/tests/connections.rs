@@ -1,4 +1,4 @@
-//! Opening, keeping, closing and losing connections.
+//! The life of connections: connect, reuse, idle close, loss.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ async fn dropping_a_request_closes_its_connection() {
     let url = peer.url("/");
     let mut sending = Box::pin(client.send(post(&url, "{}")));
     let mut link = tokio::select! {
-        _ = &mut sending => panic!("nobody answered"),
+        _ = &mut sending => panic!("no server answered"),
         link = async {
             let mut link = peer.accept().await;
             link.request().await;

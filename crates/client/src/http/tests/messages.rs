@@ -1,12 +1,11 @@
-//! How requests are written, and where answers begin and end.
+//! Framing of requests and responses.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
+use http::{Request, StatusCode};
 
 use super::peer::{EMPTY, Peer};
 use super::{client, get, post};
-use crate::http::template::Template;
-use crate::http::{HttpError, ProxyRules};
+use crate::http::HttpError;
 
 /// What becomes of an answer, and whether its connection was used for the next request.
 async fn outcome(answer: &str) -> (Result<(StatusCode, Bytes), HttpError>, bool) {
@@ -66,6 +65,11 @@ async fn answers_end_where_they_say_and_their_connection_is_used_again() {
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n1;x=\"y\"\r\no\r\n01 \r\nk\r\n0\r\nx-trailer: 1\r\n\r\n",
             "ok",
         ),
+        // Transfer-Encoding goes before Content-Length (RFC 9112, section 6.3).
+        (
+            "HTTP/1.1 200 OK\r\ncontent-length: 99\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+            "ok",
+        ),
     ] {
         let (outcome, is_reused) = outcome(answer).await;
         assert_eq!(outcome.unwrap().1, body, "{answer}");
@@ -85,13 +89,9 @@ async fn a_connection_that_may_be_out_of_step_is_not_used_again() {
             "ok",
         ),
         ("HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok", "ok"),
-        // More than was announced, or announced in two ways.
+        // More than was announced.
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil",
-            "ok",
-        ),
-        (
-            "HTTP/1.1 200 OK\r\ncontent-length: 99\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
             "ok",
         ),
         ("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\n", ""),
@@ -106,7 +106,7 @@ async fn a_connection_that_may_be_out_of_step_is_not_used_again() {
 async fn an_answer_of_unclear_length_is_broken() {
     let long_line = format!(
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;{}",
-        "x".repeat(2000)
+        "x".repeat(20_000)
     );
     let long_end = format!(
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n{}",
@@ -140,7 +140,7 @@ async fn an_answer_of_unclear_length_is_broken() {
     }
 }
 
-/// What nobody asked for must not be taken for the answer to what is asked next.
+/// An unsolicited response must not be taken for the response to the next request.
 #[tokio::test]
 async fn what_comes_on_an_unused_connection_is_no_answer() {
     let client = client();
@@ -182,6 +182,7 @@ async fn an_answer_that_comes_before_the_request_was_sent_is_an_answer() {
     let request = Request::post(peer.url("/")).body(Bytes::from(body));
     let (response, _link) = tokio::join!(client.send(request.unwrap()), async {
         let mut link = peer.accept().await;
+        link.request_head().await;
         link.write("HTTP/1.1 413 Content Too Large\r\ncontent-length: 2\r\n\r\nno")
             .await;
         link
@@ -207,41 +208,4 @@ async fn a_length_is_said_where_a_body_is_expected() {
         response.unwrap().bytes().await.unwrap();
         assert_eq!(request.contains("content-length: 0\r\n"), has_length);
     }
-}
-
-#[test]
-fn headers_of_one_request_replace_those_of_all() {
-    let headers = [("accept", "a"), ("version", "1"), ("content-length", "7")];
-    let headers = headers.map(|(name, value)| {
-        let name = HeaderName::from_static(name);
-        (name, HeaderValue::from_static(value))
-    });
-    let headers = HeaderMap::from_iter(headers);
-    let url = "http://mcp.invalid/a?b".parse().unwrap();
-    let template = Template::new(Method::POST, &url, headers, &ProxyRules::none()).unwrap();
-    let filled = |more: &[(&'static str, &'static str)], is_proxied| {
-        let more: Vec<_> = more
-            .iter()
-            .map(|(name, value)| {
-                let name = HeaderName::from_static(name);
-                (name, HeaderValue::from_static(value))
-            })
-            .collect();
-        let (head, rest) = template.fill(&more, "{}".into(), is_proxied);
-        assert!(rest.is_empty(), "it is short");
-        String::from_utf8(head.to_vec()).unwrap()
-    };
-    let end = "content-length: 2\r\n\r\n{}";
-    let begin = "POST /a?b HTTP/1.1\r\naccept: a\r\nversion: 1\r\nhost: mcp.invalid\r\n";
-    assert_eq!(filled(&[], false), format!("{begin}{end}"));
-    assert_eq!(
-        filled(&[("version", "1"), ("name", "n")], false),
-        format!("{begin}name: n\r\n{end}")
-    );
-    let other = filled(&[("version", "2"), ("name", "n")], false);
-    assert!(other.contains("version: 2\r\n") && other.contains("name: n\r\n"));
-    assert!(!other.contains("version: 1\r\n") && other.ends_with(end));
-    let proxied = filled(&[("name", "n")], true);
-    assert!(proxied.starts_with("POST http://mcp.invalid/a?b HTTP/1.1\r\n"));
-    assert!(proxied.contains("name: n\r\n") && proxied.ends_with(end));
 }

@@ -1,4 +1,4 @@
-//! The other end of a connection, written by hand so that each byte and its moment are ours.
+//! A scripted HTTP server, which controls each byte and when it is sent.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -84,7 +84,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Link<S> {
         }
     }
 
-    /// The same; never, if the client closes its end instead.
+    /// Waits until the head of a request is there.
+    pub(super) async fn request_head(&mut self) {
+        while !self.unread.windows(4).any(|window| window == b"\r\n\r\n") {
+            let read = self.stream.read_buf(&mut self.unread).await.unwrap();
+            assert!(read > 0, "the connection ended within a request");
+        }
+    }
+
+    /// The next request; never, if the client closes its end instead.
     pub(super) async fn request_or_end(&mut self) -> String {
         while request_length(&self.unread).is_none() {
             if self.stream.read_buf(&mut self.unread).await.unwrap_or(0) == 0 {

@@ -1,4 +1,4 @@
-//! Going through proxies, and not.
+//! Proxies.
 
 use http::Uri;
 use http::header::{HeaderValue, PROXY_AUTHORIZATION};

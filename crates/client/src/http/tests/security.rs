@@ -1,4 +1,4 @@
-//! TLS, redirects, credentials and what else must not leave the house.
+//! TLS, redirects and credentials.
 
 use std::io;
 use std::pin::pin;
@@ -20,9 +20,9 @@ use super::{client, get, options};
 use crate::http::{HttpClient, HttpClientError, HttpClientOptions, HttpError, Origin};
 
 const EMPTY: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
-const THIS_HOST: &str = "127.0.0.1";
+pub(super) const THIS_HOST: &str = "127.0.0.1";
 
-/// A certificate authority that nobody knows.
+/// A certificate authority that is not in the system's store.
 pub(super) struct TestAuthority(CertifiedIssuer<'static, KeyPair>);
 
 /// A server's certificate and its key.
@@ -48,11 +48,21 @@ impl TestAuthority {
     }
 }
 
-/// The server's side of a handshake.
+/// The server's side of a TLS handshake, on a connection that speaks HTTP/1.1.
 pub(super) async fn accept_tls(
     stream: TcpStream,
-    Certificate(certificate, key): Certificate,
+    certificate: Certificate,
 ) -> io::Result<Link<TlsStream<TcpStream>>> {
+    let stream = accept_tls_with_alpn(stream, certificate, &["http/1.1"]).await?;
+    Ok(Link::new(stream))
+}
+
+/// The server's side of a TLS handshake with these protocols to choose from.
+pub(super) async fn accept_tls_with_alpn(
+    stream: TcpStream,
+    Certificate(certificate, key): Certificate,
+    protocols: &[&str],
+) -> io::Result<TlsStream<TcpStream>> {
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
@@ -60,9 +70,11 @@ pub(super) async fn accept_tls(
         .with_no_client_auth()
         .with_single_cert(vec![certificate], key)
         .unwrap();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    let stream = TlsAcceptor::from(Arc::new(config)).accept(stream).await?;
-    Ok(Link::new(stream))
+    config.alpn_protocols = protocols
+        .iter()
+        .map(|name| name.as_bytes().to_vec())
+        .collect();
+    TlsAcceptor::from(Arc::new(config)).accept(stream).await
 }
 
 /// The outcome of a request to a server with a certificate of this authority for this name.
@@ -88,7 +100,7 @@ async fn serve_tls(peer: &Peer, certificate: Certificate) {
     }
 }
 
-fn trusting(pem: Bytes) -> HttpClientOptions {
+pub(super) fn trusting(pem: Bytes) -> HttpClientOptions {
     HttpClientOptions {
         extra_roots: Some(pem),
         ..options()

@@ -1,4 +1,4 @@
-//! The host a request is for.
+//! The `Host` of a request, checked against DNS rebinding.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,4 +1,4 @@
-//! Ending in good order.
+//! Shutdown: idle connections are closed, and answers in progress are finished.
 
 use super::*;
 

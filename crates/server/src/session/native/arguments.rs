@@ -1,7 +1,7 @@
 //! From a native request to the call of a tool.
 
-use plexus_service::{Catalogue, Entry, Fault, Section};
-use plexus_wire::{Kind, Object, Raw};
+use plexus_mcp_core::{Catalogue, Entry, Fault, Section};
+use plexus_mcp_wire::{Kind, Object, Raw};
 use serde::Deserialize;
 
 /// The tool that a method names: `ns.method`, or `ns_method` as it used to be written (S003-41).
@@ -25,7 +25,7 @@ pub(super) fn named(tool: &Raw, params: Option<Raw>) -> Result<Raw, Fault> {
     if params.kind() == Kind::Object {
         let arguments = Object::parse(&params);
         let mut arguments = arguments.map_err(|error| invalid(format!("params: {error}")))?;
-        // What MCP clients put beside the arguments of anything.
+        // MCP clients add `_meta` to the params of every request.
         arguments.remove("_meta");
         return Ok(arguments.to_raw());
     }
@@ -77,7 +77,7 @@ fn declared(tool: &Raw) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use plexus_wire::Limits;
+    use plexus_mcp_wire::Limits;
 
     use super::*;
 

@@ -1,17 +1,17 @@
-//! What a native call says, as notifications of its method.
+//! The events of a native call, as notifications of its method.
 
 use bytes::Bytes;
-use plexus_mcp::messages::LogLevel;
-use plexus_service::{Event, Fault, Log, Outcome, Progress, ToolUse};
-use plexus_wire::{Kind, Object, Raw, RpcError};
+use plexus_mcp_core::{Event, Fault, Log, Outcome, Progress, ToolUse};
+use plexus_mcp_protocol::messages::LogLevel;
+use plexus_mcp_wire::{Kind, Object, Raw, RpcError};
 use serde::{Deserialize, Serialize};
 
-use crate::render::{json, notification};
+use crate::encoder::{json, notification};
 
 /// One event, as clients read it (S003-43, C14).
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Told<'a> {
+enum NativeEvent<'a> {
     Start,
     Stdout {
         data: &'a str,
@@ -50,13 +50,13 @@ enum Told<'a> {
     },
 }
 
-/// Tells the events of one stream.
-pub(super) struct Teller {
+/// Encodes the events of one stream.
+pub(super) struct NativeEventEncoder {
     method: Box<str>,
     subscription: u64,
-    /// What was told before the end, and the result has once more.
+    /// The parts of the result that were already sent as events.
     told: Repeated,
-    /// Something of standard error was told. It is no block of its own.
+    /// Whether standard error was sent as an event. It is not a block of the result.
     warned: bool,
 }
 
@@ -68,7 +68,7 @@ struct Repeated {
     errors: bool,
 }
 
-impl Teller {
+impl NativeEventEncoder {
     /// For the stream of this number, of this method as the client spelled it.
     pub(super) fn new(method: Box<str>, subscription: u64) -> Self {
         Self {
@@ -80,30 +80,30 @@ impl Teller {
     }
 
     pub(super) fn start(&self) -> Bytes {
-        self.told(&Told::Start)
+        self.told(&NativeEvent::Start)
     }
 
-    /// What happens on the way. Questions are not told but put.
+    /// The notification for an event; `None` for a question, which is sent as a request.
     pub(super) fn event(&mut self, event: &Event) -> Option<Bytes> {
         match event {
             Event::Content(data) => {
                 self.told.text = true;
-                Some(self.told(&Told::Stdout { data }))
+                Some(self.told(&NativeEvent::Stdout { data }))
             }
             Event::Stderr(data) => {
                 self.warned = true;
-                Some(self.told(&Told::Stderr { data }))
+                Some(self.told(&NativeEvent::Stderr { data }))
             }
             Event::ToolUse(ToolUse { name, input }) => {
                 self.told.tools = true;
-                Some(self.told(&Told::ToolUse {
+                Some(self.told(&NativeEvent::ToolUse {
                     tool_name: name,
                     input,
                 }))
             }
             Event::Recovered(message) => {
                 self.told.errors = true;
-                Some(self.told(&Told::Error {
+                Some(self.told(&NativeEvent::Error {
                     message,
                     code: None,
                     data: None,
@@ -114,7 +114,7 @@ impl Teller {
                 progress,
                 total,
                 message,
-            }) => Some(self.told(&Told::Progress {
+            }) => Some(self.told(&NativeEvent::Progress {
                 progress: *progress,
                 total: *total,
                 message: message.as_deref(),
@@ -123,7 +123,7 @@ impl Teller {
                 level,
                 logger,
                 data,
-            }) => Some(self.told(&Told::Log {
+            }) => Some(self.told(&NativeEvent::Log {
                 level: *level,
                 logger: logger.as_deref(),
                 data,
@@ -132,7 +132,7 @@ impl Teller {
         }
     }
 
-    /// How it ends: what was not told yet, and one last event.
+    /// The end of the stream: the parts of the result that were not sent yet, and one last event.
     pub(super) fn end(
         &self,
         outcome: Outcome,
@@ -146,7 +146,7 @@ impl Teller {
                     message,
                     data,
                 } = error(&fault);
-                vec![self.told(&Told::Error {
+                vec![self.told(&NativeEvent::Error {
                     message: &message,
                     code: Some(code),
                     data: data.as_ref(),
@@ -171,12 +171,12 @@ impl Teller {
         let repeated = [streamed, tools, errors].into_iter().filter(|told| *told);
         let rest = content.iter().skip(repeated.count());
 
-        // C14: a command that ran to its end has completed, whatever it thought of its work.
+        // C14: a command that exited has completed, whatever its exit code.
         let exit_code = structured.as_ref().and_then(|data| data.get("exit_code"));
         let exited = exit_code.is_some_and(|code| code.kind() == Kind::Number);
         if is_error && !exited {
             let texts: Vec<_> = rest.filter_map(text).collect();
-            return vec![self.told(&Told::Error {
+            return vec![self.told(&NativeEvent::Error {
                 message: &texts.join("\n"),
                 code: None,
                 data: None,
@@ -186,15 +186,15 @@ impl Teller {
         let mut messages = Vec::new();
         if structured.is_none() {
             messages.extend(rest.map(|block| match text(block) {
-                Some(data) => self.told(&Told::Stdout { data: &data }),
-                None => self.told(&Told::Content { content: block }),
+                Some(data) => self.told(&NativeEvent::Stdout { data: &data }),
+                None => self.told(&NativeEvent::Content { content: block }),
             }));
         }
         messages.push(self.event_of(&self.completion(structured)));
         messages
     }
 
-    /// `complete` has the members of a structured result, apart from what was streamed.
+    /// The `complete` event, with the members of a structured result except streamed output.
     fn completion(&self, structured: Option<Object>) -> Raw {
         let mut complete = Object::new();
         complete.set("type", json("complete"));
@@ -215,7 +215,7 @@ impl Teller {
         complete.to_raw()
     }
 
-    fn told(&self, event: &Told<'_>) -> Bytes {
+    fn told(&self, event: &NativeEvent<'_>) -> Bytes {
         self.event_of(&json(event))
     }
 

@@ -1,0 +1,219 @@
+//! State that the supervisor of a server and its calls share.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use plexus_mcp_core::Catalogue;
+use plexus_mcp_protocol::Era;
+use plexus_mcp_protocol::messages::{Implementation, ServerCapabilities};
+use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
+
+use super::{Prepare, StartSlots, Supervision};
+use crate::connected_server::ConnectedServer;
+use crate::definition::Definition;
+use crate::lock::lock;
+use crate::resource_subscriptions::ResourceSubscriptions;
+use crate::status::{ServerState, Status};
+
+/// Facts about a server that outlive its connections.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct History {
+    /// How long it took to connect.
+    pub connected_in: Option<Duration>,
+    /// The last error, and when it happened.
+    pub last_error: Option<(SystemTime, String)>,
+    /// The revision that it spoke last.
+    pub revision: Option<String>,
+}
+
+pub(super) struct Shared {
+    name: Option<Arc<str>>,
+    pub(super) prepare: Prepare,
+    pub(super) slots: StartSlots,
+    pub(super) status: watch::Sender<Status>,
+    pub(super) catalogue: watch::Sender<Arc<Catalogue>>,
+    pub(super) subscriptions: Arc<ResourceSubscriptions>,
+    pub(super) tasks: TaskTracker,
+    server: Mutex<Option<Arc<ConnectedServer>>>,
+    /// As it was last made.
+    definition: Mutex<Option<Arc<Definition>>>,
+    /// The era it spoke when it was connected last; asking again takes time (VER26-21).
+    era: Mutex<Option<Era>>,
+    history: Mutex<History>,
+    is_known: AtomicBool,
+    is_failing: AtomicBool,
+    /// Whether an attempt has begun that is not waiting for a start slot.
+    has_started: AtomicBool,
+}
+
+/// The inputs of a connection attempt.
+pub(super) struct Connecting {
+    pub(super) tasks: TaskTracker,
+    pub(super) era: Option<Era>,
+}
+
+impl Shared {
+    pub(super) fn new(prepare: Prepare, supervision: Supervision) -> Self {
+        let Supervision {
+            name, known, slots, ..
+        } = supervision;
+        let is_known = AtomicBool::new(known.is_some());
+        let (catalogue, revision) = known.unwrap_or_else(|| (Arc::new(nothing()), None));
+        Self {
+            name,
+            prepare,
+            slots,
+            status: watch::Sender::new(Status::new(ServerState::Pending, None)),
+            catalogue: watch::Sender::new(catalogue),
+            subscriptions: Arc::default(),
+            tasks: TaskTracker::new(),
+            server: Mutex::default(),
+            definition: Mutex::default(),
+            era: Mutex::default(),
+            history: Mutex::new(History {
+                revision,
+                ..History::default()
+            }),
+            is_known,
+            is_failing: AtomicBool::new(false),
+            has_started: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn server(&self) -> Option<Arc<ConnectedServer>> {
+        lock(&self.server).clone()
+    }
+
+    pub(super) fn set_live(&self, server: Option<Arc<ConnectedServer>>) {
+        *lock(&self.server) = server;
+    }
+
+    pub(super) fn definition(&self) -> Option<Arc<Definition>> {
+        lock(&self.definition).clone()
+    }
+
+    pub(super) fn set_definition(&self, definition: Arc<Definition>) {
+        *lock(&self.definition) = Some(definition);
+    }
+
+    pub(super) fn connecting(&self) -> Connecting {
+        Connecting {
+            tasks: self.tasks.clone(),
+            era: *lock(&self.era),
+        }
+    }
+
+    pub(super) fn forget_era(&self) {
+        *lock(&self.era) = None;
+    }
+
+    pub(super) fn set_started(&self, started: bool) {
+        self.has_started.store(started, Ordering::Release);
+    }
+
+    pub(super) fn has_started(&self) -> bool {
+        self.has_started.load(Ordering::Acquire)
+    }
+
+    pub(super) fn note_era(&self, era: Era) {
+        *lock(&self.era) = Some(era);
+    }
+
+    pub(super) fn note_connected_in(&self, took: Duration) {
+        lock(&self.history).connected_in = Some(took);
+    }
+
+    pub(super) fn history(&self) -> History {
+        lock(&self.history).clone()
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        self.is_known.load(Ordering::Acquire)
+    }
+
+    pub(super) fn is_failing(&self) -> bool {
+        self.is_failing.load(Ordering::Acquire)
+    }
+
+    /// The server is connected, and what it offers is in the catalogue.
+    pub(super) fn connected(&self, server: &Arc<ConnectedServer>) {
+        let revision = server.facts.revision.as_str();
+        tracing::info!(server = self.name(), revision, "connected to a server");
+        lock(&self.history).revision = Some(revision.to_owned());
+        self.set_live(Some(Arc::clone(server)));
+        self.is_known.store(true, Ordering::Release);
+        // C37: a server whose lists fail is connected, and says so.
+        let list_problems: Vec<_> = server
+            .list_problems()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let reason = (!list_problems.is_empty()).then(|| list_problems.join("; "));
+        self.set_status(ServerState::Connected, reason);
+    }
+
+    /// Makes `catalogue` what the server offers while nothing is known of it.
+    pub(super) fn replace_catalogue(&self, catalogue: Arc<Catalogue>) {
+        self.catalogue.send_if_modified(|offered| {
+            let differs = catalogue.differs_from(offered);
+            if differs {
+                *offered = catalogue;
+            }
+            differs
+        });
+    }
+
+    /// Takes everything out of the catalogue: a person disconnected the server.
+    pub(super) fn offer_nothing(&self) {
+        self.is_known.store(true, Ordering::Release);
+        self.catalogue.send_replace(Arc::new(nothing()));
+    }
+
+    pub(super) fn set_status(&self, state: ServerState, reason: Option<String>) {
+        let status = Status::new(state, reason);
+        match state {
+            ServerState::Failed | ServerState::NeedsAuth => {
+                self.is_failing.store(true, Ordering::Release);
+                if let Some(reason) = &status.reason {
+                    lock(&self.history).last_error = Some((status.since, reason.clone()));
+                }
+            }
+            ServerState::Connected => self.is_failing.store(false, Ordering::Release),
+            ServerState::Pending | ServerState::Disabled => {}
+        }
+        self.status.send_replace(status);
+    }
+
+    pub(super) fn has_name(&self) -> bool {
+        self.name.is_some()
+    }
+
+    /// The server's name, or "server" if it has none.
+    pub(super) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or("server")
+    }
+
+    /// The server's name as a subject.
+    pub(super) fn display_name(&self) -> String {
+        match &self.name {
+            Some(name) => format!("the server {name:?}"),
+            None => "the server".to_owned(),
+        }
+    }
+
+    /// The command that brings the server back, as the end of a sentence.
+    pub(super) fn reconnect_hint(&self) -> String {
+        match &self.name {
+            Some(name) => format!("; plexus servers reconnect {name} brings it back"),
+            None => String::new(),
+        }
+    }
+}
+
+/// The empty catalogue of a server that was never connected.
+pub(super) fn nothing() -> Catalogue {
+    Catalogue::new(Implementation::new("", ""), ServerCapabilities::default())
+}
