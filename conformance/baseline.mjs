@@ -1,8 +1,8 @@
-// The known failures, with their reasons: baseline.yml.
+// Validates baseline.yml, the list of known failures with their reasons, and applies it to findings.
 
 /**
- * Checks what was read from the baseline file: for each side a list of `{ expect, reason }`,
- * where `expect` is `scenario` or `scenario:check`, after `run: ` if it is about one run only.
+ * Validates the parsed baseline file. It has a list of `{ expect, reason }` for each side. `expect` is
+ * `scenario` or `scenario:check`; the prefix `run: ` limits it to one run.
  */
 export function validateBaseline(baseline, sides) {
   if (Object.keys(baseline ?? {}).toSorted().join() !== sides.toSorted().join()) {
@@ -13,8 +13,8 @@ export function validateBaseline(baseline, sides) {
 }
 
 /**
- * Divides findings into those that the baseline explains and those it does not,
- * and names the baseline lines that explained nothing.
+ * Divides findings into those that a baseline line matches (`explained`) and the rest (`unexplained`).
+ * `stale` are the baseline lines that match no finding.
  */
 export function judge(findings, baseline) {
   const used = new Set();

@@ -1,10 +1,10 @@
-// Child processes that never outlive this one, however it ends.
+// Starts child processes, and kills them when this process exits or gets SIGINT or SIGTERM.
 
 import { spawn } from "node:child_process";
 
 const running = new Set();
 
-/** Starts a program; it is killed by its id if we end before it does. */
+/** Starts a program. If it still runs when this process exits, it is killed. */
 export function start(program, args, options = {}) {
   const child = spawn(program, args, options);
   running.add(child);
@@ -13,7 +13,7 @@ export function start(program, args, options = {}) {
   return child;
 }
 
-/** Waits for a child to end and says how: its exit code, or the signal that ended it. */
+/** Waits for a child to exit; resolves to its exit code, or to the signal that ended it. */
 export function ended(child) {
   if (child.exitCode !== null || child.signalCode !== null) {
     return Promise.resolve(child.exitCode ?? child.signalCode);

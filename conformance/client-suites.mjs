@@ -1,5 +1,5 @@
-// The suites for clients: every scenario is a start of its own, since a suite that runs many takes
-// a client that crashes or hangs for one that passes.
+// The suites for clients. Each scenario runs in its own process of the suite: a suite that runs several
+// scenarios counts a client that crashes or hangs as passed.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -9,7 +9,7 @@ import { alpha, emptyFolder, failure, isBad, runNamed, runSuite, stable } from "
 /** Scenarios that are not run yet: they belong to the extension for skills, which the client does not have. */
 const NOT_YET = /^sep-2640-/;
 
-/** Scenarios that measure time, and so have the machine for themselves. */
+/** Scenarios that measure time. They run alone, so that others do not slow them down. */
 const ALONE = new Set(["sse-retry"]);
 
 const AT_ONCE = 2;
@@ -17,7 +17,7 @@ const LIST_LIMIT = 30_000;
 /** A suite ends its client after 30 s. */
 const SCENARIO_LIMIT = 45_000;
 
-/** Every run, in the order of the table. The older package does not let its wire be chosen. */
+/** Every run, in the order of the table. The stable package has no option for the revision. */
 export const runs = [
   { name: stable.version, suite: stable, selection: [] },
   ...["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"].map((revision) => ({
@@ -28,14 +28,14 @@ export const runs = [
   { name: "extensions", suite: alpha, selection: [], of: "extension" },
 ];
 
-/** The run of one scenario, for debugging. */
+/** A run of one scenario only, for debugging. */
 export function singleRun(scenario, revision) {
   return { ...runNamed(revision, runs), scenario };
 }
 
 /**
- * Runs the scenarios of one run with `program` as the client, leaving everything in `folder`.
- * Gives the checks of each scenario.
+ * Runs the scenarios of one run with `program` as the client. Returns the checks of each scenario.
+ * All output stays in `folder`.
  */
 export async function execute(run, program, folder) {
   emptyFolder(folder);
@@ -59,8 +59,8 @@ export async function execute(run, program, folder) {
 }
 
 /**
- * The names in what a suite's `list` printed, without those that are not run yet; where `of` is given,
- * only those that are marked with it.
+ * The scenario names in `listed`, the output of a suite's `list` command, without those of `NOT_YET`.
+ * With `of`, only the scenarios with this mark.
  */
 export function scenariosToRun(listed, of) {
   const lines = [...listed.matchAll(/^\s+- (\S+)(?: \[(.*)\])?/gm)];
@@ -69,8 +69,8 @@ export function scenariosToRun(listed, of) {
 }
 
 /**
- * What the suite itself does not count as a check: how it ended, that the client got to its end,
- * and that anything was checked at all.
+ * Our own checks of a scenario, in addition to those of the suite: the client ran to its end, a failed
+ * suite reported a failed check, and at least one check succeeded.
  */
 export function checksOfEnding({ exit, checks, stdout }) {
   if (!/^finished: /m.test(stdout)) {
@@ -97,8 +97,8 @@ async function list(run, folder) {
 }
 
 async function runScenario(run, scenario, program, folder) {
-  // The suite hands its command to a shell: a bare name needs no quotes, and with "exec" it is the
-  // client itself that the suite ends when its time is over.
+  // The suite runs the command in a shell. A bare name needs no quotes. "exec" replaces the shell by the
+  // client, so that the suite kills the client, and not only the shell, after its timeout.
   const command = `exec ./${basename(program)}`;
   const selection = ["--scenario", scenario, ...run.selection];
   const { exit } = await runSuite(run.suite, ["client", "--command", command, ...selection, "-o", folder], {
@@ -110,7 +110,7 @@ async function runScenario(run, scenario, program, folder) {
   return [...checks, ...checksOfEnding({ exit, checks, stdout })];
 }
 
-/** A suite that did not get as far as writing a result leaves nothing to read. */
+/** The checks and the client's output that the suite wrote; both are empty if it wrote no result. */
 function readResult(folder) {
   const found = readdirSync(folder, { recursive: true }).find((path) => basename(path) === "checks.json");
   if (!found) return { checks: [], stdout: "" };
@@ -121,7 +121,7 @@ function readResult(folder) {
   };
 }
 
-/** Does `work` with every item, with at most `limit` at a time; the results are in order. */
+/** Calls `work` for every item, at most `limit` at a time. The results have the order of the items. */
 async function inParallel(limit, items, work) {
   const results = [];
   const waiting = items.entries();

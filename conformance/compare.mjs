@@ -1,5 +1,5 @@
-// Any server's score by itself, behind the bridge, and behind the gateway beside other servers: what it
-// passes alone it must pass there, too.
+// Runs the suites against any server three times: directly, behind the bridge, and behind the gateway
+// together with other servers. A scenario that passes directly must also pass behind plexus.
 
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -16,10 +16,10 @@ const START_LIMIT = 30_000;
 const STOP_LIMIT = 10_000;
 const PATH = "/mcp";
 
-/** The name of the server where it is one of several. */
+/** The name of the compared server in the gateway's configuration. */
 const NAME = "compared";
 
-/** Ways to put plexus in front of a server: how it is started, and the baseline that holds for an era. */
+/** Ways to put plexus in front of a server: how to start plexus, and the side of the baseline for an era. */
 const ways = {
   bridge: {
     open: ({ plexus, url, era, log }) => {
@@ -34,13 +34,13 @@ const ways = {
   },
 };
 
-/** What looks for a bare name in a list, where the gateway lists it with the server's name before it. */
+/** Checks that look for a tool's own name in a list. They fail behind the gateway, which adds a prefix. */
 const RENAMED = ["json-schema-2020-12:json-schema-2020-12-tool-found"];
 
 /**
- * Scores the server at `url`, or the one that `command` starts on the port that the environment variable
- * PORT names, directly and behind `plexus`, which speaks `era` to it if one is given.
- * Gives a row for each run, how each way differs from the direct one, and what broke.
+ * Runs the suites against the server at `url` directly and behind `plexus`. Without `url`, `command` starts
+ * the server, which listens on the port in the environment variable PORT. With `era`, plexus uses this era.
+ * Returns a table row for each run, the differences of each way from the direct run, and other faults.
  */
 export async function compare({ url, command, era, plexus, baseline, results }) {
   const server = url ? { url, stop: async () => [] } : await startServer(command);
@@ -66,7 +66,7 @@ export async function compare({ url, command, era, plexus, baseline, results }) 
   }
 }
 
-/** The differences, by what they mean: what was renamed, what is explained, what only warns, and what is lost. */
+/** The differences, grouped: renamed tools, explained by the baseline, only warnings, and failures (`lost`). */
 export function sorted(direct, behind, baseline) {
   const { lost, gained } = differences(direct, behind);
   const isRenamed = ({ scenario, check }) => RENAMED.includes(`${scenario}:${check}`);
@@ -84,17 +84,18 @@ export function sorted(direct, behind, baseline) {
 }
 
 /**
- * How findings behind plexus differ from direct ones: what fails or warns there in scenarios that pass
- * directly and do not warn of the same, and the scenarios that fail directly only.
+ * Compares findings behind plexus with direct ones. `lost` are findings behind plexus in scenarios that
+ * pass directly, except those of a check that has the same status directly: a warning that becomes a
+ * failure is lost. `gained` are scenarios that fail only directly.
  */
 export function differences(direct, behind) {
   const scenario = ({ revision, scenario }) => `${revision} ${scenario}`;
-  const check = (finding) => `${scenario(finding)} ${finding.check}`;
+  const outcome = (finding) => `${scenario(finding)} ${finding.check} ${finding.status}`;
   const failing = (found) => new Set(found.filter(({ status }) => status === "FAILURE").map(scenario));
   const [failingDirectly, failingBehind] = [failing(direct), failing(behind)];
-  const known = new Set(direct.map(check));
+  const known = new Set(direct.map(outcome));
   return {
-    lost: behind.filter((finding) => !failingDirectly.has(scenario(finding)) && !known.has(check(finding))),
+    lost: behind.filter((finding) => !failingDirectly.has(scenario(finding)) && !known.has(outcome(finding))),
     gained: [...failingDirectly].filter((name) => !failingBehind.has(name)),
   };
 }
@@ -111,7 +112,7 @@ async function score(way, url, results) {
   return scored;
 }
 
-/** Starts a server, and waits until something listens on its port. */
+/** Starts a server, and waits until it answers on its port. */
 async function startServer([program, ...args]) {
   const port = await freePort();
   const env = { ...process.env, PORT: String(port) };
@@ -142,7 +143,7 @@ async function startServer([program, ...args]) {
   return { url, stop };
 }
 
-/** Whether anything answers at `url`, be it with a refusal. */
+/** Whether `url` answers a request, with any HTTP status. */
 async function answers(url) {
   try {
     const response = await fetch(url, { method: "DELETE" });

@@ -30,6 +30,11 @@ test("a warning is lost, too, unless it comes both ways", () => {
   assert.deepEqual(differences([one], [one, other]), { lost: [other], gained: [] });
 });
 
+test("a warning that becomes a failure of the same check is lost", () => {
+  const [warned, failed] = [warning("2025-11-25", "ping", "a"), failure("2025-11-25", "ping", "a")];
+  assert.deepEqual(differences([warned], [failed]), { lost: [failed], gained: [] });
+});
+
 test("revisions are compared each with itself", () => {
   const newer = failure("2026-07-28", "ping", "ping-response");
   assert.deepEqual(differences([ping], [newer]), { lost: [newer], gained: ["2025-11-25 ping"] });

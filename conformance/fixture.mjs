@@ -1,5 +1,5 @@
-// The programs under test: the fixture server that the suites and the peers are pointed at, and the
-// client that the suites start.
+// The programs under test: the fixture server, to which the suites and the peers connect, the client that
+// the suites start, and plexus itself.
 
 import { createWriteStream, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -15,28 +15,28 @@ const STOP_LIMIT = 10_000;
 /** The root of the repository. */
 export const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 
-/** Where build results go, ours included. */
+/** The directory for build results and for the output of these scripts. */
 export const target = resolve(root, process.env.CARGO_TARGET_DIR ?? "target");
 
-/** The path of the fixture server: the one asked for, or the one that was built for the tests. */
+/** The path of the fixture server: `asked`, by default the debug build. */
 export function fixtureProgram(asked = process.env.PLEXUS_FIXTURE_SERVER) {
   return existing(asked ? resolve(asked) : join(target, "debug", "conformance-server"));
 }
 
-/** The path of the client, likewise. */
+/** The path of the conformance client: `asked`, by default the debug build. */
 export function clientProgram(asked = process.env.PLEXUS_CONFORMANCE_CLIENT) {
   return existing(asked ? resolve(asked) : join(target, "debug", "conformance-client"));
 }
 
-/** The path of the program itself, likewise. */
+/** The path of plexus: `asked`, by default the debug build. */
 export function plexusProgram(asked = process.env.PLEXUS_PROGRAM) {
   return existing(asked ? resolve(asked) : join(target, "debug", "plexus"));
 }
 
 /**
- * Starts the fixture server, or whatever stands in front of it, and waits for its address.
- * Give it `--http 127.0.0.1:0` or the like; what it logs goes to the file `log`. `options` say where it
- * is started, and with which environment.
+ * Starts the fixture server, or plexus in front of it, and waits until it prints its URL.
+ * `args` must make it listen, for example `--http 127.0.0.1:0`. Its standard error goes to the file `log`.
+ * `options` has its working directory and environment.
  */
 export async function startFixture(program, args, log, options = {}) {
   mkdirSync(dirname(log), { recursive: true });
@@ -56,7 +56,7 @@ export async function startFixture(program, args, log, options = {}) {
     throw new Error(`the fixture server did not start listening: see ${log}`);
   }
 
-  /** Ends the server and lists what it did wrong in its life: crashed, panicked, or would not stop. */
+  /** Stops the server. Returns its faults: an earlier exit, a panic, or no exit after SIGTERM. */
   async function stop() {
     const faults = [];
     if (child.exitCode !== null || child.signalCode !== null) {

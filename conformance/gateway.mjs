@@ -1,6 +1,6 @@
-// A server behind `plexus serve`, with other servers beside it as people have them.
+// Starts `plexus serve` in front of a server and two other servers, as in a usual configuration.
 
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,8 +13,8 @@ const READY_LIMIT = 30_000;
 const npm = (name) => join(root, ".tools", "peers", "node_modules", ".bin", name);
 
 /**
- * Starts the gateway in front of the server that `definition` defines as configuration files do, called
- * `name`, and of two others; waits until all of them have said what they offer.
+ * Starts the gateway with the server `name`, defined by `definition` in the format of configuration files,
+ * and two other servers. Waits until the tools of all three are listed.
  */
 export async function startGateway(program, name, definition, log) {
   const folder = mkdtempSync(join(tmpdir(), "plexus-conformance-"));
@@ -25,10 +25,6 @@ export async function startGateway(program, name, definition, log) {
   };
   const config = join(folder, "mcp.json");
   writeFileSync(config, JSON.stringify({ mcpServers }));
-  // The suites read the first page of a list only, so the built-in tools are kept from it.
-  const shown = Object.keys(mcpServers).map((server) => `${server}__*`);
-  mkdirSync(join(folder, "plexus"));
-  writeFileSync(join(folder, "plexus", "plexus.toml"), `[clients."*".tools]\nallow = ${JSON.stringify(shown)}\n`);
   const env = { ...process.env, HOME: folder, XDG_CONFIG_HOME: folder, PLEXUS_DATA_DIR: join(folder, "data") };
   const args = ["serve", "--http", "127.0.0.1:0", "--mcp-config", config];
   const gateway = await startFixture(program, args, log, { cwd: folder, env });
@@ -48,7 +44,7 @@ export async function startGateway(program, name, definition, log) {
   return { url: gateway.url, stop };
 }
 
-/** Waits until tools of all `servers` are listed. */
+/** Waits until the gateway lists at least one tool of each of the `servers`. */
 async function listed(url, servers) {
   const end = Date.now() + READY_LIMIT;
   for (;;) {
@@ -60,7 +56,7 @@ async function listed(url, servers) {
   }
 }
 
-/** The names on all pages of the list. */
+/** The names of all tools, read page by page. */
 async function tools(url) {
   const names = [];
   let cursor;

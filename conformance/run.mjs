@@ -1,5 +1,5 @@
 // Runs the official MCP conformance suites and prints one table.
-// Succeeds only if every failure and warning has a line in baseline.yml, and every line is needed.
+// Succeeds only if each failure and warning matches a line of baseline.yml, and each line has a match.
 
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -42,7 +42,7 @@ const HEAD = ["suite", "scenarios", "success", "failure", "warning", "skipped", 
 
 const results = join(target, "conformance");
 
-/** What can be tested: its suites, where it is found, and how it is made ready for them. */
+/** The sides that can be tested: the suites of each, how to find its programs, and how to start them. */
 const sides = {
   server: {
     suites: serverSuites,
@@ -214,7 +214,7 @@ async function debug({ suites, open, subject }, { scenario, revision }) {
   return passed && faults.length === 0;
 }
 
-/** Makes a subject ready, lets `use` execute runs on it, and lists what it did wrong on the way. */
+/** Starts a subject, lets `use` execute runs on it, and stops it. Returns the subject's faults. */
 async function opened(open, subject, use) {
   const { execute, close } = await open(subject);
   let faults = [];
@@ -239,7 +239,7 @@ async function openClient({ program }) {
   return { execute: (run, folder) => clientSuites.execute(run, program, folder), close: async () => [] };
 }
 
-/** The fixture server behind `plexus bridge`, which starts it or is told its address. */
+/** The fixture server behind `plexus bridge`, which either starts the server or gets its URL. */
 async function openBridge({ program, fixture, era, transport }) {
   const log = (name) => join(results, `bridge-${era}-${transport}-${name}.log`);
   const upstream =
@@ -254,7 +254,7 @@ async function openBridge({ program, fixture, era, transport }) {
   };
 }
 
-/** The fixture server behind `plexus serve`, as one of three. */
+/** The fixture server behind `plexus serve`, together with two other servers. */
 async function openGateway({ program, fixture, era }) {
   const definition = { command: fixture, args: ["--stdio", "--era", era] };
   const gateway = await startGateway(program, "fixture", definition, join(results, `serve-${era}.log`));

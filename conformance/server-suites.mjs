@@ -1,4 +1,4 @@
-// The suites for servers: one start of the suite's program tests all that it knows of a revision.
+// The suites for servers. One process of the suite runs all scenarios of a revision.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { alpha, emptyFolder, failure, readYaml, runNamed, runSuite, stable } fro
 
 const RUN_LIMIT = 10 * 60_000;
 
-/** Every run, in the order of the table. A run with a requirement set knows what it does not score. */
+/** Every run, in the order of the table. The file `requirements` lists the scenarios that do not score. */
 export const runs = [
   { name: stable.version, suite: stable, selection: ["--suite", "all"] },
   ...["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"].map((revision) => ({
@@ -23,12 +23,12 @@ export const runs = [
   })),
 ];
 
-/** The runs that show what passes a bridge: one of each era. */
+/** The runs for servers behind plexus: the newest revision of each era. */
 export const bridgedRuns = runs.filter(({ name }) => ["2025-11-25", "2026-07-28"].includes(name));
 
 const wholeSuites = runs.filter((run) => !run.requirements);
 
-/** The run of one scenario, for debugging. `revision` is the name of a run of a whole suite. */
+/** A run of one scenario only, for debugging. `revision` is the name of a run of a whole suite. */
 export function singleRun(scenario, revision) {
   const run = runNamed(revision, wholeSuites);
   const version = run.suite === alpha ? ["--spec-version", revision] : [];
@@ -36,8 +36,8 @@ export function singleRun(scenario, revision) {
 }
 
 /**
- * Runs one suite against `url`, leaving everything it wrote in `folder`.
- * Gives the checks of each scenario, and what went wrong with the run itself.
+ * Runs one suite against `url`. Returns the checks of each scenario, and the faults of the run itself.
+ * All output stays in `folder`.
  */
 export async function execute(run, url, folder) {
   emptyFolder(folder);
@@ -55,8 +55,8 @@ export async function execute(run, url, folder) {
 }
 
 /**
- * Joins the scenarios that were started with the results that were written.
- * A scenario without a result crashed in the suite, which only prints that: it counts as a failure.
+ * Joins the started scenarios with their results. A scenario without a result crashed in the suite, which
+ * does not count that, so it gets a failed check here.
  */
 export function collect(started, results, unscored) {
   return started.map((scenario) => ({

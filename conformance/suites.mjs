@@ -26,7 +26,7 @@ export function readYaml(path) {
   return parseYaml(readFileSync(path, "utf8"));
 }
 
-/** The run called `name`, for one of its scenarios alone. */
+/** The run called `name`. Throws if there is none, which means a wrong `--revision`. */
 export function runNamed(name, runs) {
   const run = runs.find((candidate) => candidate.name === name);
   if (!run) {
@@ -35,15 +35,15 @@ export function runNamed(name, runs) {
   return run;
 }
 
-/** Makes `folder` an empty one. */
+/** Creates `folder`, after deleting its former contents. */
 export function emptyFolder(folder) {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
 }
 
 /**
- * Runs a suite's program, for at most `limit` milliseconds.
- * Gives how it ended and what it printed, which is also left in the file `transcript`.
+ * Runs a suite's program, for at most `limit` milliseconds. Returns its exit status and its output.
+ * The output is also written to the file `transcript`.
  */
 export async function runSuite(suite, args, { limit, transcript, ...options }) {
   mkdirSync(dirname(transcript), { recursive: true });
@@ -62,12 +62,12 @@ export async function runSuite(suite, args, { limit, transcript, ...options }) {
   return { exit, output: readFileSync(transcript, "utf8") };
 }
 
-/** A check of our own, beside those of the suite. */
+/** A failed check of our own, in the format of the suite's checks. */
 export function failure(id, errorMessage) {
   return { id, status: "FAILURE", errorMessage };
 }
 
-/** Counts a run's checks by status, and the scenarios without a failure, scored and not. */
+/** Counts the scored checks by status, and the passed scenarios, separately for scored and unscored ones. */
 export function count(scenarios) {
   const passes = (list) => {
     const passed = list.filter(({ checks }) => !checks.some(({ status }) => status === "FAILURE"));

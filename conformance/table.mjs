@@ -1,6 +1,6 @@
 // Plain tables for the terminal.
 
-/** Lays rows out in columns: the first to the left, the others to the right. */
+/** Formats rows as columns: the first column is left-aligned, the others are right-aligned. */
 export function table(head, rows) {
   const cells = [head, ...rows].map((row) => row.map(String));
   const widths = head.map((_, column) => Math.max(...cells.map((row) => row[column].length)));

@@ -1,4 +1,4 @@
-// The MCP Inspector's command line, pointed at one server.
+// Runs the MCP Inspector's command line against one server.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -13,9 +13,9 @@ const launcher = join(
   ".tools/peers/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js",
 );
 
-/** A function that asks `server`, an entry of `mcpServers`, and gives the result. */
+/** Returns a function that runs the Inspector against `server`, an entry of `mcpServers`, and parses the result. */
 export function inspector(server, era) {
-  // Inspector keeps files in the home directory: it gets one of its own.
+  // The Inspector stores files in the home directory, so it gets a temporary one.
   const home = mkdtempSync(join(tmpdir(), "plexus-inspector-"));
   process.on("exit", () => rmSync(home, { recursive: true, force: true }));
   const config = join(home, "mcp.json");

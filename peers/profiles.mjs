@@ -14,7 +14,7 @@ const program = resolve(process.argv[2] ?? join(target, "debug", "plexus"));
 const data = mkdtempSync(join(tmpdir(), "plexus-profiles-"));
 process.on("exit", () => rmSync(data, { recursive: true, force: true }));
 
-/** What each profile shows, a call that succeeds, and what is said then. */
+/** For each profile: a check of the listed names, a call, and a pattern for its result. */
 const profiles = {
   ghost: {
     shows: (names) => assert.deepEqual(names, ["query_context"]),

@@ -71,7 +71,7 @@ async function main() {
   return passed && faults.length === 0;
 }
 
-/** Runs one walk, showing its lines; it prints "ok" for each step that went well. */
+/** Runs one walk, and prints its output. A walk prints a line with "ok" for each step that passes. */
 async function run([program, ...args], walk) {
   const began = performance.now();
   const child = start(program, [...args, ...walk], { stdio: ["ignore", "pipe", "inherit"] });

@@ -1,8 +1,8 @@
-// Running a walk step by step: one line for each, and the end at the first that fails.
+// Runs the steps of a walk: prints a line for each, and exits at the first step that fails.
 
 const STEP_LIMIT = 15_000;
 
-/** Runs one step and prints its outcome. A step that hangs is a step that failed. */
+/** Runs one step and prints its outcome. A step that exceeds the timeout fails. */
 export async function step(name, body) {
   let timer;
   const timeout = new Promise((_, reject) => {
@@ -19,7 +19,7 @@ export async function step(name, body) {
   console.log(`ok ${name}`);
 }
 
-/** What a peer has received so far, for steps that wait until enough has come. */
+/** The items that a peer has received. Steps can wait for a number of items. */
 export class Inbox {
   #items = [];
   #waiting = [];
@@ -29,12 +29,12 @@ export class Inbox {
     this.#waiting = this.#waiting.filter(({ count, resolve }) => this.#items.length < count || resolve());
   }
 
-  /** Forgets what was received, and gives it back. */
+  /** Removes all items, and returns them. */
   clear() {
     return this.#items.splice(0);
   }
 
-  /** Waits for at least `count` items, and gives all there are. */
+  /** Waits for at least `count` items, and returns all items. */
   async atLeast(count) {
     if (this.#items.length < count) {
       await new Promise((resolve) => this.#waiting.push({ count, resolve }));

@@ -24,7 +24,7 @@ const connection = {
   sse: () => new SSEClientTransport(new URL(target)),
 }[transport]();
 
-// This client tells the revision to its transport only.
+// The client of this SDK passes the negotiated revision to its transport, and has no getter for it.
 let revision;
 const tellTransport = connection.setProtocolVersion?.bind(connection);
 connection.setProtocolVersion = (negotiated) => {

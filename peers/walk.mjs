@@ -1,11 +1,11 @@
-// One walk through all that the fixture server offers, for every client written in JavaScript.
+// A walk: uses every feature of the fixture server, with any client written in JavaScript.
 //
 // A peer wraps an SDK's client, whose methods have the same names in every version:
 //   era, transport, client       the requested era and transport, and the SDK's client
 //   connect(handlers, inboxes)   connects, answering questions with `handlers`
 //   revision()                   the negotiated revision
 //   call(name, args, options)    calls a tool; options: meta, signal, onprogress
-//   subscribe(uri)               watches a resource and list changes; gives a function that stops it
+//   subscribe(uri)               subscribes to a resource and to list changes; returns a function that ends it
 //   notFound                     the code under which the client reports a missing resource
 //   serverProcess()              the id of the server's process, over stdio
 
@@ -16,7 +16,7 @@ import { Inbox, step } from "./steps.mjs";
 const WATCHED = "test://watched-resource";
 const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
 
-/** Walks `peer` through every feature; ends the process at the first surprise. */
+/** Tests every feature with `peer`; exits at the first step that fails. */
 export async function walk(peer) {
   const modern = peer.era !== "legacy";
   const inboxes = { log: new Inbox(), updated: new Inbox(), toolsChanged: new Inbox() };
@@ -201,7 +201,8 @@ export async function walk(peer) {
     await touch();
     const stopAgain = await peer.subscribe(WATCHED);
     await touch();
-    // The update in between was not asked for: it would have come before this one.
+    // The resource also changed between the two subscriptions. An update for that would be an additional
+    // item before this one.
     const updates = await inboxes.updated.atLeast(2);
     assert.deepEqual(
       updates.map(({ params }) => params.uri),

@@ -8,7 +8,7 @@ use plexus_mcp_protocol::Era;
 
 use crate::load::Load;
 use crate::load::http::{self, Target};
-use crate::message::Job;
+use crate::message::{Call, Job, TOOL};
 use crate::results::of_load;
 
 /// The server to put load on, and the load.
@@ -21,12 +21,12 @@ pub(crate) struct DriveArgs {
     /// The path of its endpoint.
     #[arg(long, default_value = "/mcp")]
     path: String,
-    /// The echo tool.
-    #[arg(long, default_value = "echo_once")]
+    /// The tool, which repeats `text` as often as `times`.
+    #[arg(long, default_value = TOOL)]
     tool: String,
     #[arg(long, default_value_t = Era::Stateless)]
     era: Era,
-    /// The length of the echoed text, in bytes.
+    /// The length of the text in the answers, in bytes.
     #[arg(long, default_value_t = 100)]
     bytes: usize,
     /// The number of connections, with one request in flight on each.
@@ -51,15 +51,14 @@ pub(crate) fn run(arguments: &DriveArgs) -> anyhow::Result<()> {
         era: arguments.era,
         handshake: Era::Handshake.newest_revision().as_str(),
         streams: arguments.progress.then_some(true),
-        is_limit: arguments.limit,
+        has_sessions: !arguments.limit,
+        is_fixed: arguments.limit,
         process: arguments.process,
     };
-    let job = Job::Echo {
-        tools: vec![arguments.tool.clone()],
-        argument: "message".to_owned(),
-        bytes: arguments.bytes,
+    let job = Job::Call(Call {
         with_progress: arguments.progress,
-    };
+        ..Call::new(&arguments.tool, arguments.bytes)
+    });
     let load = Load {
         concurrency: arguments.connections,
         warm_up: Duration::from_millis(200),

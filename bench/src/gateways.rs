@@ -1,12 +1,14 @@
 //! The gateways that are measured.
 
+mod rivals;
+
 use std::net::SocketAddr;
 use std::path::Path;
 
 use serde_json::json;
 
 use crate::process::Program;
-use crate::servers::ProgramPaths;
+use crate::servers::{ProgramPaths, SERVE};
 use plexus_mcp_protocol::Era;
 
 /// The transport between a gateway and the server behind it.
@@ -70,7 +72,6 @@ pub(crate) struct Upstream {
 }
 
 pub(crate) const BRIDGE: &str = "plexus bridge";
-pub(crate) const HUB: &str = "plexus serve";
 const BOTH_ERAS: &[Era] = &[Era::Handshake, Era::Stateless];
 const HANDSHAKE_ERA: &[Era] = &[Era::Handshake];
 
@@ -166,12 +167,12 @@ impl Gateway {
 
 /// Ours, and the installed rivals.
 pub(crate) fn all(paths: &ProgramPaths, transport: UpstreamTransport) -> Vec<Gateway> {
-    let mut gateways = vec![bridge(paths, transport), hub(paths, transport)];
+    let mut gateways = vec![bridge(paths, transport), serve(paths, transport)];
     if paths.compares {
         let rivals = paths
             .rivals
             .iter()
-            .flat_map(|folder| rivals(folder, transport));
+            .flat_map(|folder| rivals::all(folder, transport));
         gateways.extend(rivals);
     }
     gateways
@@ -192,11 +193,11 @@ fn bridge(paths: &ProgramPaths, transport: UpstreamTransport) -> Gateway {
     }
 }
 
-fn hub(paths: &ProgramPaths, transport: UpstreamTransport) -> Gateway {
+fn serve(paths: &ProgramPaths, transport: UpstreamTransport) -> Gateway {
     let listen = ["serve", "--http", "127.0.0.1:{port}"];
     let program = Program::new(&paths.plexus, &listen);
     Gateway {
-        name: HUB,
+        name: SERVE,
         transport,
         program: program.and(&["--mcp-config", "{config}"]),
         config_style: ConfigStyle::McpServers,
@@ -208,184 +209,5 @@ fn hub(paths: &ProgramPaths, transport: UpstreamTransport) -> Gateway {
     }
 }
 
-fn rivals(folder: &Path, transport: UpstreamTransport) -> Vec<Gateway> {
-    let installed = |file: &str, arguments: &[&str]| {
-        let path = folder.join(file);
-        path.exists().then(|| Program::new(path, arguments))
-    };
-    let script = |interpreter: &Path, file: &str, arguments: &[&str]| {
-        let script = folder.join(file);
-        let program = Program::new(interpreter, &[&script.display().to_string()]);
-        script.exists().then(|| program.and(arguments))
-    };
-    let gateway = |name, config_style, program: Option<Program>| {
-        Some(Gateway {
-            name,
-            transport,
-            program: program?,
-            config_style,
-            path: "/mcp",
-            handshake: Era::Handshake.newest_revision().as_str(),
-            clients: HANDSHAKE_ERA,
-            servers: HANDSHAKE_ERA,
-            prefix: "",
-        })
-    };
-    let fastmcp = gateway(
-        "fastmcp (PyPI)",
-        ConfigStyle::Last,
-        script(
-            &folder.join("python-fastmcp/bin/python"),
-            "python-fastmcp/fastmcp_proxy.py",
-            &["{port}"],
-        ),
-    );
-    let tower = gateway(
-        "mcp-proxy (crates.io)",
-        ConfigStyle::Toml,
-        installed("mcp-proxy-rust/bin/mcp-proxy", &["--config", "{config}"]),
-    );
-    let tower = tower.map(|gateway| Gateway {
-        path: "/",
-        clients: BOTH_ERAS,
-        prefix: "up__",
-        ..gateway
-    });
-    let aggregator = gateway(
-        "mcp-aggregator (crates.io)",
-        ConfigStyle::Servers,
-        installed(
-            "mcp-aggregator/bin/mcp-aggregator",
-            &["--addr", "127.0.0.1:{port}", "--config", "{config}"],
-        ),
-    );
-    // This gateway refuses every other revision instead of offering its own.
-    let aggregator = aggregator.map(|gateway| Gateway {
-        handshake: "2025-06-18",
-        ..gateway
-    });
-    let turbomcp = gateway(
-        "turbomcp-proxy (crates.io)",
-        ConfigStyle::Options,
-        installed(
-            "turbomcp-proxy/bin/turbomcp-proxy",
-            &["serve", "--bind", "127.0.0.1:{port}"],
-        ),
-    );
-    let for_pipes = [
-        gateway(
-            "supergateway (npm)",
-            ConfigStyle::Quoted,
-            script(
-                Path::new("node"),
-                "node/node_modules/.bin/supergateway",
-                &[
-                    "--outputTransport",
-                    "streamableHttp",
-                    "--stateful",
-                    "--logLevel",
-                    "none",
-                    "--port",
-                    "{port}",
-                    "--stdio",
-                    "{command}",
-                ],
-            ),
-        ),
-        gateway(
-            "mcp-proxy (npm)",
-            ConfigStyle::Last,
-            script(
-                Path::new("node"),
-                "node/node_modules/.bin/mcp-proxy",
-                &[
-                    "--host",
-                    "127.0.0.1",
-                    "--port",
-                    "{port}",
-                    "--server",
-                    "stream",
-                    "--no-eventStore",
-                    "--",
-                ],
-            ),
-        ),
-        gateway(
-            "mcp-proxy (PyPI)",
-            ConfigStyle::Last,
-            installed(
-                "python-proxy/bin/python",
-                &[
-                    "-m",
-                    "mcp_proxy",
-                    "--port",
-                    "{port}",
-                    "--log-level",
-                    "ERROR",
-                    "--stateless",
-                    "--",
-                ],
-            ),
-        ),
-    ];
-    let mut rivals = vec![tower, aggregator, turbomcp, fastmcp];
-    if transport == UpstreamTransport::Stdio {
-        rivals.extend(for_pipes);
-    }
-    rivals.into_iter().flatten().collect()
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn paths() -> ProgramPaths {
-        ProgramPaths {
-            bench: "bench".into(),
-            plexus: "plexus".into(),
-            rivals: None,
-            compares: false,
-        }
-    }
-
-    fn command(transport: UpstreamTransport, name: &str, folder: &Path) -> Vec<String> {
-        let upstream = Upstream {
-            url: "http://127.0.0.1:1/mcp".to_owned(),
-            command: Program::new("echo-server", &["stdio"]),
-        };
-        let gateways = all(&paths(), transport);
-        let gateway = gateways
-            .iter()
-            .find(|gateway| gateway.name == name)
-            .unwrap();
-        let address = "127.0.0.1:4000".parse().unwrap();
-        let command = gateway.command(&upstream, Era::Stateless, address, folder);
-        command.unwrap().arguments
-    }
-
-    #[test]
-    fn a_bridge_is_told_its_server_and_its_era_on_the_command_line() {
-        let folder = tempfile::tempdir().unwrap();
-        let http = command(UpstreamTransport::Http, BRIDGE, folder.path());
-        let listen = [
-            "bridge",
-            "--http",
-            "127.0.0.1:4000",
-            "--server-era",
-            "modern",
-        ];
-        assert_eq!(http, [&listen[..], &["http://127.0.0.1:1/mcp"]].concat());
-        let stdio = command(UpstreamTransport::Stdio, BRIDGE, folder.path());
-        assert_eq!(stdio, [&listen[..], &["echo-server", "stdio"]].concat());
-    }
-
-    #[test]
-    fn a_hub_is_told_its_server_by_a_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let arguments = command(UpstreamTransport::Stdio, HUB, folder.path());
-        let file = std::fs::read(arguments.last().unwrap()).unwrap();
-        let file: serde_json::Value = serde_json::from_slice(&file).unwrap();
-        let server = json!({"command": "echo-server", "args": ["stdio"], "era": "modern"});
-        assert_eq!(file, json!({"mcpServers": {"up": server}}));
-    }
-}
+mod tests;

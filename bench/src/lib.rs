@@ -9,6 +9,7 @@ mod acceptance;
 mod bench;
 mod drive;
 mod gateways;
+mod growth;
 mod histogram;
 mod http_response;
 mod launcher;
@@ -16,13 +17,17 @@ mod limit;
 mod load;
 mod many_tools;
 mod message;
+mod neighbour;
 mod part;
+mod placement;
 mod process;
 mod report;
 mod results;
 mod run;
 mod run_metadata;
+mod serve;
 mod servers;
+mod usage;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -31,7 +36,8 @@ use clap::{Parser, Subcommand};
 
 use drive::DriveArgs;
 use process::Program;
-use report::Report;
+use report::compare::compare;
+use report::{Notes, Report};
 use run::RunArgs;
 
 /// Measures Plexus, its rivals and the limits of the machine with one load generator.
@@ -51,7 +57,24 @@ enum Command {
         figures: PathBuf,
         /// The folder to write the report to.
         folder: PathBuf,
+        /// A file with the causes of missed criteria, by their names.
+        #[arg(long, value_name = "FILE")]
+        causes: Option<PathBuf>,
+        /// The file with the figures of a second run, to show how well the ratios are repeated.
+        #[arg(long, value_name = "FILE")]
+        second: Option<PathBuf>,
     },
+    /// Compare the ratios of two runs.
+    Compare {
+        /// The file with the figures of the first run.
+        first: PathBuf,
+        /// The file with the figures of the second run.
+        second: PathBuf,
+    },
+    /// Measure how cost grows with size, and fail if it grows too fast.
+    Growth(growth::GrowthArgs),
+    /// Be an MCP server over stdio with many tools.
+    GrowthUpstream { tools: u32 },
     /// Put load on a running server, for use with a profiler.
     Drive(DriveArgs),
     /// Answer every HTTP request with a fixed body.
@@ -68,7 +91,15 @@ enum Command {
     },
     /// Write every line that is read.
     LimitEcho,
-    /// Serve many echo tools.
+    /// Forward the bodies of HTTP requests as lines to a server on stdio.
+    LimitLines {
+        address: SocketAddr,
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<String>,
+    },
+    /// Use CPU time for one minute.
+    Neighbour,
+    /// Serve many tools.
     ManyTools { address: SocketAddr, tools: usize },
     /// Run a program pinned to one core.
     OnCore {
@@ -82,11 +113,31 @@ enum Command {
 pub fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Run(arguments) => run::run(&arguments),
-        Command::Report { figures, folder } => Report::read(&figures)?.write(&folder),
+        Command::Report {
+            figures,
+            folder,
+            causes,
+            second,
+        } => {
+            let notes = Notes::read(causes.as_deref(), second.as_deref())?;
+            Report::read(&figures)?.write(&folder, &notes)
+        }
+        Command::Compare { first, second } => {
+            let (first, second) = (Report::read(&first)?, Report::read(&second)?);
+            compare(&first.results, &second.results).print();
+            Ok(())
+        }
+        Command::Growth(arguments) => growth::run(&arguments),
+        Command::GrowthUpstream { tools } => growth::serve_upstream(tools),
         Command::Drive(arguments) => drive::run(&arguments),
         Command::LimitHttp { address, file } => limit::http::serve(address, file.as_deref()),
         Command::LimitProxy { address, upstream } => limit::proxy::serve(address, upstream),
         Command::LimitEcho => Ok(limit::echo::run()?),
+        Command::LimitLines { address, command } => limit::lines::serve(address, &command),
+        Command::Neighbour => {
+            neighbour::run();
+            Ok(())
+        }
         Command::ManyTools { address, tools } => many_tools::serve(address, tools),
         Command::OnCore { core, command } => {
             let mut command = command.into_iter();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::histogram::Histogram;
-use crate::process::cpu_time;
+use crate::usage::{ProcessTree, Usage, machine_cpu};
 
 /// How long a process may take until it is ready.
 pub(crate) const READY_TIMEOUT: Duration = Duration::from_secs(20);
@@ -27,23 +27,30 @@ pub(crate) struct Load {
 /// The result of a measurement.
 #[derive(Debug, Clone)]
 pub(crate) struct LoadResult {
+    /// The number of answers within the window.
+    pub(crate) answers: u64,
+    /// The latencies of those whose request was sent within the window as well.
     pub(crate) latencies: Histogram,
     pub(crate) elapsed: Duration,
-    /// CPU time that the measured process spent.
-    pub(crate) server_cpu: Duration,
+    /// What the measured process and its descendants used.
+    pub(crate) subject: Usage,
     /// CPU time that the generator spent. If it is near `elapsed`, the generator limits the rate.
     pub(crate) generator_cpu: Duration,
+    /// CPU time that all processes and the kernel spent.
+    pub(crate) machine_cpu: Duration,
 }
 
 /// The warm-up, and then the window in which requests are counted.
 struct Window {
     load: Load,
-    subject: u32,
+    /// Found before the warm-up, because finding it takes milliseconds.
+    subject: ProcessTree,
+    generator: ProcessTree,
     /// When the current phase began: the warm-up or the window.
     began: Instant,
     /// Number of requests that were answered in this phase.
     answered: usize,
-    at_start: Option<Cpu>,
+    at_start: Option<Counters>,
     latencies: Histogram,
 }
 
@@ -53,37 +60,40 @@ const MIN_ANSWERS_PER_CONNECTION: usize = 3;
 const MAX_WINDOW_FACTOR: u32 = 4;
 
 #[derive(Clone, Copy)]
-struct Cpu {
-    server: Duration,
-    generator: Duration,
-}
-
-impl Cpu {
-    fn now(subject: u32) -> anyhow::Result<Self> {
-        Ok(Self {
-            server: cpu_time(subject)?,
-            generator: cpu_time(std::process::id())?,
-        })
-    }
+struct Counters {
+    subject: Usage,
+    generator: Usage,
+    machine_cpu: Duration,
 }
 
 impl Window {
     /// Begins the warm-up.
-    fn begin(load: Load, subject: u32) -> Self {
-        Self {
+    fn begin(load: Load, subject: u32) -> anyhow::Result<Self> {
+        Ok(Self {
             load,
-            subject,
+            subject: ProcessTree::of(subject)?,
+            generator: ProcessTree::only(std::process::id()),
             began: Instant::now(),
             answered: 0,
             at_start: None,
             latencies: Histogram::default(),
-        }
+        })
+    }
+
+    fn counters(&self) -> anyhow::Result<Counters> {
+        Ok(Counters {
+            subject: self.subject.usage(),
+            generator: self.generator.usage(),
+            machine_cpu: machine_cpu()?,
+        })
     }
 
     /// Counts a request that was answered at `now`.
     fn count(&mut self, sent: Instant, now: Instant) {
         self.answered += 1;
-        if self.at_start.is_some() {
+        // The generator reads the counters at the start of the window. Requests that are in flight
+        // then wait for it, and not for the subject.
+        if self.at_start.is_some() && sent >= self.began {
             let took = now.duration_since(sent).as_nanos();
             self.latencies
                 .record(u64::try_from(took).unwrap_or(u64::MAX));
@@ -94,8 +104,8 @@ impl Window {
     fn advance(&mut self, now: Instant) -> anyhow::Result<Option<LoadResult>> {
         let Some(before) = self.at_start else {
             if self.is_over(self.load.warm_up, 1, now) {
-                self.at_start = Some(Cpu::now(self.subject)?);
-                self.began = now;
+                self.at_start = Some(self.counters()?);
+                self.began = Instant::now();
                 self.answered = 0;
             }
             return Ok(None);
@@ -103,12 +113,14 @@ impl Window {
         if !self.is_over(self.load.window, MIN_ANSWERS_PER_CONNECTION, now) {
             return Ok(None);
         }
-        let after = Cpu::now(self.subject)?;
+        let after = self.counters()?;
         Ok(Some(LoadResult {
+            answers: self.answered as u64,
             latencies: std::mem::take(&mut self.latencies),
             elapsed: now.duration_since(self.began),
-            server_cpu: after.server.saturating_sub(before.server),
-            generator_cpu: after.generator.saturating_sub(before.generator),
+            subject: after.subject.since(before.subject),
+            generator_cpu: after.generator.since(before.generator).cpu,
+            machine_cpu: after.machine_cpu.saturating_sub(before.machine_cpu),
         }))
     }
 

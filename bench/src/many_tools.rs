@@ -10,12 +10,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 #[derive(Deserialize, JsonSchema)]
-struct RepeatArguments {
-    /// The message to echo.
-    message: String,
+struct Repetition {
+    /// The text to repeat.
+    text: String,
     /// How often to repeat it.
     #[serde(default)]
-    times: Option<u8>,
+    times: Option<u32>,
+}
+
+/// The name of a tool.
+pub(crate) fn tool_name(number: usize) -> String {
+    format!("repeat_text_{number:04}")
 }
 
 /// Serves tools whose names, descriptions and schemas are as long as those of real tools.
@@ -23,14 +28,14 @@ pub(crate) fn serve(address: SocketAddr, tools: usize) -> anyhow::Result<()> {
     let mut builder = LocalService::builder("many-tools", "1.0.0");
     for number in 0..tools {
         let description = format!(
-            "Number {number} of many tools that say back what they are told, described in about as \
-             many words as those that do something"
+            "Number {number} of many tools that repeat the text which they are given, described in \
+             about as many words as tools that do something"
         );
-        let tool = Tool::new(format!("say_back_{number:04}")).description(description);
+        let tool = Tool::new(tool_name(number)).description(description);
         builder = builder.tool(
             tool,
-            async |RepeatArguments { message, times }: RepeatArguments, _: Context| {
-                message.repeat(times.unwrap_or(1).into())
+            async |Repetition { text, times }: Repetition, _: Context| {
+                text.repeat(times.unwrap_or(1) as usize)
             },
         );
     }

@@ -2,7 +2,9 @@
 
 pub(crate) mod gateway;
 pub(crate) mod lists;
+pub(crate) mod load_memory;
 pub(crate) mod memory;
+pub(crate) mod policy;
 pub(crate) mod server;
 pub(crate) mod start;
 pub(crate) mod stdio;

@@ -1,8 +1,12 @@
 //! Reports of a run: a page with charts, and text for the terminal.
 
 mod charts;
+pub(crate) mod compare;
 mod markdown;
+mod notes;
+mod sections;
 mod svg;
+mod tables;
 
 use std::fs;
 use std::path::Path;
@@ -15,6 +19,8 @@ use crate::part::gateway;
 use crate::results::{Results, Row};
 use crate::run_metadata::RunMetadata;
 use crate::servers::{LIMIT, OURS};
+
+pub(crate) use notes::Notes;
 
 /// A saved run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -32,15 +38,14 @@ impl Report {
     }
 
     /// Writes the page, its charts and the figures into `folder`.
-    pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
+    pub(crate) fn write(&self, folder: &Path, notes: &Notes) -> anyhow::Result<()> {
         fs::create_dir_all(folder)?;
         let mut names = Vec::new();
         for (name, chart) in charts::all(&self.results) {
             fs::write(folder.join(format!("{name}.svg")), chart.draw())?;
             names.push(name.to_owned());
         }
-        let criteria = criteria(&self.results);
-        let page = markdown::page(&self.results, &self.about, &criteria, &names);
+        let page = markdown::page(self, notes, &names);
         fs::write(folder.join("README.md"), page)?;
         fs::write(
             folder.join("figures.json"),
@@ -51,16 +56,7 @@ impl Report {
 }
 
 /// Figures for which less is better.
-const COSTS: [&str; 8] = [
-    "p50_us",
-    "p99_us",
-    "p999_us",
-    "cpu_us",
-    "resident_mib",
-    "peak_mib",
-    "each_kib",
-    "ms",
-];
+const COSTS: [&str; 5] = ["p50_us", "cpu_us", "resident_mib", "each_kib", "ms"];
 
 /// Figures that are compared with the run before.
 const COMPARED: [&str; 6] = [
@@ -98,8 +94,8 @@ pub(crate) fn print(report: &Report, before: Option<&Report>) {
             };
             let unit = criterion.unit;
             println!(
-                "{verdict} {}: {measured:.2}{unit}, {bound}",
-                criterion.description
+                "{verdict} {}: {measured:.2}{unit}, {bound} ({})",
+                criterion.description, criterion.name
             );
         }
     }
@@ -132,15 +128,16 @@ fn line(results: &Results, row: &Row) -> String {
         let of_limit = limit.map_or(String::new(), |limit| {
             format!("{:.2} of the limit", rate / limit)
         });
-        let micros = |name| figure(name).unwrap_or_default();
+        let value = |name| figure(name).unwrap_or_default();
         return format!(
-            "{rate:>9.0} req/s  p50 {:>8.1}  p99 {:>8.1}  p99.9 {:>8.1} µs  CPU {:>6.1} µs  \
-             generator {:>3.0} %  {of_limit}",
-            micros("p50_us"),
-            micros("p99_us"),
-            micros("p999_us"),
-            micros("cpu_us"),
-            micros("generator_busy") * 100.0,
+            "{rate:>9.0} req/s  p50 {:>8.1}  p99 {:>8.1}  p99.9 {:>8.1} µs  CPU {:>6.1} of \
+             {:>6.1} µs  switches {:>5.2}  {of_limit}",
+            value("p50_us"),
+            value("p99_us"),
+            value("p999_us"),
+            value("cpu_us"),
+            value("machine_cpu_us"),
+            value("switches"),
         );
     }
     let shown = row

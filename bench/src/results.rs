@@ -1,6 +1,7 @@
 //! Results: figures by part, point and subject.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +9,9 @@ use crate::load::LoadResult;
 
 /// Figures by name; the unit is a suffix of the name.
 pub(crate) type Figures = BTreeMap<String, f64>;
+
+/// The figures of latency.
+const LATENCIES: [&str; 3] = ["p50_us", "p99_us", "p999_us"];
 
 /// The key of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,25 +85,34 @@ impl Results {
 
 /// The figures of one measurement.
 pub(crate) fn of_load(measured: &LoadResult, payload: usize) -> Figures {
-    let requests = measured.latencies.total();
+    let answers = ratio(measured.answers, 1);
     let seconds = measured.elapsed.as_secs_f64();
-    let rate = ratio(requests, 1) / seconds;
+    let rate = answers / seconds;
     let micros = |share| ratio(measured.latencies.per_mille(share), 1000);
-    let per_request = |time: std::time::Duration| time.as_secs_f64() * 1e6 / ratio(requests, 1);
-    figures([
+    let per_request = |time: Duration| time.as_secs_f64() * 1e6 / answers;
+    let mut found = figures([
         ("req_s", rate),
         ("p50_us", micros(500)),
         ("p99_us", micros(990)),
         ("p999_us", micros(999)),
-        ("cpu_us", per_request(measured.server_cpu)),
-        ("busy", measured.server_cpu.as_secs_f64() / seconds),
-        ("generator_cpu_us", per_request(measured.generator_cpu)),
+        ("cpu_us", per_request(measured.subject.cpu)),
+        ("machine_cpu_us", per_request(measured.machine_cpu)),
+        (
+            "switches",
+            ratio(measured.subject.switches, measured.answers),
+        ),
+        ("busy", measured.subject.cpu.as_secs_f64() / seconds),
         (
             "generator_busy",
             measured.generator_cpu.as_secs_f64() / seconds,
         ),
         ("mib_s", rate * ratio(payload as u64, 1024 * 1024)),
-    ])
+    ]);
+    // A slow subject may answer only requests that were sent before the window.
+    if measured.latencies.total() == 0 {
+        found.retain(|name, _| !LATENCIES.contains(&name.as_str()));
+    }
+    found
 }
 
 /// A text with file names instead of paths, so that the report does not reveal local paths.
@@ -157,12 +170,44 @@ fn medians(rounds: &[Figures]) -> Figures {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::histogram::Histogram;
+    use crate::usage::Usage;
 
     fn key() -> Key {
         Key {
             part: "server".to_owned(),
             point: "c=1".to_owned(),
             subject: "plexus".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_cost_of_a_load_is_shown_for_each_request() {
+        let mut latencies = Histogram::default();
+        latencies.record(100_000);
+        let measured = LoadResult {
+            answers: 2000,
+            latencies,
+            elapsed: Duration::from_millis(500),
+            subject: Usage {
+                cpu: Duration::from_millis(100),
+                switches: 3000,
+            },
+            generator_cpu: Duration::from_millis(50),
+            machine_cpu: Duration::from_millis(400),
+        };
+        let found = of_load(&measured, 1024 * 1024);
+        let expected = [
+            ("req_s", 4000.0),
+            ("cpu_us", 50.0),
+            ("machine_cpu_us", 200.0),
+            ("switches", 1.5),
+            ("busy", 0.2),
+            ("generator_busy", 0.1),
+            ("mib_s", 4000.0),
+        ];
+        for (name, value) in expected {
+            assert!((found[name] - value).abs() < 1e-6, "{name}: {found:?}");
         }
     }
 

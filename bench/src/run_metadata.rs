@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
+use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::Effort;
-use crate::process::Cores;
+use crate::placement::Cores;
 use crate::results::without_folders;
 use crate::servers::{self, ProgramPaths};
 
@@ -23,21 +25,58 @@ pub(crate) struct RunMetadata {
     pub(crate) kernel: String,
     pub(crate) rounds: usize,
     pub(crate) window_ms: u128,
+    /// How long the run took.
+    #[serde(default)]
+    pub(crate) minutes: f64,
     /// The server behind the gateways.
     pub(crate) upstream: String,
-    /// The versions of the rivals, by their names.
+    /// How each subject was built.
     #[serde(default)]
-    pub(crate) rivals: BTreeMap<String, String>,
+    pub(crate) builds: Vec<Build>,
     /// Rivals that are not measured, and why.
     pub(crate) missing: BTreeMap<String, String>,
+}
+
+/// How a subject was built.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Build {
+    pub(crate) subject: String,
+    pub(crate) version: String,
+    pub(crate) command: String,
+    /// The settings of the compiler, if it is compiled.
+    pub(crate) profile: String,
+}
+
+impl Build {
+    /// Reads lines with a subject, its version, its build command and its profile, separated by
+    /// tabs.
+    pub(crate) fn read(text: &str) -> anyhow::Result<Vec<Self>> {
+        let read = |line: &str| -> anyhow::Result<Self> {
+            let fields: Vec<_> = line.split('\t').map(str::to_owned).collect();
+            let [subject, version, command, profile] = <[String; 4]>::try_from(fields)
+                .map_err(|fields| anyhow::anyhow!("{} fields instead of 4", fields.len()))?;
+            Ok(Self {
+                subject,
+                version,
+                command,
+                profile,
+            })
+        };
+        let lines = text.lines();
+        lines
+            .map(|line| read(line).with_context(|| format!("not a build: {line}")))
+            .collect()
+    }
 }
 
 impl RunMetadata {
     pub(crate) fn new(
         said: &[(String, String)],
+        builds: Vec<Build>,
         effort: &Effort,
         paths: &ProgramPaths,
         cores: Cores,
+        took: Duration,
     ) -> Self {
         Self {
             said: said.iter().cloned().collect(),
@@ -51,8 +90,9 @@ impl RunMetadata {
                 .map_or_else(|_| String::new(), |text| text.trim().to_owned()),
             rounds: effort.rounds,
             window_ms: effort.window.as_millis(),
+            minutes: took.as_secs_f64() / 60.0,
             upstream: servers::upstream(paths).name.to_owned(),
-            rivals: paths.rivals.as_deref().map(versions).unwrap_or_default(),
+            builds,
             missing: paths.rivals.as_deref().map(missing).unwrap_or_default(),
         }
     }
@@ -68,17 +108,8 @@ fn line_of(file: &str, name: &str) -> String {
     value.unwrap_or_default()
 }
 
-/// The versions that the installer recorded.
-fn versions(folder: &Path) -> BTreeMap<String, String> {
-    let text = fs::read_to_string(folder.join("versions")).unwrap_or_default();
-    let pairs = text.lines().filter_map(|line| line.split_once('='));
-    pairs
-        .map(|(name, version)| (name.to_owned(), version.to_owned()))
-        .collect()
-}
-
-/// The rivals that the installer could not install.
-fn missing(folder: &Path) -> BTreeMap<String, String> {
+/// The rivals that the installer could not install, with the reasons.
+pub(crate) fn missing(folder: &Path) -> BTreeMap<String, String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries
         .filter_map(|entry| {
@@ -89,4 +120,20 @@ fn missing(folder: &Path) -> BTreeMap<String, String> {
             is_reason.then_some((name, reason))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_has_four_fields() {
+        let lines = "rmcp\t3.8.0\tcargo build --release\topt-level 3\nnode\t1\tnpm ci\t\n";
+        let builds = Build::read(lines).unwrap();
+        assert_eq!(builds.len(), 2);
+        assert_eq!(builds[0].profile, "opt-level 3");
+        assert_eq!(builds[1].profile, "");
+        let failed = Build::read("rmcp\t3.8.0\n").unwrap_err();
+        assert_eq!(failed.to_string(), "not a build: rmcp\t3.8.0");
+    }
 }

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::ensure;
 use plexus_mcp_protocol::Era;
 
-use crate::message::Job;
+use crate::message::{Call, Job, TOOL};
 use crate::process::Program;
 
 /// The role of a subject in a comparison.
@@ -21,6 +22,8 @@ pub(crate) enum Role {
 pub(crate) struct ProgramPaths {
     /// This program, which also implements the limits.
     pub(crate) bench: PathBuf,
+    /// The server made with our library.
+    pub(crate) server: PathBuf,
     /// The `plexus` binary.
     pub(crate) plexus: PathBuf,
     /// The folder with the installed rivals, if there is one.
@@ -29,7 +32,7 @@ pub(crate) struct ProgramPaths {
     pub(crate) compares: bool,
 }
 
-/// An echo server.
+/// A server with the tool [`TOOL`].
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) name: &'static str,
@@ -40,31 +43,21 @@ pub(crate) struct Server {
     pub(crate) stream: Program,
     pub(crate) stdio: Program,
     eras: &'static [Era],
-    /// The eras in which it answers with event streams, if configured so.
+    /// The eras in which it answers with event streams, if the tool reports its progress.
     streams: &'static [Era],
-    pub(crate) tool: &'static str,
-    /// The echo tool that streams, if the tool decides that.
-    pub(crate) streaming_tool: Option<&'static str>,
 }
 
 pub(crate) const PATH: &str = "/mcp";
 pub(crate) const LIMIT: &str = "limit";
+/// The server made with our library.
 pub(crate) const OURS: &str = "plexus";
+/// The program with its built-in tools.
+pub(crate) const SERVE: &str = "plexus serve";
 const BOTH_ERAS: &[Era] = &[Era::Handshake, Era::Stateless];
 const HANDSHAKE_ERA: &[Era] = &[Era::Handshake];
-const NO_ERAS: &[Era] = &[];
+const STATELESS_ERA: &[Era] = &[Era::Stateless];
 
 impl Server {
-    pub(crate) fn echo(&self, bytes: usize, is_stream: bool) -> Job {
-        let streaming = self.streaming_tool.filter(|_| is_stream);
-        Job::Echo {
-            tools: vec![streaming.unwrap_or(self.tool).to_owned()],
-            argument: "message".to_owned(),
-            bytes,
-            with_progress: streaming.is_some(),
-        }
-    }
-
     /// Whether it supports `era`, and answers in this form.
     pub(crate) fn takes_part(&self, era: Era, is_stream: bool) -> bool {
         let eras = if is_stream { self.streams } else { self.eras };
@@ -90,27 +83,60 @@ pub(crate) fn all(paths: &ProgramPaths) -> Vec<Server> {
 }
 
 pub(crate) fn ours(paths: &ProgramPaths) -> Server {
-    let http = Program::new(&paths.plexus, &["serve", "--http", "127.0.0.1:{port}"]);
+    let http = Program::new(&paths.server, &["http", "{port}"]);
     Server {
         name: OURS,
+        role: Role::Ours,
+        json: http.clone(),
+        stream: http,
+        stdio: Program::new(&paths.server, &["stdio"]),
+        eras: BOTH_ERAS,
+        streams: BOTH_ERAS,
+    }
+}
+
+/// `plexus serve` without other servers: what users run, but without an ordinary tool.
+pub(crate) fn serve(paths: &ProgramPaths) -> Server {
+    let http = Program::new(&paths.plexus, &["serve", "--http", "127.0.0.1:{port}"]);
+    Server {
+        name: SERVE,
         role: Role::Ours,
         json: http.clone(),
         stream: http,
         stdio: Program::new(&paths.plexus, &["serve", "--stdio"]),
         eras: BOTH_ERAS,
         streams: BOTH_ERAS,
-        tool: "echo_once",
-        streaming_tool: Some("echo_echo"),
     }
 }
 
-/// The server behind the measured gateways: the best rival's, since every gateway can use it; ours
-/// if there are no rivals.
+/// The rival whose server is behind the measured gateways: the best one, since every gateway can use
+/// it.
+const UPSTREAM: &str = "rmcp";
+
+/// The server behind the measured gateways; ours if there is no folder with rivals.
 pub(crate) fn upstream(paths: &ProgramPaths) -> Server {
     let mut rivals = paths.rivals.iter().flat_map(|folder| rivals(folder));
     rivals
-        .find(|rival| rival.name == "rmcp")
+        .find(|rival| rival.name == UPSTREAM)
         .unwrap_or_else(|| ours(paths))
+}
+
+/// Checks that a folder with rivals has the one behind the gateways: with another server there, the
+/// figures could not be compared with those of other runs.
+pub(crate) fn check_upstream(paths: &ProgramPaths) -> anyhow::Result<()> {
+    ensure!(
+        paths.rivals.is_none() || upstream(paths).name == UPSTREAM,
+        "the server behind the gateways is not installed: run bench/rivals/install {UPSTREAM}"
+    );
+    Ok(())
+}
+
+/// Calls of the tool of a server.
+pub(crate) fn call(bytes: usize, is_stream: bool) -> Job {
+    Job::Call(Call {
+        with_progress: is_stream,
+        ..Call::new(TOOL, bytes)
+    })
 }
 
 fn limit(paths: &ProgramPaths) -> Server {
@@ -123,8 +149,6 @@ fn limit(paths: &ProgramPaths) -> Server {
         stdio: Program::new(&paths.bench, &["limit-echo"]),
         eras: BOTH_ERAS,
         streams: BOTH_ERAS,
-        tool: "echo",
-        streaming_tool: None,
     }
 }
 
@@ -132,7 +156,7 @@ fn limit(paths: &ProgramPaths) -> Server {
 /// way.
 fn rivals(folder: &Path) -> Vec<Server> {
     let compiled = |name: &str| {
-        let program = folder.join("bin").join(format!("{name}-echo"));
+        let program = folder.join("bin").join(format!("{name}-repeat"));
         program.exists().then(|| Program::new(program, &[]))
     };
     let script = |interpreter: PathBuf, script: &str| {
@@ -141,13 +165,18 @@ fn rivals(folder: &Path) -> Vec<Server> {
         script.exists().then(|| start(&script))
     };
     let typescript = script("node".into(), "node/typescript.mjs");
-    let python = script(folder.join("python/bin/python"), "python/echo_server.py");
+    let python = script(folder.join("python/bin/python"), "python/repeat_server.py");
     let rivals = [
         ("rmcp", compiled("rmcp"), BOTH_ERAS, BOTH_ERAS),
-        ("turbomcp", compiled("turbomcp"), HANDSHAKE_ERA, NO_ERAS),
-        ("tower-mcp", compiled("tower-mcp"), BOTH_ERAS, BOTH_ERAS),
+        (
+            "turbomcp",
+            compiled("turbomcp"),
+            HANDSHAKE_ERA,
+            HANDSHAKE_ERA,
+        ),
+        ("tower-mcp", compiled("tower-mcp"), BOTH_ERAS, STATELESS_ERA),
         ("TypeScript SDK", typescript, BOTH_ERAS, BOTH_ERAS),
-        ("Python SDK", python, BOTH_ERAS, HANDSHAKE_ERA),
+        ("Python SDK", python, BOTH_ERAS, BOTH_ERAS),
     ];
     let server = |(name, program, eras, streams): (_, Option<Program>, _, _)| {
         let program = program?;
@@ -160,9 +189,38 @@ fn rivals(folder: &Path) -> Vec<Server> {
             stdio: program.and(&["stdio"]),
             eras,
             streams,
-            tool: "echo",
-            streaming_tool: None,
         })
     };
     rivals.into_iter().filter_map(server).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_upstream_is_ours_only_without_a_folder_of_rivals() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut paths = ProgramPaths {
+            bench: "bench".into(),
+            server: "server".into(),
+            plexus: "plexus".into(),
+            rivals: None,
+            compares: true,
+        };
+        check_upstream(&paths).unwrap();
+        assert_eq!(upstream(&paths).name, OURS);
+        paths.rivals = Some(folder.path().to_owned());
+        let failed = check_upstream(&paths).unwrap_err().to_string();
+        assert!(
+            failed.ends_with("run bench/rivals/install rmcp"),
+            "{failed}"
+        );
+        fs::create_dir(folder.path().join("bin")).unwrap();
+        fs::write(folder.path().join("bin/rmcp-repeat"), "").unwrap();
+        check_upstream(&paths).unwrap();
+        assert_eq!(upstream(&paths).name, UPSTREAM);
+    }
 }

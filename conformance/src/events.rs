@@ -1,4 +1,4 @@
-//! Tools that take their time: they log, report progress, stream, or wait.
+//! Tools with events or a long running time: they log, report progress, stream, or wait.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::sleep;
 
-/// Between two events, so that each is seen on its own.
-const PAUSE: Duration = Duration::from_millis(50);
+/// The delay between two events, so that a client receives them one by one.
+const EVENT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How many calls of `test_wait_for_cancel` were cancelled.
 static CANCELLED: AtomicUsize = AtomicUsize::new(0);
@@ -20,9 +20,9 @@ pub(crate) fn add(builder: Builder) -> Builder {
             Tool::new("test_tool_with_logging").description("Logs three messages"),
             async |_: NoArguments, ctx: Context| {
                 ctx.log(LogLevel::Info, "Tool execution started").await;
-                sleep(PAUSE).await;
+                sleep(EVENT_INTERVAL).await;
                 ctx.log(LogLevel::Info, "Tool processing data").await;
-                sleep(PAUSE).await;
+                sleep(EVENT_INTERVAL).await;
                 ctx.log(LogLevel::Info, "Tool execution completed").await;
                 "Tool with logging executed successfully"
             },
@@ -41,9 +41,9 @@ pub(crate) fn add(builder: Builder) -> Builder {
             Tool::new("test_tool_with_progress").description("Reports progress three times"),
             async |_: NoArguments, ctx: Context| {
                 ctx.progress(0.0, Some(100.0), "Started").await;
-                sleep(PAUSE).await;
+                sleep(EVENT_INTERVAL).await;
                 ctx.progress(50.0, Some(100.0), "Half done").await;
-                sleep(PAUSE).await;
+                sleep(EVENT_INTERVAL).await;
                 ctx.progress(100.0, Some(100.0), "Done").await;
                 "Tool with progress executed successfully"
             },
@@ -53,7 +53,7 @@ pub(crate) fn add(builder: Builder) -> Builder {
             async |_: NoArguments, ctx: Context| {
                 for piece in ["Hello", " ", "world"] {
                     ctx.stream(piece).await;
-                    sleep(PAUSE).await;
+                    sleep(EVENT_INTERVAL).await;
                 }
             },
         )
@@ -94,7 +94,7 @@ struct Slow {
     ms: u64,
 }
 
-/// Cancelling a call drops it, and this with it.
+/// Increments [`CANCELLED`] when it is dropped, which happens when its call is cancelled.
 struct CountsItsEnd;
 
 impl Drop for CountsItsEnd {

@@ -4,7 +4,8 @@ use plexus_mcp_core::{Context, LocalService, NoArguments, Tool};
 
 use crate::{asking, changes, events, prompts, resources, schemas, tools};
 
-/// The fixtures, and so many more tools. The suites call the first tool without arguments and expect a success.
+/// The fixtures, and `filler` more tools. The first tool must succeed without arguments, because
+/// the suites call it so.
 pub(crate) fn service(filler: usize) -> anyhow::Result<LocalService> {
     let builder = LocalService::builder("plexus-conformance", env!("CARGO_PKG_VERSION"))
         .instructions("Fixtures for conformance and interoperability tests.");

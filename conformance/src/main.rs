@@ -88,7 +88,8 @@ async fn main() -> anyhow::Result<()> {
     let edge = Edge::new(Arc::new(fixtures::service(filler)?), options)?;
     let mut serving = pin!(serve(&edge, transport));
     tokio::select! {
-        // Signals are waited for before anybody can know that the server runs.
+        // The signal handlers are installed before the server prints its address. Otherwise a
+        // signal right after that would kill the process.
         biased;
         signal = asked_to_end() => {
             signal.context("cannot wait for signals")?;
@@ -113,14 +114,14 @@ async fn serve(edge: &Arc<Edge>, transport: Transport) -> anyhow::Result<()> {
 
 #[expect(
     clippy::print_stderr,
-    reason = "the caller reads the port from standard output"
+    reason = "the test runner reads the port from standard error"
 )]
 async fn serve_http(
     edge: &Arc<Edge>,
     address: SocketAddr,
     options: HttpOptions,
 ) -> anyhow::Result<()> {
-    // The endpoint that was asked for comes first.
+    // The HTTP+SSE endpoint is printed first, because callers of `--sse` read the first URL.
     let sse_path = options.sse.as_ref().map(|paths| paths.stream.clone());
     let server = HttpServer::bind(Arc::clone(edge), &[address], options).await?;
     for address in server.addresses() {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::media;
 
-/// The resource that clients watch.
+/// The resource that clients subscribe to in tests.
 pub(crate) const WATCHED: &str = "test://watched-resource";
 
 const TEMPLATE: &str = "test://template/{id}/data";

@@ -1,5 +1,5 @@
-//! Many calls of a legacy server that wait for their clients at once, behind the bridge: resumed in
-//! any order and from other connections, abandoned, and tampered with (TRANSLATION §5.4, §8).
+//! Many parked calls in a bridge to a legacy server: they are resumed in any order and from other
+//! connections, abandoned, or retried with a changed state (TRANSLATION §5.4, §8).
 
 #![cfg(target_os = "linux")]
 #![expect(
@@ -22,14 +22,15 @@ const ANY_PORT: &str = "127.0.0.1:0";
 const CALLS: usize = 200;
 const ABANDONED: usize = CALLS / 10;
 const TAMPERED: usize = CALLS / 10;
-/// How many clients resume what one client began.
+/// How many clients resume the calls that one client began.
 const CLIENTS: usize = 9;
 
-/// Long enough to begin and resume all calls on a busy machine, and short enough to wait for.
+/// The answer timeout, in seconds: enough to begin and resume all calls on a busy machine. The test
+/// waits for it to end.
 const ANSWER_TIME: &str = "15";
-/// Rounds after which the allocator hardly asks for more.
+/// The number of warm-up rounds, after which the memory of the bridge hardly grows.
 const WARM_UP: usize = 2;
-/// The variation of a process's memory when nothing is kept.
+/// The tolerated growth of the bridge's memory, in bytes.
 const SLACK: u64 = 8 * 1024 * 1024;
 
 const LEGACY: [&str; 4] = ["--era", "legacy", "--log-level", "plexus_mcp_server=debug"];
@@ -52,11 +53,11 @@ async fn of_a_server_over_http() {
 async fn of_a_server_on_a_pipe() {
     let server = [&["--", SERVER, "--stdio"], &LEGACY[..]].concat();
     let mut bridge = bridge(&server).await;
-    // Once the server is known to ask, its calls take turns.
+    // After the first question of the server, calls of different callers use different lanes.
     let alone = park(&bridge, 1).await;
     resume(&bridge, &alone, &[CallOutcome::Completed]).await;
     let taken = take_all(&bridge).await;
-    // The bridge repeats what its server logs.
+    // The bridge logs the standard error output of its server.
     bridge.wait_for_log(CANCELLED, ABANDONED + TAMPERED).await;
     taken.is_over(&bridge).await;
     assert_eq!(cancelled(&end(bridge).await), ABANDONED + TAMPERED);
@@ -67,20 +68,20 @@ async fn of_a_server_on_a_pipe() {
 enum CallOutcome {
     Completed,
     Abandoned,
-    /// The way in which its state is spoilt.
+    /// The retry is changed; the number selects the change.
     Tampered(usize),
 }
 
-/// A call that waits for the answer to its question.
+/// A parked call: its parameters, its request state, and the key of its question.
 struct Parked {
     params: Value,
     state: String,
     question: String,
 }
 
-/// All calls, taken back as far as they are to be.
+/// All calls, after those that are not abandoned were retried.
 struct Taken {
-    /// The bridge's memory before any of them, and while all were parked.
+    /// The bridge's memory before the calls, in bytes; `peak` is its memory while all are parked.
     base: u64,
     peak: u64,
     parked: Vec<Parked>,
@@ -88,7 +89,8 @@ struct Taken {
 }
 
 impl Taken {
-    /// Checks that nothing is kept of the calls that were not retried in time.
+    /// Checks that the bridge has freed the memory of all calls, and rejects retries of abandoned
+    /// ones.
     async fn is_over(&self, bridge: &ListeningServer) {
         let Self { base, peak, .. } = *self;
         let left = resident(bridge);
@@ -135,7 +137,7 @@ async fn take_all(bridge: &ListeningServer) -> Taken {
     }
 }
 
-/// Has so many calls ask their question; each asks its own.
+/// Begins this many calls, each with its own question, and returns them when all are parked.
 async fn park(bridge: &ListeningServer, calls: usize) -> Vec<Parked> {
     let mut client = client(bridge);
     let mut begun = Vec::new();
@@ -164,8 +166,8 @@ async fn park(bridge: &ListeningServer, calls: usize) -> Vec<Parked> {
     parked
 }
 
-/// Retries the calls in an order of its own, according to `outcomes`. Only the right ones complete,
-/// each with its own answer, and the others all fail in the same words.
+/// Retries the calls in a shuffled order, as `outcomes` says. Checks that each correct retry
+/// completes with its own answer, and that all others fail with the same error.
 async fn resume(bridge: &ListeningServer, parked: &[Parked], outcomes: &[CallOutcome]) {
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| client(bridge)).collect();
     let mut begun = Vec::new();
@@ -210,7 +212,7 @@ async fn resume(bridge: &ListeningServer, parked: &[Parked], outcomes: &[CallOut
     }
 }
 
-/// One text for every kind of bad state.
+/// The error for a retry with an invalid state. It is the same for every reason.
 fn refusal() -> Value {
     json!({"code": -32602, "message": "requestState is invalid or expired"})
 }
@@ -236,7 +238,7 @@ fn retry(call: &Parked, number: usize, outcome: CallOutcome) -> Value {
     params
 }
 
-/// The name with which the question of a call is answered. No name is a prefix of another.
+/// The name in the answer for call `number`. No name is a prefix of another.
 fn name(number: usize) -> String {
     format!("number {number}.")
 }

@@ -1,9 +1,11 @@
 //! Helpers of the fuzz targets.
 
-/// Input of a target that reads a stream: a limit, a way to cut the stream up, and the stream.
+pub mod edge;
+
+/// Input of a target that reads a stream: a limit, a seed for splitting the stream, and the stream.
 #[derive(Debug)]
 pub struct Cuts<'a> {
-    /// A small limit, so that short inputs go over it.
+    /// A limit of at most 255, so that short inputs exceed it.
     pub limit: usize,
     /// All of the stream.
     pub stream: &'a [u8],
@@ -11,7 +13,7 @@ pub struct Cuts<'a> {
 }
 
 impl<'a> Cuts<'a> {
-    /// The first byte is the limit and the second says where to cut.
+    /// Parses the input: the first byte is the limit, the second the seed, the rest the stream.
     pub fn read(input: &'a [u8]) -> Option<Self> {
         let [limit, cut_seed, stream @ ..] = input else {
             return None;
@@ -23,7 +25,7 @@ impl<'a> Cuts<'a> {
         })
     }
 
-    /// The stream in pieces of one to sixteen bytes, of no regular length.
+    /// The stream in pieces of one to sixteen bytes; the seed determines their lengths.
     pub fn pieces(&self) -> impl Iterator<Item = &'a [u8]> {
         let mut rest = self.stream;
         let mut state = self.cut_seed;

@@ -1,5 +1,5 @@
-//! A decoded message is written as one line and decodes to the same message again. Input that does
-//! not decode is not JSON.
+//! A decoded message is encoded as one line, which decodes to the same message. Input is refused
+//! only for the reason in the error: for example, it is not JSON, or exceeds a limit.
 
 #![no_main]
 
@@ -69,7 +69,7 @@ fn check_round_trip(message: &Message) {
     assert_eq!(line, line_again);
 }
 
-/// The message as it is after it was written: without line breaks in its payload.
+/// The message as it is after encoding: without line breaks in its payload.
 fn in_one_line(mut message: Message) -> Message {
     let value = match &mut message {
         Message::Request(request) => {

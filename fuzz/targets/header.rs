@@ -1,4 +1,4 @@
-//! Header values: whatever arrives is decoded or refused, and what we encode is decoded again.
+//! Header values: decoding never panics, and decoding an encoded value returns the value.
 
 #![no_main]
 
@@ -7,7 +7,7 @@ use plexus_mcp_protocol::header::{decode_value, encode_value};
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(decoded) = decode_value(data) {
-        // A value that was taken can be said again, and means the same.
+        // A decoded value can be encoded, and decodes to itself.
         let encoded = encode_value(&decoded);
         assert_eq!(decode_value(encoded.as_bytes()).as_deref(), Ok(&*decoded));
     }

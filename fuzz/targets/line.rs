@@ -1,4 +1,5 @@
-//! Lines do not depend on how the stream was cut, are those of the text, and need bounded memory.
+//! The line decoder finds the same lines as a simple reference decoder, however the stream is
+//! split, and its buffer is bounded.
 
 #![no_main]
 
@@ -23,7 +24,7 @@ fn lines<'a>(max_line: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec
     for piece in pieces {
         buffer.extend_from_slice(piece);
         lines.extend(std::iter::from_fn(|| decoder.next(&mut buffer)));
-        // The one byte more is a CR that may yet turn out to be part of the line ending.
+        // The additional byte is a CR, which may be part of a CRLF line ending.
         assert!(buffer.len() <= max_line + 1);
     }
     lines.extend(std::iter::from_fn(|| decoder.finish(&mut buffer)));
@@ -31,7 +32,7 @@ fn lines<'a>(max_line: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec
     lines
 }
 
-/// The same by a decoder that has all of the stream and all memory.
+/// The expected lines, by a reference decoder that has the whole stream in memory.
 fn expected_lines(max_line: usize, stream: &[u8]) -> Vec<Line> {
     let lines = stream.split(|byte| *byte == b'\n').filter_map(|whole| {
         let line = whole.strip_suffix(b"\r").unwrap_or(whole);

@@ -1,4 +1,5 @@
-//! A raw value is the JSON it was read from, and an object's members survive editing byte by byte.
+//! A raw value keeps the bytes of its JSON text, and editing an object changes no byte of its other
+//! members.
 
 #![no_main]
 
@@ -23,7 +24,7 @@ fuzz_target!(|input: &[u8]| {
         Ok(object) => check_object(&value, object),
         Err(ObjectError::NotAnObject) => assert_ne!(value.kind(), Kind::Object),
         Err(ObjectError::DuplicateKey(key)) => assert!(members(&value).contains_key(&*key)),
-        // Half a surrogate pair: serde_json finds no text in it either.
+        // For example, a key with a lone surrogate, which serde_json refuses as well.
         Err(_) => assert!(value.decode::<BTreeMap<String, &RawValue>>().is_err()),
     }
 });

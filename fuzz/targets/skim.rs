@@ -1,5 +1,5 @@
-//! The ids found in discarded input do not depend on how it was cut, and are those that a decoder
-//! finds.
+//! The ids that are found in discarded input are those that the decoder finds, however the input is
+//! split.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use plexus_fuzz::Cuts;
 use plexus_mcp_wire::{EnvelopeSkimmer, Id, Incoming, Limits, Message, SkimmedEnvelope, decode, skim};
 
-/// Longer ids are not kept.
+/// The skimmer drops ids that are longer than this.
 const MAX_ID_BYTES: usize = 500;
 
 fuzz_target!(|input: &[u8]| {
@@ -29,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
         Message::Response(response) => (response.id, SkimmedEnvelope::Response),
         Message::Notification(_) => (None, SkimmedEnvelope::Request),
     };
-    // Escapes make the text of an id up to six times as long as the id.
+    // The JSON text of an id with escapes is up to six times as long as the id.
     if id
         .as_ref()
         .is_none_or(|id| id.to_string().len() * 6 < MAX_ID_BYTES)

@@ -1,5 +1,5 @@
-//! Events do not depend on how the stream was cut or its lines ended, need bounded memory, and
-//! survive being written.
+//! The SSE decoder finds the same events however the stream is split and whatever its line endings
+//! are, and its buffer is bounded. Encoded events decode to the same events.
 
 #![no_main]
 
@@ -47,7 +47,7 @@ fn events<'a>(
     events
 }
 
-/// The same stream with LF for CRLF and CR.
+/// The stream with each CRLF and CR replaced by LF.
 fn with_lf_only(stream: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(stream.len());
     for (at, byte) in stream.iter().enumerate() {
@@ -60,7 +60,7 @@ fn with_lf_only(stream: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A type may be read with NUL in it but is written without.
+/// Removes NUL from the type, as the encoder does.
 fn drop_nul_from_type(event: &mut Event) {
     let name = event.event.take().map(|name| name.replace('\0', ""));
     event.event = name.filter(|name| !name.is_empty()).map(Into::into);

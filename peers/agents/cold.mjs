@@ -1,6 +1,6 @@
-// Agents that start the gateway themselves, in front of four real servers with more than 50 tools: all of
-// the tools must reach the model, when nothing is known of the servers yet, when they are known, and when
-// a fifth server never answers.
+// Tests agents that start the gateway themselves, in front of four real servers with more than 50 tools.
+// All tools must reach the model: without a catalogue cache (first run), with one (next run), and with a
+// fifth server that never answers.
 //
 // Agents list tools once, right after the handshake, and some read only the first page.
 
@@ -23,13 +23,13 @@ const USAGE = `usage: peers/agents/run cold [--plexus PROGRAM] [--only AGENT]
   --plexus PROGRAM   use this plexus instead of the one in target/debug
   --only AGENT       have only this one try it: ${Object.keys(agents).join(", ")}`;
 
-/** The servers by their names in the configuration, and their names among those that peers/servers visits. */
+/** The four servers: their names in the configuration, and their names in peers/servers/servers.mjs. */
 const FOUR = { everything: "everything, asking", filesystem: "filesystem", git: "git", memory: "memory" };
 const MORE_THAN = 50;
 const SILENT = { command: "/bin/sh", args: ["-c", "exec sleep 3600"] };
 const CLEAN_LIMIT = 3000;
 
-/** The calls go to the server that is listed last. */
+/** The plan of the model. It calls tools of the server that is listed last. */
 const PLAN = [
   {
     tool: /memory__create_entities$/,
@@ -88,19 +88,19 @@ async function main() {
   return report.print();
 }
 
-/** The names of the tools that a server lists by itself, as the gateway shows them. */
+/** The tools of a server that is started without the gateway, with the names that the gateway gives them. */
 async function toolsOf({ name, stdio, capabilities, finds }, place) {
   const { command, args, env } = stdio;
   const pipe = new Pipe({ command, args, env: { ...place.env, ...env }, cwd: place.folder });
   await pipe.open(capabilities);
   let tools = [];
   await pipe.until((listed) => (tools = listed).length === finds.tools);
-  // Nothing waits for its end: one of the servers takes a quarter of a minute.
+  // The exit is not awaited, because one of the servers needs 15 s for it.
   void pipe.close();
   return tools.map((tool) => `${name}__${tool}`);
 }
 
-/** A gateway that knows nothing yet, as agents start it, and a home for the agent. */
+/** The command for a gateway without a catalogue cache, and a new home directory for the agent. */
 function prepare(plexus, place, name, mcpServers) {
   const folder = join(place.folder, name.replaceAll(/\W+/g, "-"));
   const [home, gatewayHome] = [join(folder, "agent"), join(folder, "gateway")];

@@ -1,12 +1,11 @@
-// A model for agents that follows a script: it speaks the Anthropic Messages API, and instead of
-// thinking it takes the next step of a plan.
+// A scripted model for agents, with the Anthropic Messages API. Each response is the next step of a plan.
 
 import { createServer } from "node:http";
 
 /**
- * Starts a model on a free port of this machine. `plan` is a list of steps; each is called with the
- * results of the tools so far, and gives the tool to use and its input: `{ tool, input }`. After the
- * last step the model says `DONE: ` and the last result.
+ * Starts a model on a free loopback port. `plan` is a list of functions; each gets the tool results so
+ * far, and returns the next tool call: `{ tool, input }`. After the last step, the model answers `DONE: `
+ * and the last result.
  */
 export async function startModel(plan) {
   const problems = [];
@@ -27,13 +26,13 @@ export async function startModel(plan) {
   return { url: `http://127.0.0.1:${server.address().port}`, problems, stop: () => server.close() };
 }
 
-/** What the model does next: use a tool, or say something. */
+/** The content block of the next response: a tool call or a text. */
 function decide(plan, { messages, tools = [] }) {
   const results = messages
     .flatMap(({ content }) => (Array.isArray(content) ? content : []))
     .filter(({ type }) => type === "tool_result")
     .map(({ content }) => text(content));
-  // Agents also ask for titles and the like, without offering tools.
+  // Agents also send requests without tools, for example for a title.
   if (tools.length === 0) return { type: "text", text: "ok" };
   const step = plan[results.length];
   if (!step) return { type: "text", text: `DONE: ${results.at(-1)}` };

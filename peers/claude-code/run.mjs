@@ -1,5 +1,5 @@
-// S003-56: has the real Claude Code store and recall a memory and work a task list through Plexus, and has
-// Plexus have Claude Code work in turn. The model is a script: see model.mjs.
+// S003-56: tests Plexus with the real Claude Code. Claude Code uses the memory and the task list of Plexus,
+// and Plexus runs Claude Code as an agent. The model is scripted: see model.mjs.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -53,7 +53,7 @@ async function main() {
   return true;
 }
 
-/** A memory that one run of the agent stores, another recalls, and a person finds. */
+/** One run of the agent stores a memory. A second run and `plexus memory search` find it. */
 async function remembers(place) {
   await agent(place, [() => use("context_store", { content: SENTENCE, key: "kettle" })]);
   const recalled = await agent(place, [() => use("context_search", { query: "where is the kettle" })]);
@@ -61,7 +61,7 @@ async function remembers(place) {
   expect(command(place, ["memory", "search", "kettle"]), SENTENCE);
 }
 
-/** Two tasks, one of which waits for the other, from their creation to their end. */
+/** The agent creates a task and its blocker, and completes the blocker. */
 async function works(place) {
   const id = (result) => JSON.parse(result).id;
   const said = await agent(place, [
@@ -78,7 +78,7 @@ async function works(place) {
   expect(listed, '"result":"It is full"');
 }
 
-/** Plexus starts the agent, which asks Plexus for permission, which asks the user of its client. */
+/** Plexus runs the agent. A permission request of the agent goes through Plexus to the client's user. */
 async function isMadeToWork(place) {
   const model = await startModel([() => ({ tool: "Bash", input: { command: "touch made && echo done" } })]);
   const env = environment(place, model);
@@ -115,12 +115,12 @@ async function isMadeToWork(place) {
   if (!existsSync(join(place.home, "made"))) throw new Error("the agent did not do what it was allowed to");
 }
 
-/** A step of a plan that uses a tool of Plexus, as Claude Code names it. */
+/** A step of a plan that calls a tool of Plexus, by the name that Claude Code gives it. */
 function use(tool, input) {
   return { tool: `mcp__plexus__${tool}`, input };
 }
 
-/** Runs the agent with Plexus as its only server; gives what it says in the end. */
+/** Runs the agent with Plexus as its only server; returns its output. */
 async function agent(place, plan) {
   const model = await startModel(plan);
   const servers = { mcpServers: { plexus: { command: place.plexus, args: ["serve", "--stdio"] } } };
@@ -144,7 +144,7 @@ function command(place, args) {
   return stdout;
 }
 
-/** Nothing of the user's own, and nothing that calls home. */
+/** The environment of a run: separate from the user's own files, and without telemetry and updates. */
 function environment({ claude, home }, model) {
   return {
     PATH: process.env.PATH,

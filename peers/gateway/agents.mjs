@@ -1,4 +1,4 @@
-// Programs with an MCP client in them, each pointed at one server: `{ command, args, env }` or `{ url }`.
+// Runs MCP clients (the Inspector, and agents) against one server: `{ command, args, env }` or `{ url }`.
 
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
@@ -13,7 +13,7 @@ const LIMIT = 120_000;
 
 const launcher = join(root, ".tools/peers/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js");
 
-/** What the model has an agent call, what the last call must answer, and the tools it must be offered. */
+/** The default task: the tool calls of the model, the expected last answer, and tools that must be offered. */
 const TASK = {
   plan: [
     { tool: /time__get_current_time$/, args: { timezone: "Europe/Berlin" } },
@@ -23,7 +23,7 @@ const TASK = {
   tools: [],
 };
 
-/** Lists with the Inspector, finds tools of all servers named, and calls one. */
+/** With the Inspector: lists the tools, checks that each server in `names` has one, and calls a tool. */
 export async function inspector(place, era, server, names) {
   const home = mkdtempSync(join(place.folder, "inspector-"));
   const config = join(home, "mcp.json");
@@ -42,7 +42,7 @@ export async function inspector(place, era, server, names) {
   assert.equal(content[0].text, "Echo: hello");
 }
 
-/** Has Claude Code check the server's health. */
+/** Runs the health check of Claude Code (`claude mcp list`) on the server. */
 export async function claudeHealth(programs, place, server) {
   const program = join(programs, "claude");
   const home = newHome(place, "claude-health");
@@ -51,7 +51,7 @@ export async function claudeHealth(programs, place, server) {
   assert.match(await run(program, ["mcp", "list"], home, env), /plexus: .*Connected/);
 }
 
-/** Has Claude Code call tools of the server. */
+/** Runs Claude Code, which calls tools of the server. */
 function claude(programs, place, server, { home = newHome(place, "claude"), task = TASK } = {}) {
   const config = JSON.stringify({ mcpServers: { plexus: forClaude(server) } });
   const args = ["-p", "go", "--mcp-config", config, "--strict-mcp-config", "--allowedTools", "mcp__plexus"];
@@ -72,30 +72,40 @@ function forClaude(server) {
 }
 
 /**
- * Has Codex call tools of the server. It waits less than a second until tools are listed, and goes on
- * without them, unless it is told to be `patient`; the other agents wait half a minute anyway.
+ * Runs Codex, which calls tools of the server. Codex waits less than a second for the list of tools, then
+ * continues without it. With `patient`, it waits longer; the other agents always wait 30 s.
  */
 function codex(programs, place, server, { home = newHome(place, "codex"), task = TASK, patient = false } = {}) {
+  return withModel(task, (url) => {
+    const args = ["exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"];
+    args.push(...codexSettings(url, server, patient), "go");
+    return run(join(programs, "codex"), args, home, { ...place.env, ...codexEnv(home) });
+  });
+}
+
+/** The arguments of Codex for the model at `url` and for the server. With `patient`, Codex waits for the server. */
+export function codexSettings(url, server, patient) {
   const toml = (value) => {
     if (Array.isArray(value)) return `[${value.map(toml).join(",")}]`;
     if (typeof value !== "object") return JSON.stringify(value);
     return `{${Object.entries(value).map(([key, member]) => `${key}=${toml(member)}`).join(",")}}`;
   };
-  return withModel(task, (url) => {
-    const provider = { name: "fake", base_url: `${url}/v1`, wire_api: "responses", env_key: "FAKE_KEY" };
-    const settings = {
-      model: "fake-model",
-      model_provider: "fake",
-      "model_providers.fake": { ...provider, request_max_retries: 0, stream_max_retries: 0 },
-      "mcp_servers.plexus": { ...server, required: patient },
-    };
-    const args = ["exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"];
-    args.push(...Object.entries(settings).flatMap(([key, value]) => ["-c", `${key}=${toml(value)}`]), "go");
-    return run(join(programs, "codex"), args, home, { ...place.env, CODEX_HOME: home, FAKE_KEY: "x" });
-  });
+  const provider = { name: "fake", base_url: `${url}/v1`, wire_api: "responses", env_key: "FAKE_KEY" };
+  const settings = {
+    model: "fake-model",
+    model_provider: "fake",
+    "model_providers.fake": { ...provider, request_max_retries: 0, stream_max_retries: 0 },
+    "mcp_servers.plexus": { ...server, required: patient },
+  };
+  return Object.entries(settings).flatMap(([key, value]) => ["-c", `${key}=${toml(value)}`]);
 }
 
-/** Has Gemini CLI call tools of the server. */
+/** The environment of Codex, which keeps its files in `home`. */
+export function codexEnv(home) {
+  return { CODEX_HOME: home, FAKE_KEY: "x" };
+}
+
+/** Runs Gemini CLI, which calls tools of the server. */
 function gemini(programs, place, server, { home = newHome(place, "gemini"), task = TASK } = {}) {
   const plexus = { ...(server.url ? { httpUrl: server.url } : server), trust: true };
   const settings = {
@@ -107,7 +117,7 @@ function gemini(programs, place, server, { home = newHome(place, "gemini"), task
   writeFileSync(join(home, ".gemini", "settings.json"), JSON.stringify(settings));
   const env = { ...place.env, GEMINI_API_KEY: "x", GEMINI_CLI_TRUST_WORKSPACE: "true" };
   return withModel(task, (url) => {
-    // A model is named, because otherwise another one is asked which to use.
+    // Without `--model`, Gemini CLI first asks another model which one to use.
     const args = ["--yolo", "--model", "gemini-2.5-flash", "--prompt", "go"];
     return run(join(programs, "gemini"), args, home, { ...env, GOOGLE_GEMINI_BASE_URL: url });
   });
@@ -116,7 +126,7 @@ function gemini(programs, place, server, { home = newHome(place, "gemini"), task
 /** The agents, by name. */
 export const agents = { "Claude Code": claude, Codex: codex, "Gemini CLI": gemini };
 
-/** Has a model follow the task's plan while `work` runs an agent, and checks what came of it. */
+/** Starts a model with the task's plan, runs an agent with `work`, and checks the tools and the answer. */
 async function withModel({ plan, answer, tools }, work) {
   const model = await startModel(plan);
   try {
@@ -129,7 +139,7 @@ async function withModel({ plan, answer, tools }, work) {
   }
 }
 
-/** The tools that are missing. Agents put something before a name, and not all of them take a hyphen in it. */
+/** The `tools` that are not in `offered`. Agents add a prefix to names, and some replace hyphens. */
 function notOffered(tools, offered) {
   const plain = (name) => name.replaceAll("-", "_");
   return tools.filter((tool) => !offered.some((name) => plain(name).endsWith(plain(tool))));
@@ -139,7 +149,7 @@ function newHome(place, name) {
   return mkdtempSync(join(place.folder, `${name}-`));
 }
 
-/** Runs a program in a home of its own, and gives what it printed. */
+/** Runs a program with the home directory `home`; returns its standard output. */
 async function run(program, args, home, env) {
   const child = start(program, args, { cwd: home, env: { ...env, HOME: home }, stdio: ["ignore", "pipe", "pipe"] });
   const output = Promise.all([text(child.stdout), text(child.stderr), ended(child)]);

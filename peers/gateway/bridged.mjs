@@ -1,4 +1,4 @@
-// One server behind the bridge, and the clients that visit it there.
+// Puts one server behind the bridge, and runs a client of each era against it.
 
 import { randomUUID } from "node:crypto";
 import { createInterface } from "node:readline";
@@ -14,13 +14,13 @@ const VISIT_LIMIT = 60_000;
 const END_LIMIT = 15_000;
 const CLEAN_LIMIT = 500;
 
-/** The clients by the one revision that each knows: where they knock, and what they can be asked. */
+/** The clients by their only revision: the path of their endpoint, and their capabilities. */
 export const clients = {
   "2026-07-28": { path: "/mcp", capabilities: { sampling: {}, elicitation: { form: {} } } },
   "2024-11-05": { path: "/sse", capabilities: { sampling: {} } },
 };
 
-/** Puts the server called `entry.name` behind the bridge, and notes in `entry` what came of it. */
+/** Puts the server `entry.name` behind the bridge, runs the clients, and stores the results in `entry`. */
 export async function bridge(programs, entry, page) {
   await inPlace(async (place) => {
     const server = servers({ ...place, page }).find(({ name }) => name === entry.name);
@@ -72,7 +72,7 @@ async function startBridge(program, { stdio, http, sse, era }, { folder, port, e
     throw new Error(`the bridge did not start listening: ${log}`);
   }
 
-  /** Ends the bridge, and lists what it did wrong in its life. */
+  /** Stops the bridge. Returns its faults: a wrong exit status, or a panic. */
   async function end() {
     const faults = [];
     child.kill("SIGTERM");
@@ -86,7 +86,7 @@ async function startBridge(program, { stdio, http, sse, era }, { folder, port, e
   return { url, end };
 }
 
-/** Has one client visit, and gives what it found, and a list of what is wrong. */
+/** Runs one client. Returns its findings, and its faults: differences from the expected findings. */
 async function visit(visitor, { url, revision, capabilities }, { call, finds, answer }) {
   const began = performance.now();
   const plan = { url, revision, capabilities, call: call && { name: call[0], arguments: call[1] } };
@@ -106,8 +106,13 @@ function differences(found, { revision, finds, answer }) {
   const faults = [];
   const expect = (holds, fault) => holds || faults.push(fault);
   expect([found.revision].flat().includes(revision), `${JSON.stringify(found.revision)} is spoken, not ${revision}`);
-  // The bridge says that its clients can do everything, so that a server may offer more than alone.
+  // The bridge declares all client capabilities, for which a server may offer more tools than usual.
   expect(found.tools >= (finds.tools ?? 0), `${found.tools} tools, not ${finds.tools}`);
+  // The gateway passes on the error of a list that the server cannot make.
+  const errors = found.list_errors.filter((error) => !(finds.listProblems ?? []).some((problem) => problem.includes(error)));
+  expect(errors.length === 0, `list errors: ${errors.join(", ")}`);
+  const missing = (finds.listProblems ?? []).length - found.list_errors.length;
+  expect(missing === 0, `${missing} list errors less than without the gateway`);
   for (const list of ["resources", "templates", "prompts"]) {
     expect(found[list] === (finds[list] ?? 0), `${found[list]} ${list}, not ${finds[list] ?? 0}`);
   }

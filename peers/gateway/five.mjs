@@ -1,5 +1,5 @@
-// Serves five real servers as one, to real clients on a pipe and over HTTP, and again with one of
-// the five hanging and another crashing, which must cost the other three nothing.
+// Tests the gateway with five real servers and real clients, over stdio and HTTP. Then one of the servers
+// hangs and another crashes, which must not delay the other three.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -28,12 +28,12 @@ const BROKEN = {
 };
 const HEALTHY = FIVE.filter((name) => !BROKEN[name]);
 
-/** How soon after our start all that can answer must have answered, in milliseconds. */
+/** The time after the start of the gateway until all working servers must be listed, in milliseconds. */
 const SOON = 1000;
-/** What servers may take longer when we start them than when another client does. */
+/** The time that servers may take longer behind the gateway than by themselves, in milliseconds. */
 const OVERHEAD = 1000;
-/** How long a list waits for a server of which nothing is known. */
-const STARTUP_WAIT = 8000;
+/** How long a list waits for a server without a cached catalogue, in milliseconds. */
+const STARTUP_WAIT_MS = 8000;
 const CLEAN_LIMIT = 2000;
 
 const report = new Report();
@@ -61,8 +61,8 @@ async function main() {
 
     const three = new Gateway(program, place, "three", BROKEN);
     const fewer = await report.step("the three servers by themselves", () => startedAlone(place, HEALTHY));
-    // A list waits for a server of which nothing is known yet, but only so long, and only once.
-    const limit = Math.max(fewer, STARTUP_WAIT) + OVERHEAD;
+    // A list waits at most this long for a server without a cached catalogue, and only at the first start.
+    const limit = Math.max(fewer, STARTUP_WAIT_MS) + OVERHEAD;
     await report.step("one hangs, one crashes, first start", () => three.start(HEALTHY, limit));
     await report.step("one hangs, one crashes, next start", () => three.start(HEALTHY, SOON));
   });
@@ -70,7 +70,7 @@ async function main() {
   return report.print();
 }
 
-/** A configuration, and the ways to serve it. */
+/** A gateway with a configuration and a data directory of its own, which can be started several times. */
 class Gateway {
   constructor(program, place, name, instead) {
     const folder = join(place.folder, name);
@@ -84,14 +84,14 @@ class Gateway {
     this.args = ["serve", "--mcp-config", config];
   }
 
-  /** What a client must start. Some clients pass on only the environment that they are told to. */
+  /** The command for clients, with its environment: some clients pass on no other variables. */
   get command() {
     const { PLEXUS_DATA_DIR, PLEXUS_VISIT, PATH, HOME } = this.env;
     const env = { PLEXUS_DATA_DIR, PLEXUS_VISIT, PATH, HOME };
     return { command: this.program, args: [...this.args, "--stdio"], env };
   }
 
-  /** Starts it, and gives the milliseconds until it has listed the tools of all the servers named. */
+  /** Starts the gateway; returns the milliseconds until it listed tools of all servers in `names`. */
   async start(names, limit) {
     const pipe = new Pipe({ ...this.command, env: this.env, cwd: this.folder });
     await pipe.open();
@@ -127,7 +127,7 @@ async function withClients(five, place, programs) {
   await report.step("the gateway on HTTP ends", async () => assert.deepEqual(await http.stop(), []));
 }
 
-/** Starts the servers named, all at once and without us; gives the milliseconds until all have listed. */
+/** Starts the servers without the gateway, concurrently; returns the milliseconds until all have listed. */
 async function startedAlone(place, names) {
   const times = names.map(async (name) => {
     const { command, args, env } = definition(name, place);
@@ -140,7 +140,7 @@ async function startedAlone(place, names) {
   return Math.max(...(await Promise.all(times)));
 }
 
-/** A server as configuration files have it. */
+/** The definition of a server in the format of configuration files. */
 function definition(name, place) {
   return servers({ ...place, page: "" }).find((server) => server.name === name).stdio;
 }

@@ -1,15 +1,15 @@
-// A language model that follows a plan instead of thinking: step by step it calls the tools that the
-// plan names, then it says what the last of them answered.
+// A scripted language model: it calls the tools of a plan one by one, then answers with the result of the
+// last call.
 //
-// It speaks Anthropic's Messages, OpenAI's Responses and Gemini's generateContent, as far as agents
-// need them.
+// It supports the parts of Anthropic's Messages, OpenAI's Responses and Gemini's generateContent that
+// agents need.
 
 import { createServer } from "node:http";
 import { json } from "node:stream/consumers";
 
 /**
- * Starts it. A plan is a list of `{ tool, args }`, the tool a pattern for its name.
- * `offered()` gives the names of the tools that the agent offered before the first call.
+ * Starts a model. `plan` is a list of `{ tool, args }`; `tool` is a pattern for the name of the tool.
+ * `offered()` returns the names of the tools that the agent offered before the first call.
  */
 export async function startModel(plan) {
   let offeredFirst = [];
@@ -23,7 +23,7 @@ export async function startModel(plan) {
     }
     const body = await json(request);
     const [offered, answers] = [dialect.offered(body), dialect.answers(body)];
-    // Agents also ask for titles and the like, and then offer fewer tools or none.
+    // Agents also send requests with fewer tools or none, for example for a title.
     if (answers.length === 0 && offered.length > offeredFirst.length) {
       offeredFirst = offered.map(({ name, namespace = "" }) => namespace + name);
     }
@@ -47,7 +47,7 @@ export async function startModel(plan) {
   };
 }
 
-/** The next step: as many are done as there are answers. */
+/** The next step of the plan. The number of tool results is the number of steps that are done. */
 function decide(plan, offered, answers) {
   const step = plan[answers.length];
   if (!step) return { say: `the last answer: ${answers.at(-1)}` };
@@ -98,7 +98,7 @@ function responses({ model }, { say, call, args }) {
     { type: "response.completed", response: { ...response, status: "completed", output: [item], usage } },
   ];
 }
-// Tools of one server may stand together, under its name.
+// The tools of one server may be grouped in a namespace, which has the name of the server.
 responses.offered = ({ tools = [] }) =>
   tools.flatMap(({ type, name, tools: members }) =>
     type === "namespace" ? members.map((member) => ({ name: member.name, namespace: name })) : { name: name ?? type },
@@ -107,7 +107,7 @@ responses.answers = ({ input }) =>
   input.filter(({ type }) => type === "function_call_output").map(({ output }) => JSON.stringify(output));
 
 function generateContent({ generationConfig }, { say, call, args }) {
-  // Gemini CLI asks for the next speaker, as JSON.
+  // Gemini CLI also asks, with a JSON response type, whether the user or the model speaks next.
   const isForm = generationConfig?.responseMimeType === "application/json";
   const words = isForm ? JSON.stringify({ reasoning: say, next_speaker: "user" }) : say;
   const part = call ? { functionCall: { name: call.name, args: JSON.parse(args) } } : { text: words };

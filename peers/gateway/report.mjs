@@ -1,4 +1,4 @@
-// Timed steps, of which each may fail without ending the others, and a table of them.
+// Runs timed steps, continues after a step that fails, and prints a table of all steps.
 
 import { table } from "../../conformance/table.mjs";
 
@@ -6,7 +6,7 @@ export class Report {
   #rows = [];
   #failed = false;
 
-  /** Does one step, and gives what it gives: the milliseconds that count, if not all do. */
+  /** Runs one step. If `body` returns a number of milliseconds, that is reported as the step's time. */
   async step(name, body) {
     const began = performance.now();
     try {

@@ -1,5 +1,5 @@
-// Puts every server of servers.mjs behind `plexus bridge`, has a client that knows only 2026-07-28
-// and one that knows only 2024-11-05 visit it there, and prints one table.
+// Puts every server of servers.mjs behind `plexus bridge`, runs a client of only 2026-07-28 and a client of
+// only 2024-11-05 against it, and prints one table.
 
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -58,7 +58,7 @@ async function main() {
   return report(bridged);
 }
 
-/** Prints how it went, and says whether all went well. */
+/** Prints the table and all faults; returns whether there are no faults. */
 function report(bridged) {
   const revisions = Object.keys(clients);
   const rows = bridged.map(({ name, visits, faults }) => {

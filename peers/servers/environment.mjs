@@ -1,4 +1,4 @@
-// The environment of visits: a folder, a running server, a web page.
+// The environment of visits: a temporary directory, a server that listens, and a web page.
 
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, realpathSync, rmSync } from "node:fs";
@@ -13,10 +13,10 @@ import { root } from "../../conformance/fixture.mjs";
 
 const START_LIMIT = 30_000;
 
-// Most of a visit is waiting for a server to start or to go.
+// The usual number of concurrent visits. A visit mostly waits for a server to start or to exit.
 const AT_ONCE = 4;
 
-/** Does `work` with a folder of its own, a free port, and the environment for programs there. */
+/** Calls `work` with a temporary directory, a free port, and environment variables for programs. */
 export async function inPlace(work) {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "plexus-visit-")));
   try {
@@ -29,7 +29,7 @@ export async function inPlace(work) {
   }
 }
 
-/** Starts a server that listens, and waits until it does. It is not the visitor's to end. */
+/** Starts a server that listens, and waits until it does. The caller, not the visitor, must stop it. */
 export async function serve({ name, http, sse }, { folder, env }) {
   const server = http ?? sse;
   const options = { cwd: folder, env: { ...env, ...server.env } };
@@ -55,18 +55,18 @@ export async function servePage() {
   return { url: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
 }
 
-/** Does `work` for every item, a few at a time. */
-export async function eachOf(items, work) {
+/** Calls `work` for every item, at most `atOnce` at a time. */
+export async function eachOf(items, work, atOnce = AT_ONCE) {
   const rest = items.values();
   await Promise.all(
-    Array.from({ length: AT_ONCE }, async () => {
+    Array.from({ length: atOnce }, async () => {
       for (const item of rest) await work(item);
     }),
   );
 }
 
-/** A free port, for servers that cannot say which one they were given. */
-async function freePort() {
+/** A free port, for servers that do not print the port that they listen on. */
+export async function freePort() {
   const server = createServer();
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address();

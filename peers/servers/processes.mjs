@@ -1,4 +1,4 @@
-// Processes found by a mark in their environment, which all that they start inherits.
+// Finds processes by a mark in their environment, which child processes inherit.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
@@ -6,7 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 const VARIABLE = "PLEXUS_VISIT";
 const LOOK_EVERY = 50;
 
-/** Whether this system lets us look. */
+/** Whether the system has /proc, by which processes are found. */
 export const visible = existsSync("/proc/self/environ");
 
 /** The variable that marks a process. */
@@ -23,7 +23,7 @@ export function marked(mark) {
     .map((id) => ({ id: Number(id), command: read(`/proc/${id}/cmdline`).join(" ").trim() }));
 }
 
-/** Waits until no process carries the mark; gives those that still do after `limit` milliseconds. */
+/** Waits until no process has the mark; returns those that have it after `limit` milliseconds. */
 async function leftBehind(mark, limit) {
   const end = performance.now() + limit;
   for (;;) {
@@ -33,7 +33,7 @@ async function leftBehind(mark, limit) {
   }
 }
 
-/** Like `leftBehind`; what is left is killed and told as faults. */
+/** Like `leftBehind`, but kills the remaining processes, and returns a fault for each. */
 export async function clear(mark, limit) {
   if (!visible) return [];
   const left = await leftBehind(mark, limit);
@@ -50,7 +50,7 @@ function kill(id) {
   }
 }
 
-/** The parts of a file of /proc. A process that has just ended, or is not ours to look at, has none. */
+/** The parts of a /proc file; none if the process has ended or belongs to another user. */
 function read(file) {
   try {
     return readFileSync(file, "utf8").split("\0");

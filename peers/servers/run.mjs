@@ -1,5 +1,5 @@
-// Visits every server of servers.mjs through the client edge, ending each visit in every way, and
-// prints one table.
+// Visits every server of servers.mjs through the client edge, and prints one table. A stdio server is
+// visited once for each way in which a visit can end.
 
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -43,7 +43,7 @@ async function main() {
 
   const page = await servePage();
   const visits = chosen.flatMap(({ name, stdio }) =>
-    // A server that listens is not ours to end, so there is only one way to leave it.
+    // The visitor does not stop a server that listens, so only one way of ending is tested.
     Object.keys(endings)
       .filter((ending) => stdio || ending === "by itself")
       .map((ending) => ({ name, ending })),
@@ -61,7 +61,7 @@ async function main() {
   return report(chosen, visits);
 }
 
-/** Prints how the visits went, and says whether all went well. */
+/** Prints the table and all faults; returns whether there are no faults. */
 function report(chosen, visits) {
   const rows = chosen.map(({ name }) => {
     const own = visits.filter((visit) => visit.name === name);

@@ -1,7 +1,7 @@
 // The servers that are visited: how each is started, and its known offer.
 //
 // `stdio` or `http` or `sse`  how it is reached: a program to start, and for the latter two also the path of its URL
-// `era`                       the era to insist on; otherwise it is found out
+// `era`                       the era to use; by default it is detected
 // `capabilities`              the client capabilities to declare; otherwise none
 // `finds`                     the expected findings of the visit; omitted ones must be none
 // `call`, `answer`            the tool to call, and how the call must end
@@ -39,7 +39,7 @@ const context7 = {
 };
 const memory = { call: ["read_graph", {}], answer: { text: /"entities": \[\]/ } };
 
-/** Everything, given the folder that a visit may write to, a port for it, and the URL of a page. */
+/** All servers. A visit may write to `folder`; `port` is free, and `page` is the URL of a web page. */
 export const servers = ({ folder, port, page }) => [
   {
     name: "everything",
@@ -75,7 +75,7 @@ export const servers = ({ folder, port, page }) => [
     ...everything,
   },
   {
-    // It asks for the client's roots, and would give up its own folder for them.
+    // If the client has roots, the server asks for them, and would use them instead of its argument.
     // S001-69, S004-66
     name: "filesystem",
     stdio: { command: npm("mcp-server-filesystem"), args: [folder] },
@@ -91,7 +91,7 @@ export const servers = ({ folder, port, page }) => [
     ...memory,
   },
   {
-    // Like many launchers, the shell neither becomes the server nor passes signals on to it.
+    // Like many launchers, the shell starts the server as a child and does not forward signals to it.
     name: "memory, launched by sh",
     stdio: {
       command: "/bin/sh",
@@ -120,7 +120,7 @@ export const servers = ({ folder, port, page }) => [
     answer: { text: /"thoughtHistoryLength": \d/ },
   },
   {
-    // Without a database it still speaks: only what needs the database fails.
+    // Without a database, the server works, except for requests that need the database.
     name: "postgres, no database",
     stdio: { command: npm("mcp-server-postgres"), args: ["postgres://127.0.0.1:1/none"] },
     finds: legacy({

@@ -1,5 +1,5 @@
-// One visit: the visitor is started, reports its findings, and is ended in one of three ways. After
-// that no process that it started may be left.
+// One visit: the visitor is started, reports its findings, and exits or is stopped in one of three ways.
+// After that, no process that it started may be left.
 
 import { randomUUID } from "node:crypto";
 import { createInterface } from "node:readline";
@@ -18,14 +18,14 @@ const KILLED_LIMIT = 5_000;
 /** The visitor, the guard of the server's processes, and the server. */
 const PROCESSES = 3;
 
-/** How a visit can end, and what the visitor's end must then look like. */
+/** The ways in which a visit can end: the signal, the expected exit status, and the time for cleaning up. */
 export const endings = {
   "by itself": { exit: 0, limit: CLEAN_LIMIT },
   "Ctrl-C": { signal: "SIGINT", exit: 130, limit: CLEAN_LIMIT },
   killed: { signal: "SIGKILL", exit: "SIGKILL", limit: KILLED_LIMIT },
 };
 
-/** Visits the server called `name`, and gives what was found, and a list of what is wrong. */
+/** Visits the server `name`. Returns the findings, and a list of faults. */
 export async function visit(visitor, name, ending, page) {
   return inPlace(async (place) => {
     const server = servers({ ...place, page }).find((server) => server.name === name);
@@ -100,7 +100,7 @@ class Visit {
 
   #compare(found) {
     const { finds, answer } = this.#server;
-    // On a busy machine any server may take so long to start that it looks silent at first.
+    // On a busy machine, any server may start too slowly to answer `server/discover` in time.
     const quirks = found.quirks.filter((quirk) => quirk !== "SilentToDiscover");
     const expected = {
       state: "connected",

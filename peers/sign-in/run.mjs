@@ -1,5 +1,5 @@
-// Has every official SDK sign in to `plexus serve --http` with its own implementation of OAuth, against
-// an authorization server that knows none of them, and prints one table.
+// Tests the sign-in of every official SDK to `plexus serve --http`, with the SDK's own OAuth client and an
+// authorization server where no client is registered. Prints one table.
 
 import { mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -88,7 +88,7 @@ async function main() {
   return passed;
 }
 
-/** A gateway that takes tokens of the issuer; each has a home of its own, with what only files can say. */
+/** Starts a gateway that accepts tokens of the issuer. It has its own home directory, with a settings file. */
 async function startGateway(program, home, way, issuer, more, log) {
   const own = join(home, way);
   mkdirSync(join(own, "plexus"), { recursive: true });
@@ -99,7 +99,7 @@ async function startGateway(program, home, way, issuer, more, log) {
   return startFixture(program, args, log, { cwd: own, env });
 }
 
-/** Runs one visit, showing its lines; it prints "ok" for each step that went well. */
+/** Runs one visit, and prints its output. A visit prints a line with "ok" for each step that passes. */
 async function run([program, ...args], visit, warnings) {
   const child = start(program, [...args, ...visit], { stdio: ["ignore", "pipe", warnings] });
   let output = "";

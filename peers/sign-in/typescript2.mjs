@@ -17,7 +17,7 @@ const mode = era === "modern" ? { pin: "2026-07-28" } : era;
 
 const memory = new Memory();
 if (way === "dpop") {
-  // A token that only the holder of this key can use.
+  // The key to which the token is bound (DPoP).
   const session = DpopSession.create();
   memory.dpop = () => session;
 }

@@ -1,12 +1,12 @@
-// Sign-in of a TypeScript client: its first request is refused, its user visits a page, it gets a
-// code, and from then on its requests are accepted.
+// Tests the sign-in of a TypeScript client: a request without a token is refused, the user opens a page,
+// the client exchanges the code for a token, and requests with the token are accepted.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 
 const REDIRECT = "http://127.0.0.1:8976/callback";
 
-/** What the SDK asks its application to remember, and to show. */
+/** The OAuth client provider: the state that the SDK stores in its application, and the page to open. */
 export class Memory {
   redirectUrl = REDIRECT;
   clientMetadata = {
@@ -30,7 +30,7 @@ export class Memory {
   saveCodeVerifier = (verifier) => void (this.#verifier = verifier);
   redirectToAuthorization = (page) => void (this.page = page);
 
-  /** What the user comes back with, who agrees to everything. */
+  /** Opens the page as a user who consents; returns the query parameters of the redirect. */
   async agree() {
     const answer = await fetch(this.page, { redirect: "manual" });
     const back = new URL(answer.headers.get("location"));
@@ -40,7 +40,7 @@ export class Memory {
   }
 }
 
-/** Visits a gateway. `connect` gives a client and its transport that remember by `memory`. */
+/** Visits a gateway. `connect` returns a client and its transport, which use `memory` as their provider. */
 export async function visit({ url, memory, connect, finish, isRefusal, call }) {
   await step("a stranger is told where to sign in", async () => {
     const refused = await fetch(url, { method: url.endsWith("/sse") ? "GET" : "POST" });

@@ -1,4 +1,4 @@
-// An echo server made with the TypeScript SDK.
+// A server made with the TypeScript SDK.
 // usage: typescript.mjs stdio | http PORT json|stream
 
 import { randomUUID } from "node:crypto";
@@ -9,12 +9,25 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { z } from "zod";
 
-function echo() {
-  const server = new McpServer({ name: "typescript-echo", version: "0.0.0" });
+function repeating() {
+  const server = new McpServer({ name: "typescript-repeat", version: "0.0.0" });
   server.registerTool(
-    "echo",
-    { description: "Says it again", inputSchema: z.object({ message: z.string() }) },
-    ({ message }) => ({ content: [{ type: "text", text: message }] }),
+    "repeat",
+    {
+      description: "Repeats a text",
+      inputSchema: z.object({
+        text: z.string().describe("The text to repeat."),
+        times: z.int().min(0).describe("How often to repeat it."),
+      }),
+    },
+    async ({ text, times }, { mcpReq }) => {
+      const progressToken = mcpReq._meta?.progressToken;
+      if (progressToken !== undefined) {
+        const params = { progressToken, progress: 1, total: 2 };
+        await mcpReq.notify({ method: "notifications/progress", params });
+      }
+      return { content: [{ type: "text", text: text.repeat(times) }] };
+    },
   );
   return server;
 }
@@ -23,7 +36,7 @@ const [transport, port, mode] = process.argv.slice(2);
 if (transport === "http") {
   const isStream = mode === "stream";
   const responseMode = isStream ? "sse" : "json";
-  const modern = toNodeHandler(createMcpHandler(echo, { legacy: "reject", responseMode }));
+  const modern = toNodeHandler(createMcpHandler(repeating, { legacy: "reject", responseMode }));
   const sessions = new Map();
   const legacy = async (request, response) => {
     const session = sessions.get(request.headers["mcp-session-id"]);
@@ -36,7 +49,7 @@ if (transport === "http") {
       onsessioninitialized: (id) => sessions.set(id, opened),
       onsessionclosed: (id) => sessions.delete(id),
     });
-    await echo().connect(opened);
+    await repeating().connect(opened);
     return opened.handleRequest(request, response);
   };
   const server = createServer((request, response) => {
@@ -46,5 +59,5 @@ if (transport === "http") {
   server.keepAliveTimeout = 60_000;
   server.listen(Number(port), "127.0.0.1");
 } else {
-  serveStdio(echo);
+  serveStdio(repeating);
 }

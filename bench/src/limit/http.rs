@@ -1,12 +1,12 @@
 //! A bare hyper server: it reads a request and answers with a fixed body.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -17,31 +17,29 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
-use tokio::task::LocalSet;
 
-use super::runtime;
-use crate::message::{SIZES, fixed_answer};
+use super::{runtime, spawn};
+use crate::message::{SIZES, fixed_answer, fixed_progress};
 
 /// The path of the file.
 pub(crate) const FILE: &str = "/file";
 
 /// The path of a response with a text of `bytes` bytes.
-pub(crate) fn echo_path(bytes: usize, is_stream: bool) -> String {
-    let kind = if is_stream { "stream" } else { "echo" };
+pub(crate) fn path_of(bytes: usize, is_stream: bool) -> String {
+    let kind = if is_stream { "stream" } else { "json" };
     format!("/{kind}/{bytes}")
 }
 
 /// Serves responses of every size, as JSON and as event streams, and `file`, if it is given.
 pub(crate) fn serve(address: SocketAddr, file: Option<&Path>) -> anyhow::Result<()> {
-    let answers = Rc::new(prepare(file)?);
-    let runtime = runtime()?;
-    LocalSet::new().block_on(&runtime, async {
+    let answers = Arc::new(prepare(file)?);
+    runtime()?.block_on(async {
         let listener = TcpListener::bind(address).await?;
         loop {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
-            let answers = Rc::clone(&answers);
-            tokio::task::spawn_local(async move {
+            let answers = Arc::clone(&answers);
+            spawn(async move {
                 let service = service_fn(|request| answer(&answers, request));
                 let connection = http1::Builder::new();
                 let served = connection.serve_connection(TokioIo::new(stream), service);
@@ -59,26 +57,23 @@ fn prepare(file: Option<&Path>) -> anyhow::Result<Answers> {
     for bytes in SIZES {
         for is_stream in [false, true] {
             let message = fixed_answer(bytes);
-            let body = if is_stream {
-                format!("data: {message}\n\n")
+            let parts = if is_stream {
+                vec![event(&fixed_progress()), event(&message)]
             } else {
-                message
+                vec![message.into()]
             };
-            let fixed = Fixed {
-                bytes: Some(body.into()),
-                is_stream,
-            };
-            answers.insert(echo_path(bytes, is_stream), fixed);
+            answers.insert(path_of(bytes, is_stream), Fixed::new(parts, is_stream));
         }
     }
     if let Some(file) = file {
-        let fixed = Fixed {
-            bytes: Some(fs::read(file)?.into()),
-            is_stream: false,
-        };
+        let fixed = Fixed::new(vec![fs::read(file)?.into()], false);
         answers.insert(FILE.to_owned(), fixed);
     }
     Ok(answers)
+}
+
+fn event(message: &str) -> Bytes {
+    format!("data: {message}\n\n").into()
 }
 
 async fn answer(
@@ -104,11 +99,20 @@ async fn answer(
     Ok(response)
 }
 
-/// A body in memory; a stream does not announce its length.
+/// A body in memory. A stream has several parts and does not announce its length.
 #[derive(Debug, Clone, Default)]
 struct Fixed {
-    bytes: Option<Bytes>,
+    parts: VecDeque<Bytes>,
     is_stream: bool,
+}
+
+impl Fixed {
+    fn new(parts: Vec<Bytes>, is_stream: bool) -> Self {
+        Self {
+            parts: parts.into(),
+            is_stream,
+        }
+    }
 }
 
 impl Body for Fixed {
@@ -119,18 +123,18 @@ impl Body for Fixed {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
+        Poll::Ready(self.parts.pop_front().map(|part| Ok(Frame::data(part))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.bytes.is_none()
+        self.parts.is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.bytes {
-            Some(bytes) if !self.is_stream => SizeHint::with_exact(bytes.len() as u64),
-            Some(_) => SizeHint::default(),
-            None => SizeHint::with_exact(0),
+        if self.is_stream {
+            return SizeHint::default();
         }
+        let length: usize = self.parts.iter().map(Bytes::len).sum();
+        SizeHint::with_exact(length as u64)
     }
 }

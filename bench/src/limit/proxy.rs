@@ -4,19 +4,17 @@ use std::net::SocketAddr;
 
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::LocalSet;
 
-use super::runtime;
+use super::{runtime, spawn};
 
 /// Opens a connection to `upstream` for each client connection.
 pub(crate) fn serve(address: SocketAddr, upstream: SocketAddr) -> anyhow::Result<()> {
-    let runtime = runtime()?;
-    LocalSet::new().block_on(&runtime, async {
+    runtime()?.block_on(async {
         let listener = TcpListener::bind(address).await?;
         loop {
             let (client, _) = listener.accept().await?;
             // A client that closes the connection is not an error.
-            tokio::task::spawn_local(async move { drop(join(client, upstream).await) });
+            spawn(async move { drop(join(client, upstream).await) });
         }
     })
 }

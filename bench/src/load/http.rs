@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{Load, LoadResult, READY_TIMEOUT, RESPONSE_TIMEOUT, Window};
 use crate::http_response::HttpResponse;
-use crate::message::{Check, Job, Page, Prepared, Request, list, read_page};
+use crate::message::{Check, Job, Page, Prepared, Request, excerpt, list, read_page};
 use crate::process::pause;
 
 /// Size of the read buffer: small enough to stay in the CPU cache.
@@ -30,8 +30,10 @@ pub(crate) struct Target {
     pub(crate) handshake: &'static str,
     /// Whether it must answer with event streams or must not; `None` if both are accepted.
     pub(crate) streams: Option<bool>,
-    /// Whether it is a limit, which sends fixed responses.
-    pub(crate) is_limit: bool,
+    /// Whether clients open a session, if the era has sessions.
+    pub(crate) has_sessions: bool,
+    /// Whether it sends fixed responses.
+    pub(crate) is_fixed: bool,
     /// The process whose CPU time is measured.
     pub(crate) process: u32,
 }
@@ -67,11 +69,11 @@ pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Load
     }
 
     let mut events = Events::with_capacity(load.concurrency);
-    let mut check = job.check(target.is_limit);
+    let mut check = job.check(target.is_fixed);
     let mut scratch = vec![0; READ_BUFFER_BYTES];
     let is_long = job.is_long();
     let mut numbers = 0..;
-    let mut window = Window::begin(load, target.process);
+    let mut window = Window::begin(load, target.process)?;
     for connection in &mut connections {
         connection.send_next(numbers.next().unwrap_or(0), Instant::now())?;
     }
@@ -92,7 +94,16 @@ pub(crate) fn run(target: &Target, job: &Job, load: Load) -> anyhow::Result<Load
             }
             if let Some(streams) = target.streams {
                 let is_stream = connection.answer.is_stream();
-                ensure!(streams == is_stream, "{}", wrong_form(is_stream));
+                let message = connection.answer.body();
+                ensure!(
+                    streams == is_stream,
+                    "{}: {}",
+                    wrong_form(is_stream),
+                    excerpt(message)
+                );
+                if is_stream {
+                    Check::check_progress(connection.answer.body())?;
+                }
             }
             let now = Instant::now();
             if measured.is_none() {
@@ -191,7 +202,7 @@ impl<'a> SerialClient<'a> {
     pub(crate) fn check(&mut self, job: &Job) -> anyhow::Result<()> {
         let request = job.requests(self.target.era).pop().context("no request")?;
         let answer = self.ask(&request)?;
-        job.check(self.target.is_limit).check(0, &answer)
+        job.check(self.target.is_fixed).check(0, &answer)
     }
 
     /// Ends the session, so that the server has no state left.
@@ -319,7 +330,7 @@ impl Connection {
 
 /// Opens a session with the target, if its era has sessions.
 fn open_session(target: &Target) -> anyhow::Result<Option<Session>> {
-    if target.is_limit || target.era == Era::Stateless {
+    if !target.has_sessions || target.era == Era::Stateless {
         return Ok(None);
     }
     let mut connection = BlockingConnection::open(target.address)?;

@@ -42,7 +42,7 @@ pub(crate) fn run(
     } else {
         job.check(false)
     };
-    let window = Window::begin(load, process.id());
+    let window = Window::begin(load, process.id())?;
     Loop {
         client,
         request,

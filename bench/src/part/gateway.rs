@@ -10,7 +10,8 @@ use crate::gateways::{self, Gateway, Upstream, UpstreamTransport};
 use crate::launcher::ListeningProcess;
 use crate::load::http::{self, Target};
 use crate::load::{READY_TIMEOUT, stdio};
-use crate::message::{Job, SIZES};
+use crate::message::{Call, Job, SIZES, TOOL};
+use crate::placement::{Placement, Seat};
 use crate::process::Program;
 use crate::results::{Figures, of_load};
 use crate::servers::{self, LIMIT, PATH, Server};
@@ -21,6 +22,8 @@ pub(crate) const DIRECT: &str = "upstream alone";
 
 /// How often a gateway is started at most, until it forwards a call.
 const MAX_START_ATTEMPTS: u32 = 8;
+/// How many lines fit into the pipe of a server.
+const MAX_LINES_IN_FLIGHT: usize = 64;
 
 /// The eras of client and server, and the concurrency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,16 +32,18 @@ pub(crate) struct Point {
     pub(crate) client: Era,
     pub(crate) server: Era,
     pub(crate) concurrency: usize,
+    pub(crate) placement: Placement,
 }
 
 impl Point {
     pub(crate) fn name(self) -> String {
         format!(
-            "{}, {} → {}, c={}",
+            "{}, {} → {}, c={}{}",
             self.transport.name(),
             self.client.newest_revision().as_str(),
             self.server.newest_revision().as_str(),
-            self.concurrency
+            self.concurrency,
+            self.placement.suffix()
         )
     }
 
@@ -46,10 +51,25 @@ impl Point {
     fn is_pass_through(self) -> bool {
         self.client == self.server
     }
+
+    /// Whether there is a bare proxy for this point. The one in front of a server on stdio performs
+    /// one handshake for all clients.
+    fn has_limit(self) -> bool {
+        self.is_pass_through()
+            && (self.transport == UpstreamTransport::Http || self.client == Era::Handshake)
+    }
+
+    fn is_for(self, gateway: &Gateway, server: Era) -> bool {
+        gateway.clients.contains(&self.client) && server == self.server
+    }
 }
 
-/// The points of a run.
-pub(crate) fn points(quick: bool, transport: UpstreamTransport) -> Vec<Point> {
+/// The points of a run in one placement.
+pub(crate) fn points(
+    quick: bool,
+    transport: UpstreamTransport,
+    placement: Placement,
+) -> Vec<Point> {
     let pairs = [
         (Era::Handshake, Era::Handshake),
         (Era::Stateless, Era::Stateless),
@@ -64,13 +84,19 @@ pub(crate) fn points(quick: bool, transport: UpstreamTransport) -> Vec<Point> {
                 client,
                 server,
                 concurrency,
+                placement,
             };
-            let wanted_quickly = match concurrency {
-                1 => point.is_pass_through() && client == Era::Handshake,
-                16 => transport == UpstreamTransport::Http || client == Era::Handshake,
+            let is_wanted = match placement {
+                Placement::AllCores => point.is_pass_through() || concurrency == 16,
+                Placement::OneCore => point.is_pass_through() && concurrency == 16,
+            };
+            let is_wanted_quickly = match (placement, concurrency) {
+                (Placement::OneCore, _) => false,
+                (_, 1) => point.is_pass_through() && client == Era::Handshake,
+                (_, 16) => transport == UpstreamTransport::Http || client == Era::Handshake,
                 _ => false,
             };
-            if wanted_quickly || !quick {
+            if is_wanted && (is_wanted_quickly || !quick) {
                 points.push(point);
             }
         }
@@ -89,50 +115,61 @@ pub(crate) fn round(bench: &mut Bench) {
 
 fn round_of(bench: &mut Bench, transport: UpstreamTransport) -> anyhow::Result<()> {
     let server = servers::upstream(&bench.paths);
-    let cores = bench.launcher.cores;
-    let alone = bench.launcher.listen(&server.json, cores.subject)?;
-    let upstream = bench.launcher.listen(&server.json, cores.upstream)?;
-    let proxy = bench.launcher.listen(
-        &Program::new(
-            &bench.paths.bench,
-            &[
-                "limit-proxy",
-                "127.0.0.1:{port}",
-                &upstream.address.to_string(),
-            ],
-        ),
-        cores.subject,
-    )?;
+    let points = points(bench.effort.quick, transport, bench.launcher.placement());
+    if points.is_empty() {
+        return Ok(());
+    }
+    let alone = bench.launcher.listen(&server.json, Seat::Subject)?;
+    let upstream = bench.launcher.listen(&server.json, Seat::Upstream)?;
+    let proxy = proxy(bench, &server, upstream.address, transport)?;
     let mut gateways = Vec::new();
     for gateway in gateways::all(&bench.paths, transport) {
         for era in [Era::Handshake, Era::Stateless] {
-            if gateway.servers.contains(&era) {
+            let takes_part = |point: &&Point| {
+                let has_failed = bench.has_failed(PART, &point.name(), gateway.name);
+                point.is_for(&gateway, era) && !has_failed
+            };
+            // Starting a gateway that does not work takes long.
+            if gateway.servers.contains(&era) && points.iter().any(|point| takes_part(&point)) {
                 let up = start(bench, &gateway, &server, upstream.address, era);
                 gateways.push((gateway.clone(), era, up));
             }
         }
     }
-    for point in points(bench.effort.quick, transport) {
+    for (gateway, _, up) in &gateways {
+        if let Ok(up) = up {
+            let job = prefixed(gateway.prefix, SIZES[0]);
+            for client in gateway.clients {
+                bench.warm_up(&through(gateway, up, *client), &job);
+            }
+        }
+    }
+    let job = servers::call(SIZES[0], false);
+    for point in points {
         let name = point.name();
         if point.is_pass_through() {
             bench.measure(PART, &name, DIRECT, |bench| match transport {
                 UpstreamTransport::Http => {
-                    over_http(bench, &alone, point, &server.echo(SIZES[0], false))
+                    let target = target(&alone, PATH, point.client);
+                    bench.load(&target, &job, point.concurrency)
                 }
                 UpstreamTransport::Stdio => over_pipes(bench, &server, point),
             });
         }
-        if point.is_pass_through() && transport == UpstreamTransport::Http {
+        if point.has_limit() {
             bench.measure(PART, &name, LIMIT, |bench| {
-                over_http(bench, &proxy, point, &server.echo(SIZES[0], false))
+                let target = Target {
+                    has_sessions: transport == UpstreamTransport::Http,
+                    ..target(&proxy, PATH, point.client)
+                };
+                bench.load(&target, &job, point.concurrency)
             });
         }
         for (gateway, era, up) in &gateways {
-            let takes_part = gateway.clients.contains(&point.client) && *era == point.server;
-            if takes_part {
+            if point.is_for(gateway, *era) {
                 bench.measure(PART, &name, gateway.name, |bench| {
                     let up = up.as_ref().map_err(|error| anyhow::anyhow!("{error:#}"))?;
-                    let job = prefixed(&server, gateway.prefix);
+                    let job = prefixed(gateway.prefix, SIZES[0]);
                     let target = through(gateway, up, point.client);
                     bench.load(&target, &job, point.concurrency)
                 });
@@ -140,6 +177,32 @@ fn round_of(bench: &mut Bench, transport: UpstreamTransport) -> anyhow::Result<(
         }
     }
     Ok(())
+}
+
+/// Starts the bare proxy: one that forwards bytes to a server on HTTP, or lines to a server on stdio.
+fn proxy(
+    bench: &Bench,
+    server: &Server,
+    upstream: SocketAddr,
+    transport: UpstreamTransport,
+) -> anyhow::Result<ListeningProcess> {
+    let program = match transport {
+        UpstreamTransport::Http => Program::new(
+            &bench.paths.bench,
+            &["limit-proxy", "127.0.0.1:{port}", &upstream.to_string()],
+        ),
+        UpstreamTransport::Stdio => {
+            let command = server.stdio.on(bench.launcher.affinity(Seat::Upstream))?;
+            let path = command.path.display().to_string();
+            let arguments: Vec<_> = command.arguments.iter().map(String::as_str).collect();
+            Program::new(
+                &bench.paths.bench,
+                &["limit-lines", "127.0.0.1:{port}", &path],
+            )
+            .and(&arguments)
+        }
+    };
+    bench.launcher.listen(&program, Seat::Subject)
 }
 
 /// Starts a gateway in front of the upstream, and waits until it forwards a call. Some gateways do
@@ -172,9 +235,9 @@ fn start_once(
     let launcher = &bench.launcher;
     let upstream = Upstream {
         url: format!("http://{upstream}{PATH}"),
-        command: server.stdio.on_core(launcher.cores.upstream)?,
+        command: server.stdio.on(launcher.affinity(Seat::Upstream))?,
     };
-    let up = launcher.listen_as(launcher.cores.subject, |address| {
+    let up = launcher.listen_as(Seat::Subject, |address| {
         Ok(gateway.command(&upstream, era, address, &launcher.new_folder())?)
     })?;
     let client = gateway
@@ -182,20 +245,15 @@ fn start_once(
         .first()
         .context("a gateway without clients")?;
     let target = through(gateway, &up, *client);
-    let job = prefixed(server, gateway.prefix);
+    let job = prefixed(gateway.prefix, SIZES[0]);
     http::await_answer(&target, &job, READY_TIMEOUT / MAX_START_ATTEMPTS)
         .with_context(|| format!("it forwards no call: {}", up.process.stderr_tail()))?;
     Ok(up)
 }
 
-pub(super) fn prefixed(server: &Server, prefix: &str) -> Job {
-    let mut job = server.echo(SIZES[0], false);
-    if let Job::Echo { tools, .. } = &mut job {
-        for tool in tools {
-            tool.insert_str(0, prefix);
-        }
-    }
-    job
+/// Calls of the upstream's tool through a gateway that adds this prefix to its name.
+pub(super) fn prefixed(prefix: &str, bytes: usize) -> Job {
+    Job::Call(Call::new(format!("{prefix}{TOOL}"), bytes))
 }
 
 pub(super) fn target(up: &ListeningProcess, path: &str, era: Era) -> Target {
@@ -205,7 +263,8 @@ pub(super) fn target(up: &ListeningProcess, path: &str, era: Era) -> Target {
         era,
         handshake: Era::Handshake.newest_revision().as_str(),
         streams: None,
-        is_limit: false,
+        has_sessions: true,
+        is_fixed: false,
         process: up.process.id(),
     }
 }
@@ -218,21 +277,32 @@ pub(super) fn through(gateway: &Gateway, up: &ListeningProcess, era: Era) -> Tar
     }
 }
 
-fn over_http(
-    bench: &Bench,
-    up: &ListeningProcess,
-    point: Point,
-    job: &Job,
-) -> anyhow::Result<Figures> {
-    bench.load(&target(up, PATH, point.client), job, point.concurrency)
-}
-
 fn over_pipes(bench: &Bench, server: &Server, point: Point) -> anyhow::Result<Figures> {
-    let mut process = bench
-        .launcher
-        .start(&server.stdio, bench.launcher.cores.subject)?;
-    let job = server.echo(SIZES[0], false);
-    let in_flight = point.concurrency.min(64);
+    let mut process = bench.launcher.start(&server.stdio, Seat::Subject)?;
+    let job = servers::call(SIZES[0], false);
+    let in_flight = point.concurrency.min(MAX_LINES_IN_FLIGHT);
     let measured = stdio::run(&mut process, &job, bench.effort.load(in_flight), false)?;
     Ok(of_load(&measured, SIZES[0]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_core_is_measured_at_some_of_the_points() {
+        for transport in [UpstreamTransport::Http, UpstreamTransport::Stdio] {
+            let everywhere = points(false, transport, Placement::AllCores);
+            let pinned = points(false, transport, Placement::OneCore);
+            assert_eq!((everywhere.len(), pinned.len()), (8, 2));
+            for point in pinned {
+                assert!(point.name().ends_with(", c=16, one core"), "{point:?}");
+                let unpinned = Point {
+                    placement: Placement::AllCores,
+                    ..point
+                };
+                assert!(everywhere.contains(&unpinned));
+            }
+        }
+    }
 }

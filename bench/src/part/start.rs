@@ -11,13 +11,14 @@ use tokio::time::Instant;
 use crate::bench::Bench;
 use crate::load::READY_TIMEOUT;
 use crate::load::stdio::Client;
+use crate::placement::Seat;
 use crate::process::{Program, pause};
 use crate::results::{Figures, figures, median};
-use crate::servers::{self, OURS};
+use crate::servers::{self, SERVE};
 
 pub(crate) const PART: &str = "start";
 pub(crate) const ALONE: &str = "no upstream";
-pub(crate) const CONFIGURED: &str = "100 upstreams, remembered";
+const CONFIGURED: &str = "100 upstreams, remembered";
 
 /// How often a process is started in a round. If the starts take longer than `SLOW_STARTS_TIMEOUT`,
 /// it is started `MIN_STARTS` times.
@@ -30,21 +31,22 @@ const MAX_PAGE_TOOLS: usize = 50;
 
 /// Runs one round.
 pub(crate) fn round(bench: &mut Bench) {
-    for server in servers::all(&bench.paths) {
+    let mut measured = servers::all(&bench.paths);
+    measured.push(servers::serve(&bench.paths));
+    for server in measured {
         if !server.is_limit() {
             bench.measure(PART, ALONE, server.name, |bench| {
                 median_start(bench, &server.stdio, 1, None)
             });
         }
     }
-    bench.measure(PART, CONFIGURED, OURS, cached);
+    bench.measure(PART, CONFIGURED, SERVE, cached);
 }
 
 /// A gateway with a cache of all tool lists, so that it does not wait for its servers.
 fn cached(bench: &Bench) -> anyhow::Result<Figures> {
     let upstream = servers::upstream(&bench.paths);
-    let core = bench.launcher.cores.upstream;
-    let up = bench.launcher.listen(&upstream.json, core)?;
+    let up = bench.launcher.listen(&upstream.json, Seat::Upstream)?;
     let home = bench.launcher.new_folder();
     fs::create_dir_all(&home)?;
     let file = home.join("servers.json");
@@ -71,9 +73,9 @@ fn median_start(
     tools: usize,
     home: Option<&Path>,
 ) -> anyhow::Result<Figures> {
-    let core = bench.launcher.cores.subject;
+    let cores = bench.launcher.affinity(Seat::Subject);
     if let Some(home) = home {
-        let mut process = program.start(core, home)?;
+        let mut process = program.start(cores, home)?;
         let mut client = Client::connect(&mut process)?;
         let began = Instant::now();
         while client.count_tools()? < tools {
@@ -90,7 +92,7 @@ fn median_start(
         && (times.len() < MIN_STARTS || began.elapsed() < SLOW_STARTS_TIMEOUT)
     {
         let folder = bench.launcher.new_folder();
-        let mut process = program.start(core, home.unwrap_or(&folder))?;
+        let mut process = program.start(cores, home.unwrap_or(&folder))?;
         let started = process.started;
         let listed = Client::connect(&mut process)?.first_page()?;
         times.push(started.elapsed().as_secs_f64() * 1e3);

@@ -4,21 +4,16 @@ use plexus_mcp_protocol::Era;
 
 use super::svg::{Chart, Group};
 use crate::gateways::UpstreamTransport;
-use crate::message::SIZES;
 use crate::part::{gateway, server, stdio};
+use crate::placement::Placement;
 use crate::results::Results;
 use crate::servers::LIMIT;
 
 /// All charts that have bars, with their file names.
 pub(crate) fn all(results: &Results) -> Vec<(&'static str, Chart)> {
-    let servers = |era, figure| {
+    let servers = |era, is_stream, figure| {
         [1, 16, 256].map(|concurrency| {
-            let point = server::Point {
-                era,
-                is_stream: false,
-                bytes: SIZES[0],
-                concurrency,
-            };
+            let point = server::Point::new(era, is_stream, concurrency);
             (server::PART, point.name(), figure)
         })
     };
@@ -29,32 +24,43 @@ pub(crate) fn all(results: &Results) -> Vec<(&'static str, Chart)> {
                 client: Era::Handshake,
                 server: Era::Handshake,
                 concurrency,
+                placement: Placement::AllCores,
             };
             (gateway::PART, point.name(), figure)
         })
     };
-    let pipes = stdio::IN_FLIGHT.map(|in_flight| (stdio::PART, stdio::point(in_flight), "req_s"));
+    let pipes = stdio::IN_FLIGHT.map(|in_flight| {
+        let point = stdio::point(in_flight, Placement::AllCores);
+        (stdio::PART, point, "req_s")
+    });
     let charts = [
         (
             "servers-2025-11-25",
             "Servers, 2025-11-25: requests a second, of the limit's (longer is better)",
             true,
             "",
-            servers(Era::Handshake, "req_s").to_vec(),
+            servers(Era::Handshake, false, "req_s").to_vec(),
         ),
         (
             "servers-2026-07-28",
             "Servers, 2026-07-28: requests a second, of the limit's (longer is better)",
             true,
             "",
-            servers(Era::Stateless, "req_s").to_vec(),
+            servers(Era::Stateless, false, "req_s").to_vec(),
+        ),
+        (
+            "servers-streams",
+            "Servers, 2026-07-28, event streams: requests a second, of the limit's (longer is better)",
+            true,
+            "",
+            servers(Era::Stateless, true, "req_s").to_vec(),
         ),
         (
             "servers-cpu",
             "Servers, 2026-07-28: CPU time for each request (shorter is better)",
             false,
             " µs",
-            servers(Era::Stateless, "cpu_us").to_vec(),
+            servers(Era::Stateless, false, "cpu_us").to_vec(),
         ),
         (
             "stdio",

@@ -1,132 +1,61 @@
 //! The report as a Markdown page.
 
-use std::collections::BTreeSet;
-use std::fmt::Write as _;
+mod text;
 
+use super::compare::compare;
+use super::sections::{LOAD_SECTIONS, LoadSection};
 use super::svg::rounded;
-use crate::acceptance::{Bound, Criterion};
-use crate::part::{gateway, lists, memory, server, start, stdio};
+use super::tables::{by_point, by_subject, line, single};
+use super::{Notes, Report};
+use crate::acceptance::{Bound, Criterion, criteria};
+use crate::part::{load_memory, memory, server, start};
 use crate::results::{Results, Row};
-use crate::run_metadata::RunMetadata;
-use crate::servers::LIMIT;
+use crate::run_metadata::{Build, RunMetadata};
 
-const REPRODUCTION: &str = "\
-This page is written by `bench/run`. To reproduce it, use two quiet cores of a Linux machine with
-Rust, Node.js and Python:
-
-```sh
-bench/run                        # everything, and this page; about half an hour
-bench/run quick                  # without rivals, in less than three minutes
-bench/run quick --save FILE      # saves the figures
-bench/run quick --against FILE   # compares with saved figures
-```
-
-It builds Plexus, installs the rivals from their package registries at pinned versions
-([versions and options](../../bench/rivals/README.md)), and measures. All figures, including those
-of each round, are in [`figures.json`](figures.json).
-";
-
-const METHOD: &str = "\
-- **Cores.** The measured process is pinned to one core and the load generator to another, so that
-  CPU work is compared and not the number of threads. Servers behind a gateway have a third core,
-  or share that of the generator if there is none.
-- **Order.** At each point all subjects are measured one after the other, and all points in each of
-  several rounds. The tables show the medians of the rounds.
-- **Load.** A closed loop with a number of keep-alive connections (`c`). Each has one request in
-  flight and, in the handshake era, its own session. Requests are prepared bytes in which only the
-  id changes. After a warm-up, all requests within a window are counted. The window is up to four
-  times longer for a subject that has not answered three times on each connection.
-- **Errors.** The id and the content of every response are checked. Of responses longer than 64
-  KiB, one in sixteen is checked as a whole, the others by id, length and both ends. A wrong
-  response, an error, a closed connection or ten seconds without a response, in any round, is shown
-  as *failed*.
-- **Figures.** Latency is from the first byte written to the last byte read. CPU time is that of
-  the subject, without programs that it started. Memory is resident memory.
-- **The limit** is a reference value of the same machine, measured at the same point in the same
-  run. For servers it is a bare hyper server that reads the whole request and answers with a fixed
-  body, as long as that of Plexus in 2025-11-25 and a hundred bytes shorter in 2026-07-28; for
-  gateways a proxy that forwards bytes without parsing them; for stdio a program that echoes lines.
-  Compare ratios, not absolute figures, between machines.
-- **Fairness.** Rivals are compiled with the same options as Plexus, and configured for speed as
-  their documentation says: without Nagle's algorithm, and without sessions and with JSON responses
-  where they support that. An event stream of Plexus begins with a progress notification, because
-  otherwise Plexus answers with JSON.
-- **Not included.** Programs that are in no package registry, such as agentgateway, and programs
-  whose licence does not permit everyone to use them, such as mcp-gateway of crates.io.
-";
-
-/// A section with a table of rates, and the subject that its rates are compared with.
-struct LoadSection {
-    part: &'static str,
-    title: &'static str,
-    charts: &'static [&'static str],
-    base: &'static str,
-    of_base: &'static str,
-}
-
-const LOAD_SECTIONS: [LoadSection; 4] = [
-    LoadSection {
-        part: server::PART,
-        title: "Servers over HTTP",
-        charts: &["servers-2025-11-25", "servers-2026-07-28", "servers-cpu"],
-        base: LIMIT,
-        of_base: "the limit's",
-    },
-    LoadSection {
-        part: stdio::PART,
-        title: "Servers over stdio",
-        charts: &["stdio"],
-        base: LIMIT,
-        of_base: "a bare line echo's",
-    },
-    LoadSection {
-        part: gateway::PART,
-        title: "Gateways",
-        charts: &["gateways-rate", "gateways-latency"],
-        base: gateway::DIRECT,
-        of_base: "the upstream's own",
-    },
-    LoadSection {
-        part: lists::PART,
-        title: "Lists, and many upstreams",
-        charts: &[],
-        base: LIMIT,
-        of_base: "the limit's",
-    },
-];
+use text::{METHOD, PLACEMENT, REPRODUCTION};
 
 /// The whole page.
-pub(crate) fn page(
-    results: &Results,
-    about: &RunMetadata,
-    criteria: &[Criterion],
-    charts: &[String],
-) -> String {
+pub(super) fn page(report: &Report, notes: &Notes, charts: &[String]) -> String {
+    let Report { about, results } = report;
     let mut page = format!(
-        "# Benchmark\n\n{REPRODUCTION}\n## Acceptance criteria\n\n{}\n## How it is measured\n\n{METHOD}\n\
-         ## Machine and versions\n\n{}",
-        acceptance(criteria),
-        describe(about)
+        "# Benchmark\n\n{REPRODUCTION}\n## Acceptance criteria\n\n\
+         {PLACEMENT}\n{}\n## How it is measured\n\n{METHOD}\n\
+         ## Machine\n\n{}\n## How each subject was built\n\n{}",
+        acceptance(&criteria(results), notes),
+        machine(about),
+        builds(&about.builds)
     );
     for section_spec in &LOAD_SECTIONS {
         page.push_str(&section(results, section_spec, charts));
     }
-    let others = [
-        (
-            memory::PART,
-            "Memory",
-            "A rival that takes longer than eight seconds for 10,000 sessions is measured with those \
-             that it has by then.",
+    line(
+        &mut page,
+        format_args!(
+            "\n## Memory\n\nA rival that takes longer than eight seconds for 10,000 sessions is \
+             measured with those that it has by then.\n"
         ),
-        (
-            start::PART,
-            "Cold start",
-            "From the start of the process to the answer to its first `tools/list` over stdio.",
+    );
+    page.push_str(&by_point(results, memory::PART, single));
+    line(
+        &mut page,
+        format_args!(
+            "\n## Memory under load\n\nOf the whole process with its children, in the first round: \
+             256 connections with 100 B, then 16 with 1 MiB. Each is measured again 60 s after the \
+             end of its own load; others are loaded meanwhile. Gateways are in front of a stdio \
+             upstream, which is one of their children.\n"
         ),
-    ];
-    for (part, title, text) in others {
-        line(&mut page, format_args!("\n## {title}\n\n{text}\n"));
-        page.push_str(&table(results, part, single));
+    );
+    page.push_str(&by_subject(results, load_memory::PART, single));
+    line(
+        &mut page,
+        format_args!(
+            "\n## Cold start\n\nFrom the start of the process to the answer to its first \
+             `tools/list` over stdio.\n"
+        ),
+    );
+    page.push_str(&by_point(results, start::PART, single));
+    if let Some(second) = &notes.second {
+        page.push_str(&compare(results, &second.results).section());
     }
     page.push_str(&left_out(results, about));
     page
@@ -136,7 +65,6 @@ fn section(results: &Results, section_spec: &LoadSection, charts: &[String]) -> 
     let LoadSection {
         part,
         title,
-        base,
         of_base,
         ..
     } = *section_spec;
@@ -150,30 +78,30 @@ fn section(results: &Results, section_spec: &LoadSection, charts: &[String]) -> 
         &mut text,
         format_args!("\nRequests a second (in parentheses the part of {of_base}):\n"),
     );
-    text.push_str(&table(results, part, |row| {
+    text.push_str(&by_point(results, part, |row| {
         let rate = row.figures.get("req_s")?;
-        let key = &row.key;
-        let base_rate = results.figure(part, &key.point, base, "req_s");
-        let ratio = base_rate.filter(|_| key.subject != base);
-        let ratio = ratio.map(|base_rate| format!(" ({:.2})", rate / base_rate));
+        let ratio = section_spec.ratio(results, row);
+        let ratio = ratio.map(|ratio| format!(" ({ratio:.2})"));
         Some(format!("{}{}", rounded(*rate), ratio.unwrap_or_default()))
     }));
     text.push_str("\nLatency in µs, p50 / p99 / p99.9:\n\n");
-    text.push_str(&table(results, part, |row| {
-        let micros = |name| row.figures.get(name).map(|value| rounded(*value));
-        let [p50, p99, p999] = ["p50_us", "p99_us", "p999_us"].map(micros);
-        Some(format!("{} / {} / {}", p50?, p99?, p999?))
+    text.push_str(&by_point(results, part, |row| {
+        figures_of(row, ["p50_us", "p99_us", "p999_us"])
     }));
-    text.push_str("\nCPU time of the subject for each request, in µs:\n\n");
-    text.push_str(&table(results, part, |row| {
-        row.figures.get("cpu_us").map(|value| rounded(*value))
+    text.push_str("\nCPU time for each request in µs, of the subject / of the machine:\n\n");
+    text.push_str(&by_point(results, part, |row| {
+        figures_of(row, ["cpu_us", "machine_cpu_us"])
+    }));
+    text.push_str("\nVoluntary context switches of the subject for each request:\n\n");
+    text.push_str(&by_point(results, part, |row| {
+        figures_of(row, ["switches"])
     }));
     if part == server::PART {
         text.push_str(
-            "\nHow busy the core of the subject was / that of the generator, in per cent. While the \
-             first is fuller than the second, the subject is what is measured:\n\n",
+            "\nCores that the subject used / that the generator used, in per cent of one core. The \
+             generator has one thread: where it is near 100 per cent, it limits the rate:\n\n",
         );
-        text.push_str(&table(results, part, |row| {
+        text.push_str(&by_point(results, part, |row| {
             let percent = |name| row.figures.get(name).map(|part| part * 100.0);
             let (subject, generator) = (percent("busy")?, percent("generator_busy")?);
             Some(format!("{subject:.0} / {generator:.0}"))
@@ -182,7 +110,16 @@ fn section(results: &Results, section_spec: &LoadSection, charts: &[String]) -> 
     text
 }
 
-fn describe(about: &RunMetadata) -> String {
+/// Figures of a row with slashes between them.
+fn figures_of<const N: usize>(row: &Row, names: [&str; N]) -> Option<String> {
+    let values = names.into_iter().map(|name| row.figures.get(name));
+    let shown: Option<Vec<_>> = values
+        .map(|value| value.map(|value| rounded(*value)))
+        .collect();
+    Some(shown?.join(" / "))
+}
+
+fn machine(about: &RunMetadata) -> String {
     let mut text = "| | |\n|---|---|\n".to_owned();
     let mut row = |name: &str, value: &str| {
         line(&mut text, format_args!("| {name} | {value} |"));
@@ -199,19 +136,35 @@ fn describe(about: &RunMetadata) -> String {
     );
     row("machine", &machine);
     let effort = format!(
-        "{} ms at each point, rounds: {}",
-        about.window_ms, about.rounds
+        "{} ms at each point, rounds: {}, in {:.0} minutes",
+        about.window_ms, about.rounds, about.minutes
     );
     row("measured", &effort);
     row("server behind the gateways", &about.upstream);
-    for (name, version) in &about.rivals {
-        row(name, version);
+    text
+}
+
+fn builds(builds: &[Build]) -> String {
+    let mut text =
+        "| subject | version | build command | profile |\n|---|---|---|---|\n".to_owned();
+    for build in builds {
+        let Build {
+            subject,
+            version,
+            command,
+            profile,
+        } = build;
+        line(
+            &mut text,
+            format_args!("| {subject} | {version} | `{command}` | {profile} |"),
+        );
     }
     text
 }
 
-fn acceptance(criteria: &[Criterion]) -> String {
-    let mut table = "| criterion | bound | measured | |\n|---|---|---|---|\n".to_owned();
+fn acceptance(criteria: &[Criterion], notes: &Notes) -> String {
+    let mut table =
+        "| criterion | bound | measured | | cause |\n|---|---|---|---|---|\n".to_owned();
     for criterion in criteria {
         let unit = criterion.unit;
         let bound = match criterion.bound {
@@ -222,63 +175,21 @@ fn acceptance(criteria: &[Criterion]) -> String {
         let measured = measured.map_or("–".to_owned(), |value| {
             format!("{}{unit}", rounded(value))
         });
-        let verdict = match criterion.is_met() {
-            Some(true) => "met",
-            Some(false) => "**missed**",
-            None => "not measured",
+        let cause = notes.causes.get(&criterion.name).map(String::as_str);
+        let (verdict, cause) = match criterion.is_met() {
+            Some(true) => ("met", ""),
+            Some(false) => ("**missed**", cause.unwrap_or("not known yet")),
+            None => ("not measured", ""),
         };
         line(
             &mut table,
             format_args!(
-                "| {} | {bound} | {measured} | {verdict} |",
+                "| {} | {bound} | {measured} | {verdict} | {cause} |",
                 criterion.description
             ),
         );
     }
     table
-}
-
-/// A table with a line for each point and a column for each subject.
-fn table(results: &Results, part: &str, cell: impl Fn(&Row) -> Option<String>) -> String {
-    let rows = || results.rows.iter().filter(|row| row.key.part == part);
-    let subjects = distinct(rows().map(|row| row.key.subject.as_str()));
-    let points = distinct(rows().map(|row| row.key.point.as_str()));
-    let mut table = format!("| | {} |\n|---|", subjects.join(" | "));
-    table.push_str(&"---|".repeat(subjects.len()));
-    table.push('\n');
-    for point in points {
-        let cells: Vec<_> = subjects
-            .iter()
-            .map(|subject| match results.row(part, point, subject) {
-                Some(row) if row.failure.is_some() => "failed".to_owned(),
-                row => row.and_then(&cell).unwrap_or_else(|| "–".to_owned()),
-            })
-            .collect();
-        line(
-            &mut table,
-            format_args!("| {point} | {} |", cells.join(" | ")),
-        );
-    }
-    table
-}
-
-/// The first figure of a row, with its unit.
-fn single(row: &Row) -> Option<String> {
-    let (name, value) = row.figures.iter().next()?;
-    let (_, unit) = name.rsplit_once('_').unwrap_or(("", name));
-    let unit = match unit {
-        "mib" => " MiB",
-        "kib" => " KiB",
-        "ms" => " ms",
-        _ => "",
-    };
-    Some(format!("{}{unit}", rounded(*value)))
-}
-
-/// The distinct names, in order of their first occurrence.
-fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut seen = BTreeSet::new();
-    names.filter(|name| seen.insert(*name)).collect()
 }
 
 fn left_out(results: &Results, about: &RunMetadata) -> String {
@@ -306,39 +217,5 @@ fn left_out(results: &Results, about: &RunMetadata) -> String {
     format!("\n## What failed, and why\n\n{text}")
 }
 
-fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
-    // Writing to a string cannot fail.
-    writeln!(out, "{text}").unwrap_or_default();
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::acceptance::criteria;
-    use crate::results::{Key, figures};
-
-    #[test]
-    fn a_page_shows_figures_ratios_and_what_failed() {
-        let mut results = Results::default();
-        let point = "2026-07-28, JSON, 100 B, c=16";
-        let key = |subject: &str| Key {
-            part: server::PART.to_owned(),
-            point: point.to_owned(),
-            subject: subject.to_owned(),
-        };
-        results.add(key(LIMIT), Ok(figures([("req_s", 100_000.0)])));
-        results.add(key("plexus"), Ok(figures([("req_s", 75_000.0)])));
-        results.add(
-            key("other"),
-            Err(anyhow::anyhow!("a wrong answer\nand more")),
-        );
-        let page = page(&results, &RunMetadata::default(), &criteria(&results), &[]);
-        let wanted = "| 2026-07-28, JSON, 100 B, c=16 | 100,000 | 75,000 (0.75) | failed |";
-        assert!(page.contains(wanted), "{page}");
-        let failed = "- other, server: 2026-07-28, JSON, 100 B, c=16: a wrong answer\n";
-        assert!(page.contains(failed), "{page}");
-        let criterion =
-            "| server, 2026-07-28, JSON, 100 B, c=16: req/s of the limit's | ≥ 0.7 | 0.75 | met |";
-        assert!(page.contains(criterion), "{page}");
-    }
-}
+mod tests;

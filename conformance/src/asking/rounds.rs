@@ -1,6 +1,6 @@
-//! Tools for the rounds of input that stateless callers are led through.
+//! Tools whose questions make a stateless client retry the call, once for each round of questions.
 //!
-//! None of them knows of rounds, states or retries: they ask, and go on with the answers.
+//! The handlers have no code for rounds, states or retries: they await each answer and continue.
 
 use plexus_mcp_core::{
     AskError, Builder, ClientCapability, Context, NoArguments, Tool, ToolResult,

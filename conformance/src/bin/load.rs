@@ -113,7 +113,7 @@ fn tell(when: &str, resident: Option<u64>) {
     }
 }
 
-/// Opens all sessions, and gives their ids, no two of which are the same.
+/// Opens all sessions. Returns their ids, after checking that they are distinct.
 async fn open_sessions(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     let mut openers = JoinSet::new();
     for opener in 0..arguments.openers {
@@ -168,13 +168,13 @@ async fn open_streams(arguments: &Arguments, sessions: &[String]) -> anyhow::Res
     Ok(streams)
 }
 
-/// Calls in flight, each on a connection and in a session of its own, as long as there are sessions.
+/// Calls in flight, each on its own connection. Sessions are shared if there are fewer than calls.
 struct Calls {
     running: JoinSet<anyhow::Result<()>>,
 }
 
 impl Calls {
-    /// Sends all calls once all connections are there.
+    /// Opens all connections, then sends all calls.
     async fn begin(arguments: &Arguments, sessions: &[String]) -> anyhow::Result<Self> {
         let mut connections = Vec::with_capacity(arguments.calls);
         for (number, session) in (0..arguments.calls).zip(sessions.iter().cycle()) {
@@ -186,7 +186,7 @@ impl Calls {
         for (number, session, mut connection) in connections {
             running.spawn(async move {
                 let id = format!("call-{number}");
-                // No two calls take the same time, so that each answer tells whose it is.
+                // Each call has its own duration, which the answer repeats: it identifies the call.
                 let takes = takes + number as u64;
                 let call = slow_call(&id, takes);
                 let answer = connection.post(Some(&session), &call).await?.message;
@@ -220,7 +220,7 @@ fn slow_call(id: &str, takes: u64) -> Value {
         "params": {"name": "test_slow", "arguments": {"ms": takes}}})
 }
 
-/// Every session still answers.
+/// Checks that every session still answers a ping.
 async fn check_alive(arguments: &Arguments, sessions: &[String]) -> anyhow::Result<()> {
     let mut connection = Connection::open(arguments.server, arguments.path.clone()).await?;
     for (number, session) in sessions.iter().enumerate() {
@@ -234,7 +234,7 @@ async fn check_alive(arguments: &Arguments, sessions: &[String]) -> anyhow::Resu
     Ok(())
 }
 
-/// Whether `message` is a result, and of the request with this id.
+/// Whether `message` is the result of the request with this id.
 fn is_answer(message: &Value, id: &Value) -> bool {
     message.get("result").is_some() && message.get("id") == Some(id)
 }

@@ -1,4 +1,4 @@
-//! Answers to what a server asks: those of an agreeable user.
+//! Answers to the questions of a server. Every question is accepted.
 
 use plexus_mcp_core::{
     AskError, CreateMessageResult, ElicitParams, ElicitResult, Question, Raw, Role, Root,
@@ -53,7 +53,7 @@ mod tests {
         Question::Elicit(Raw::encode(&params).unwrap())
     }
 
-    /// SEP-1034: a form is sent off with its defaults.
+    /// SEP-1034: the answer to a form has the default of each field.
     #[test]
     fn a_form_keeps_its_defaults() {
         let answer = answer(&question(&serde_json::json!({

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 /// The redirect URI. No user visits it.
 const REDIRECT: &str = "http://localhost:3000/callback";
-/// The suites know this document about their client.
+/// The URL of the client's metadata document, which the suites expect as its client id.
 const METADATA: &str = "https://conformance-test.local/client-metadata.json";
 
 /// The credentials that a scenario gives its client.
@@ -31,7 +31,7 @@ pub(crate) struct Credentials {
     valid_jwt: Option<Secret>,
 }
 
-/// Signs in at `server` in the way that the scenario is about.
+/// The authorizer for `server`, with the grant that the scenario tests.
 pub(crate) fn authorizer(
     scenario: &str,
     credentials: &Credentials,
@@ -66,7 +66,8 @@ pub(crate) fn authorizer(
     Ok(OAuth::new(options))
 }
 
-/// The error that the client must report in a scenario whose server must not be used.
+/// A part of the error that the client must report, for scenarios in which it must refuse the
+/// server.
 pub(crate) fn refusal(scenario: &str) -> Option<&'static str> {
     match scenario {
         "auth/resource-mismatch" => Some("which is not the server that was asked"),

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_schema_proposes_comes_first() {
+    fn values_suggested_by_the_schema_take_precedence() {
         let proposals = [
             (json!({ "type": "integer", "default": 30 }), json!(30)),
             (json!({ "const": "fixed" }), json!("fixed")),

@@ -1,7 +1,7 @@
-//! The client under test: does at the conformance suites' servers what each scenario expects.
+//! The client under test: connects to a server of the conformance suites, and performs a scenario.
 //!
-//! A suite starts it with the server's URL as its last argument, and says in the environment which
-//! scenario it is and which revision its server speaks.
+//! A suite starts it with the server's URL as its last argument. Environment variables name the
+//! scenario and the revision of the server.
 
 mod answers;
 mod auth;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::Parser;
 use http::Uri;
-use plexus_mcp_client::{Definition, HttpTarget, Supervision, Target, Upstream};
+use plexus_mcp_client::{Affinity, Definition, HttpTarget, Supervision, Target, Upstream};
 use plexus_mcp_core::Raw;
 use plexus_mcp_protocol::Revision;
 use plexus_mcp_protocol::messages::{CallToolParams, ClientCapabilities};
@@ -28,7 +28,7 @@ use auth::Credentials;
 use caller::Caller;
 use visit::Visited;
 
-/// The suites give a client 30 s, and then cannot be relied upon to end it.
+/// Shorter than the 30 s that the suites allow: they do not always kill a client that takes longer.
 const TIME_LIMIT: Duration = Duration::from_secs(25);
 
 /// Plays the client in a scenario of the MCP conformance suites.
@@ -128,11 +128,14 @@ async fn play(arguments: &Arguments) -> anyhow::Result<Visited> {
     let mut definition = Definition::new(Target::Http(target));
     definition.era = Some(arguments.revision.era());
     definition.capabilities = capabilities.clone();
+    // The only caller needs no session besides the one for the lists.
+    definition.affinity = Affinity::Shared;
 
     let upstream = Upstream::supervised(definition, Supervision::once());
     upstream.connect().await.context("cannot connect")?;
     let report = upstream.report().context("the connection was lost")?;
-    // A list that failed counts as empty, which would let a scenario pass without its calls.
+    // A list that cannot be read counts as empty. Without this check, the scenario would pass with
+    // no call at all.
     if !report.list_problems.is_empty() {
         bail!(
             "cannot list what the server has: {:?}",

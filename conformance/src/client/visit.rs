@@ -38,10 +38,11 @@ impl fmt::Display for Visited {
     }
 }
 
-/// Does what `scenario` wants: uses everything that the server lists once, with few exceptions.
+/// Performs `scenario`. Most scenarios use each listed tool, resource and prompt once; those that
+/// need other tool calls have a match arm.
 ///
 /// # Errors
-/// The server refuses something, or the scenario is not as it is known to be.
+/// The server refuses a request, or does not have the calls or tools that the scenario needs.
 pub(crate) async fn scenario(
     scenario: &str,
     given_calls: &[CallToolParams],
@@ -59,7 +60,7 @@ pub(crate) async fn scenario(
     let resources = each(&catalogue, Section::Resources, resource_of)?;
     let prompts = each(&catalogue, Section::Prompts, example_prompt)?;
 
-    // All at once, so that nothing of one call can get into another unnoticed.
+    // Concurrent calls, to find state that leaks from one call to another.
     try_join_all(tool_calls.iter().map(|params| call_tool(caller, params))).await?;
     for params in &resources {
         let read = caller.call(method::RESOURCES_READ, params.to_raw()).await;
@@ -120,7 +121,7 @@ fn example_prompt(definition: &Raw) -> Result<GetPromptParams, serde_json::Error
     })
 }
 
-/// Hands the schema of one tool, as it was listed, to another.
+/// A call of [`ECHO_TOOL`] with the listed input schema of [`SCHEMA_TOOL`] as its argument.
 fn echo_of_schema(catalogue: &Catalogue) -> anyhow::Result<CallToolParams> {
     let tool = catalogue.list(Section::Tools).get(SCHEMA_TOOL);
     let definition = &tool

@@ -1,4 +1,4 @@
-//! The tables in `docs/protocol.md` are those that the tests hold.
+//! Checks that the tables in `docs/protocol.md` are equal to the matrix that the tests check.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::verdict::{Feature, Verdict, verdict};
 const BEGIN: &str = "<!-- matrix: begin -->";
 const END: &str = "<!-- matrix: end -->";
 
-/// With `PLEXUS_WRITE_MATRIX` set, the tables are written instead.
+/// If `PLEXUS_WRITE_MATRIX` is set, this writes the tables instead of checking them.
 #[test]
 fn the_document_shows_the_matrix_that_is_tested() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/protocol.md");
@@ -30,7 +30,7 @@ fn the_document_shows_the_matrix_that_is_tested() {
     );
 }
 
-/// One table for each feature that is not lossless throughout.
+/// A list of the features that are lossless in every pair, and a table for each other feature.
 fn matrix() -> String {
     let mut text = String::new();
     let everywhere: Vec<_> = Feature::ALL

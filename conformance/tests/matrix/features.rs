@@ -8,10 +8,10 @@ use crate::questions::answered;
 use crate::verdict::{Feature, Verdict, verdict};
 
 const WATCHED: &str = "test://watched-resource";
-/// More than fit on a page.
+/// The number of filler tools: more than one page of a list holds.
 pub(crate) const FILLER: usize = 1_020;
 
-/// Holds one cell of the matrix against its verdict; panics if it is worse.
+/// Checks one cell of the matrix; panics if the translation is worse than its verdict.
 pub(crate) async fn check(feature: Feature, client: &mut Client, server: Revision) {
     let verdict = verdict(feature, client.revision(), server);
     let is_lossless = verdict == Verdict::Lossless;
@@ -108,7 +108,7 @@ async fn cancels(client: &mut Client) {
     .await;
 }
 
-/// How many calls were cancelled at the server.
+/// The number of calls that the server saw cancelled.
 async fn count(client: &mut Client) -> u64 {
     let count = client.call("test_cancelled_count", json!({})).await;
     text(&count).parse().unwrap()
@@ -162,7 +162,8 @@ async fn subscribes(client: &mut Client) {
     hang_up(client, listening).await;
 }
 
-/// Listens, where that has to be asked for.
+/// Sends `subscriptions/listen`, and returns its id; `None` in the handshake era, which does not
+/// have this request.
 async fn listen(client: &mut Client, filter: Value) -> Option<Value> {
     if !client.is_stateless() {
         return None;
@@ -198,7 +199,7 @@ async fn elicits(client: &mut Client, is_possible: bool) {
     }
 }
 
-/// The tool gets a list of values, whatever the client was asked for.
+/// The tool always gets a list of values, even if the client was asked for text.
 async fn elicits_choices(client: &mut Client, is_lossless: bool) {
     let chosen = if is_lossless {
         json!(["value1", "value3"])
@@ -284,7 +285,7 @@ async fn unknown(client: &mut Client) {
     assert_eq!(error["code"], -32601, "{error}");
 }
 
-/// A call that could not ask ends at once, and says that it failed.
+/// Asserts that a call whose question cannot be asked gets an error or a failed result.
 fn refused(response: &Value) {
     let is_error = response.get("error").is_some() || response["result"]["isError"] == true;
     assert!(is_error, "{response}");

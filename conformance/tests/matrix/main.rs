@@ -1,6 +1,5 @@
-//! Every revision of client against every revision of server, over every transport on either side,
-//! through `plexus bridge`: what passes, what does not, and that nothing is worse than
-//! `docs/protocol.md` says.
+//! Tests `plexus bridge` between clients and servers of every revision, over every transport on
+//! both sides. No feature may be worse than `docs/protocol.md` says.
 //!
 //! `cargo test -p plexus-conformance --test matrix -- --nocapture` prints the tables.
 

@@ -47,7 +47,7 @@ servers! {
 struct Bridged {
     /// The arguments of `plexus bridge` after its options.
     target: Vec<String>,
-    /// The server, where the bridge does not start it.
+    /// The server process, if the bridge does not start the server itself.
     _server: Option<ListeningServer>,
 }
 
@@ -157,8 +157,8 @@ fn plexus() -> PathBuf {
     built("plexus")
 }
 
-/// Everything that a client of `revision` can declare, and elicitation where the revision does not
-/// have it yet: the declaration counts.
+/// All client capabilities of `revision`, and elicitation even for revisions from before it: a
+/// server may use what a client declares.
 fn capabilities(revision: Revision) -> Value {
     let elicitation = match revision {
         Revision::V2024_11_05 | Revision::V2025_03_26 | Revision::V2025_06_18 => json!({}),

@@ -66,17 +66,17 @@ impl Feature {
     }
 }
 
-/// How well something passes.
+/// How well a feature is translated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Lossless,
-    /// The loss.
+    /// A part is lost; the text says which.
     Lossy(&'static str),
-    /// Why it cannot pass.
+    /// The feature cannot be translated; the text says why.
     Impossible(&'static str),
 }
 
-/// The promise of `docs/protocol.md`, which every cell of the matrix is checked against.
+/// The verdict for one cell of the matrix, as `docs/protocol.md` states it.
 pub(crate) fn verdict(feature: Feature, client: Revision, server: Revision) -> Verdict {
     use Verdict::{Impossible, Lossless, Lossy};
     let both_since = |since: Revision| client >= since && server >= since;

@@ -1,4 +1,4 @@
-//! Questions to a legacy client, and its possible answers.
+//! Questions to a legacy client, and its answers: valid, malformed, refused, or with a wrong id.
 
 use plexus_mcp_protocol::Revision;
 use plexus_testkit::StdioClient;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{call, code, notification, request, stdio, text};
 
-/// A session with a client that can be asked everything.
+/// A session of a client that declares every capability for questions.
 async fn askable(revision: Revision) -> StdioClient {
     let mut pipe = stdio();
     let params = json!({
@@ -20,7 +20,7 @@ async fn askable(revision: Revision) -> StdioClient {
     pipe
 }
 
-/// Calls a tool, and gives the question that it asks.
+/// Calls a tool, and returns the question that the server sends.
 async fn ask(pipe: &mut StdioClient, id: i64, call: Value) -> Value {
     pipe.send(&request(id, "tools/call", call)).await;
     let question = pipe.receive().await;
@@ -36,7 +36,7 @@ fn sampling() -> Value {
     call("test_sampling", json!({"prompt": "Why?"}))
 }
 
-/// C33, C34: an answer is known by its id, exactly; whatever else comes is dropped.
+/// C33, C34: an answer is matched by the exact id of its question; other responses are dropped.
 #[tokio::test]
 async fn only_the_right_id_answers() {
     let mut pipe = askable(Revision::V2025_06_18).await;
@@ -65,7 +65,7 @@ async fn only_the_right_id_answers() {
     assert_eq!(pipe.receive().await["id"], 3);
 }
 
-/// SAMP-09, ROOT-04, ELIC-19: a refusal is the tool's business, not the end of anything.
+/// SAMP-09, ROOT-04, ELIC-19: a refused question fails its call; the session continues.
 #[tokio::test]
 async fn a_refusal_fails_the_call_only() {
     for revision in [Revision::V2024_11_05, Revision::V2025_11_25] {
@@ -85,7 +85,7 @@ async fn a_refusal_fails_the_call_only() {
     }
 }
 
-/// ELIC-15, SAMP-14: what makes no sense fails the call, and nothing else.
+/// ELIC-15, SAMP-14: a malformed answer fails its call; the session continues.
 #[tokio::test]
 async fn a_malformed_answer_fails_the_call_only() {
     let mut pipe = askable(Revision::V2025_11_25).await;
@@ -129,7 +129,7 @@ async fn a_malformed_answer_fails_the_call_only() {
     }
 }
 
-/// TRANSLATION §6.4: when the call is given up, so is its question.
+/// TRANSLATION §6.4: a cancelled call cancels its question.
 #[tokio::test]
 async fn a_cancelled_call_withdraws_its_question() {
     let mut pipe = askable(Revision::V2025_11_25).await;
@@ -147,7 +147,7 @@ async fn a_cancelled_call_withdraws_its_question() {
     assert_eq!(pipe.finish().await.0, [] as [Value; 0]);
 }
 
-/// LIFE-09: a client is not asked anything that it did not declare.
+/// LIFE-09: a client is asked no question whose capability it did not declare.
 #[tokio::test]
 async fn undeclared_capabilities_are_not_used() {
     let mut pipe = crate::support::stdio_session(Revision::V2025_11_25).await;
@@ -163,7 +163,7 @@ async fn undeclared_capabilities_are_not_used() {
     }
 }
 
-/// ELIC-02, ELIC-03: `{}` means forms, and only those.
+/// ELIC-02, ELIC-03: the capability `elicitation: {}` allows forms, but not URLs.
 #[tokio::test]
 async fn an_undeclared_mode_is_not_used() {
     let mut pipe = stdio();

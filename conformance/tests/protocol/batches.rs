@@ -1,4 +1,4 @@
-//! Batches: 2025-03-26 has them, 2024-11-05 tolerates them, no other revision knows them
+//! Batches: part of 2025-03-26, accepted in 2024-11-05, refused in all other revisions
 //! (C04, BASE-09 to BASE-11, S002-03, S002-17).
 
 use plexus_mcp_protocol::Revision;
@@ -11,7 +11,7 @@ use crate::support::{
 const WITH_BATCHES: [Revision; 2] = [Revision::V2024_11_05, Revision::V2025_03_26];
 const WITHOUT: [Revision; 2] = [Revision::V2025_06_18, Revision::V2025_11_25];
 
-/// A batch, and the ids of what must come back.
+/// Batches, each with the ids of the expected responses.
 fn batches() -> [(Value, Vec<Value>); 3] {
     let slow = call("test_slow", json!({"ms": 20}));
     [
@@ -32,7 +32,7 @@ fn batches() -> [(Value, Vec<Value>); 3] {
     ]
 }
 
-/// Only notifications and responses: there is nothing to say.
+/// A batch of notifications and responses only, which gets no response.
 fn silent() -> Value {
     json!([
         notification("notifications/unknown"),
@@ -99,7 +99,7 @@ async fn calls_in_a_batch_report_progress() {
     assert_eq!(sorted_ids(&messages[3]), [json!(1)]);
 }
 
-/// BASE-10.
+/// BASE-10: `initialize` in a batch is refused.
 #[tokio::test]
 async fn initialize_does_not_work_in_a_batch() {
     let mut pipe = stdio();
@@ -129,7 +129,7 @@ async fn initialize_does_not_work_in_a_batch() {
     assert_eq!(code(greeting.unwrap()), -32600);
 }
 
-/// Before there is a session each request of a batch gets its own refusal.
+/// Before `initialize`, each request of a batch gets its own error.
 #[tokio::test]
 async fn a_batch_before_initialize_is_refused_item_by_item() {
     let mut pipe = stdio();
@@ -168,7 +168,7 @@ async fn empty_and_endless_batches_are_refused_whole() {
     }
 }
 
-/// BASE-11: one error, and nothing is executed.
+/// BASE-11: the whole batch gets one error.
 #[tokio::test]
 async fn later_revisions_refuse_batches_whole() {
     let server = listening(&[]).await;
@@ -188,7 +188,8 @@ async fn later_revisions_refuse_batches_whole() {
     }
 }
 
-/// The ids of the answers, `null` first, then strings, then numbers: their order is free.
+/// The ids of the responses, sorted, since a batch may be answered in any order: `null` first, then
+/// strings, then numbers.
 fn sorted_ids(answers: &Value) -> Vec<Value> {
     let answers = answers.as_array();
     let answers = answers.unwrap_or_else(|| panic!("no array: {answers:?}"));

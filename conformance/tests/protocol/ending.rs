@@ -1,4 +1,4 @@
-//! How it all ends: by the client closing its pipe, or by the server being asked to stop.
+//! Graceful shutdown: when the client closes its pipe, and when the server gets SIGTERM.
 
 use plexus_mcp_protocol::Revision;
 use plexus_testkit::{Client, HttpClient, ListeningServer, StdioClient};
@@ -9,7 +9,7 @@ use crate::support::{
     SERVER, call, listening, mirrored, request, session, stateless, stdio, stdio_session, text,
 };
 
-/// S002-05, STDIO-13: calls in flight are finished first.
+/// S002-05, STDIO-13: after the pipe is closed, calls in flight are finished before the exit.
 #[tokio::test]
 async fn closing_the_pipe_drains_calls_in_flight() {
     let mut pipe = stdio_session(Revision::V2025_06_18).await;
@@ -38,7 +38,7 @@ async fn closing_the_pipe_drains_calls_in_flight() {
     assert_eq!(exit.code, Some(0));
 }
 
-/// Calls that wait for an answer of a disconnected client end.
+/// Calls that wait for an answer, and subscriptions, do not delay the exit after a disconnect.
 #[tokio::test]
 async fn closing_the_pipe_ends_questions_and_subscriptions() {
     let mut pipe = stdio();
@@ -67,7 +67,7 @@ async fn closing_the_pipe_ends_questions_and_subscriptions() {
     assert_eq!(exit.code, Some(0));
 }
 
-/// The last line counts even without its line break, and a pipe may be closed at once.
+/// A last line without a line break is answered. A pipe that is closed at once is no error.
 #[tokio::test]
 async fn a_pipe_may_be_closed_at_any_time() {
     let (rest, exit) = stdio().finish().await;
@@ -80,8 +80,8 @@ async fn a_pipe_may_be_closed_at_any_time() {
     assert_eq!((&rest[0]["id"], exit.code), (&json!("last"), Some(0)));
 }
 
-/// STDIO-02, S000-06, S002-04: logs go to standard error. Every line of standard output is checked to
-/// be a message on its way here.
+/// STDIO-02, S000-06, S002-04: logs go to standard error. The client checks that every line of
+/// standard output is a message.
 #[tokio::test]
 async fn nothing_but_messages_is_written_to_standard_output() {
     let pipe = StdioClient::spawn(SERVER, &["--stdio", "--log-level", "trace"]);
@@ -94,7 +94,7 @@ async fn nothing_but_messages_is_written_to_standard_output() {
     client.close().await;
 }
 
-/// SUB26-11: subscriptions are closed properly, calls in flight finished.
+/// SUB26-11: on SIGTERM, subscriptions are ended by messages, and calls in flight are finished.
 #[tokio::test]
 async fn a_pipe_that_is_asked_to_stop_ends_properly() {
     let mut pipe = stdio();
@@ -104,7 +104,7 @@ async fn a_pipe_that_is_asked_to_stop_ends_properly() {
     pipe.receive().await;
     let slow = call("test_slow", json!({"ms": 300}));
     pipe.send(&stateless("slow", "tools/call", slow)).await;
-    // Once this is answered, the call before it is on its way.
+    // When this request is answered, the call before it has started.
     pipe.send(&stateless("list", "tools/list", json!({}))).await;
     assert_eq!(pipe.receive().await["id"], "list");
     terminate(pipe.pid());
@@ -119,7 +119,7 @@ async fn a_pipe_that_is_asked_to_stop_ends_properly() {
     assert_eq!((rest, exit.code), (vec![], Some(0)));
 }
 
-/// SUB26-11, HTTP26-10, and the legacy stream that would stay open for ever.
+/// SUB26-11, HTTP26-10: the same over HTTP. The GET stream of a legacy session is closed, too.
 #[tokio::test]
 async fn an_http_server_that_is_asked_to_stop_ends_properly() {
     let server = listening(&[]).await;

@@ -1,4 +1,4 @@
-//! Which era a message belongs to: the table of TRANSLATION §2, row by row.
+//! The era of a message, by the table of TRANSLATION §2: one test for each row or group of rows.
 
 use plexus_mcp_protocol::Revision;
 use plexus_testkit::{HttpClient, StdioClient};
@@ -38,7 +38,7 @@ async fn http_row_1_what_is_no_json_is_a_parse_error() {
     assert_eq!((code(&message), message.get("id")), (-32700, None));
 }
 
-/// Row 2, BASE-11; sessions that have batches are in `batches`.
+/// Row 2, BASE-11. The module `batches` tests sessions that accept batches.
 #[tokio::test]
 async fn http_row_2_arrays_are_only_for_sessions_that_have_batches() {
     let server = listening(&[]).await;
@@ -59,9 +59,10 @@ async fn http_row_2_arrays_are_only_for_sessions_that_have_batches() {
     assert_eq!(code(&answer.message().await), -32600);
 }
 
-/// Rows 3 and 4, VER26-14, VER26-23, LIFE-07: metadata decides, not the method, not the header.
+/// Rows 3 and 4, VER26-14, VER26-23, LIFE-07: the metadata decides about the era of `initialize`,
+/// not the header.
 #[tokio::test]
-async fn http_rows_3_and_4_metadata_decides_what_initialize_is() {
+async fn http_rows_3_and_4_metadata_decides_the_era_of_initialize() {
     let server = listening(&[]).await;
     let modern = HttpClient::new(server.url(), Revision::V2026_07_28);
     let mut greeting = initialize(1, "2025-11-25");
@@ -235,8 +236,8 @@ async fn get_and_delete_are_for_sessions() {
     assert_eq!(unknown.send().await.status(), 404);
 }
 
-/// TRANSLATION §2: a legacy version cannot be served without a session (VER26-02, VER26-03), and a
-/// stateless one not with one (C03).
+/// TRANSLATION §2: a legacy version is refused in a stateless request (VER26-02, VER26-03), and
+/// `initialize` never agrees on a stateless one (C03).
 #[tokio::test]
 async fn versions_of_the_other_era_are_not_served() {
     let server = listening(&[]).await;
@@ -264,7 +265,7 @@ async fn versions_of_the_other_era_are_not_served() {
     );
 }
 
-/// The table without headers; VER26-13: both eras interleave on one pipe.
+/// VER26-13: the same rules on a pipe, which has no headers. Both eras can be mixed on one pipe.
 #[tokio::test]
 async fn both_eras_interleave_on_a_pipe() {
     let mut pipe = stdio();
@@ -299,7 +300,7 @@ async fn both_eras_interleave_on_a_pipe() {
     assert_eq!(pipe.finish().await.1.code, Some(0));
 }
 
-/// META26-02 without headers, and BASE-17: responses of stateless clients belong to no request.
+/// META26-02 on a pipe; BASE-17: a response from a stateless client is ignored.
 #[tokio::test]
 async fn incomplete_metadata_is_refused_on_a_pipe() {
     let mut pipe = stdio();
@@ -317,7 +318,7 @@ async fn incomplete_metadata_is_refused_on_a_pipe() {
     assert_eq!(pipe.receive().await["id"], 2);
 }
 
-/// A server that speaks one era only says so (VER26-22).
+/// VER26-22: a server of one era names its versions when it refuses the other era.
 #[tokio::test]
 async fn a_server_of_one_era_refuses_the_other() {
     let modern_only = listening(&["--era", "modern"]).await;

@@ -1,5 +1,5 @@
-//! Stateless requests over HTTP: what their metadata and headers must say, in the order in which it
-//! is checked (docs/protocol-rules.md, "Validation order"), with exact statuses and codes.
+//! Validation of the metadata and headers of stateless HTTP requests, step by step
+//! (docs/protocol-rules.md, "Validation order"), with exact statuses and codes.
 
 use plexus_mcp_protocol::Revision;
 use plexus_testkit::{HttpClient, HttpRequest, HttpResponse, ListeningServer};
@@ -15,7 +15,7 @@ async fn modern() -> (HttpClient, ListeningServer) {
     (client, server)
 }
 
-/// The answer must be an error with this status and code, in answer to this very request.
+/// Asserts that the response is an error with this status and code, and the id of the request.
 async fn assert_refused(post: HttpRequest, status: u16, expected: i64, why: &str) {
     let answer = post.send().await;
     assert_eq!(answer.status(), status, "{why}");
@@ -37,7 +37,7 @@ fn simple_call() -> Value {
     stateless("r", "tools/call", call("test_simple_text", json!({})))
 }
 
-/// Step 6: META26-01, META26-02; wins over every header.
+/// Step 6: META26-01, META26-02. Missing metadata is reported before any wrong header.
 #[tokio::test]
 async fn required_metadata_comes_first() {
     let (client, _server) = modern().await;
@@ -114,7 +114,7 @@ async fn the_version_header_must_say_what_the_metadata_says() {
     result(post().header(version, " 2026-07-28\t")).await;
 }
 
-/// Step 8: VER26-02, VER26-03, VER26-26; only once the two agree.
+/// Step 8: VER26-02, VER26-03, VER26-26. A header that differs from the metadata is reported first.
 #[tokio::test]
 async fn a_version_that_is_not_served_is_refused_with_those_that_are() {
     let (client, _server) = modern().await;
@@ -176,7 +176,7 @@ async fn the_method_header_must_say_what_the_body_says_even_of_unknown_methods()
     }
 }
 
-/// Step 11: HDR26-03 to HDR26-07; before the name is looked up.
+/// Step 11: HDR26-03 to HDR26-07. A wrong name header is reported before an unknown name.
 #[tokio::test]
 async fn the_name_header_must_name_what_the_body_names() {
     let (client, _server) = modern().await;
@@ -203,7 +203,7 @@ async fn the_name_header_must_name_what_the_body_names() {
     result(listing.header("mcp-name", "anything")).await;
 }
 
-/// HDR26-04, HDR26-05: names that fit into no header are wrapped, and only with exact markers.
+/// HDR26-04, HDR26-05: names that a header cannot hold are sent as Base64 between exact markers.
 #[tokio::test]
 async fn wrapped_names_are_unwrapped() {
     let (client, _server) = modern().await;
@@ -224,7 +224,8 @@ async fn wrapped_names_are_unwrapped() {
     let raw = mirrored(&client, &message).header("mcp-name", "test_simple_text\u{e9}");
     assert_refused(raw, 400, -32020, "bytes beyond ASCII").await;
 
-    // "ünïcode", unknown, but told truly; and a name that only looks wrapped.
+    // The header matches the unknown tool "ünïcode". The other name looks like an encoded header
+    // value, so its header must be encoded, too.
     let unicode = stateless("r", "tools/call", call("ünïcode", json!({})));
     let post = mirrored(&client, &unicode).header("mcp-name", "=?base64?w7xuw69jb2Rl?=");
     assert_refused(post, 200, -32602, "unknown tool").await;
@@ -262,7 +263,7 @@ async fn annotated_arguments_are_mirrored() {
     let empty = with(json!({"value": ""}));
     result(mirrored(&client, &empty).header(header, "")).await;
 
-    // Without a value there is no header. The error is then about the argument, not the header.
+    // An argument that is missing or null has no header. The result then reports the argument.
     for arguments in [json!({}), json!({"value": null})] {
         let message = with(arguments);
         assert_eq!(result(mirrored(&client, &message)).await["isError"], true);
@@ -273,7 +274,8 @@ async fn annotated_arguments_are_mirrored() {
     result(mirrored(&client, &simple_call()).header("mcp-param-other", "x")).await;
 }
 
-/// Step 14: META26-05, META26-11, MRTR26-05: declared in one request is not declared in the next.
+/// Step 14: META26-05, META26-11, MRTR26-05. The error names the missing capability; capabilities
+/// count for the request that declares them.
 #[tokio::test]
 async fn a_capability_that_is_needed_and_not_declared_is_named() {
     let (client, _server) = modern().await;
@@ -302,7 +304,8 @@ async fn a_capability_that_is_needed_and_not_declared_is_named() {
     }
 }
 
-/// HTTP26-19, HTTP26-20, HTTP26-12: no sessions, no resumption, and streams that proxies let pass.
+/// HTTP26-19, HTTP26-20, HTTP26-12: stateless streams have no session and no event ids, and headers
+/// against buffering in proxies.
 #[tokio::test]
 async fn sessions_and_event_ids_do_not_exist() {
     let (client, _server) = modern().await;
@@ -333,7 +336,7 @@ async fn sessions_and_event_ids_do_not_exist() {
     assert_eq!(events[3].message.as_ref().unwrap()["id"], "r");
 }
 
-/// HTTP26-25, VER26-10: many at once, each on its own.
+/// HTTP26-25, VER26-10: each of many concurrent streams has the messages of its own request.
 #[tokio::test]
 async fn concurrent_streams_do_not_mix() {
     let (client, _server) = modern().await;

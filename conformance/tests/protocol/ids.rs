@@ -1,4 +1,5 @@
-//! Request ids: echoed exactly, compared exactly (C33, C34, S002-14, S002-15, BASE-02, BASE-05).
+//! Request ids are returned unchanged and compared exactly (C33, C34, S002-14, S002-15, BASE-02,
+//! BASE-05).
 
 use plexus_mcp_protocol::Revision;
 use plexus_testkit::{Client, HttpClient, StdioClient, Transport, within};
@@ -8,7 +9,7 @@ use crate::support::{
     call, code, connect, listening, request, session, stdio, stdio_session, text,
 };
 
-/// Ids as they are written.
+/// Valid ids, as JSON text.
 const GOOD: [&str; 11] = [
     "0",
     "1",
@@ -59,7 +60,7 @@ async fn http_echoes_ids_exactly() {
 
 /// A value that is not an id is not echoed, and the connection continues.
 #[tokio::test]
-async fn what_is_no_id_is_refused() {
+async fn invalid_ids_are_refused_and_not_echoed() {
     let server = listening(&[]).await;
     let mut pipe = stdio_session(Revision::V2025_06_18).await;
     let client = session(server.url(), Revision::V2025_06_18).await;
@@ -84,7 +85,7 @@ async fn what_is_no_id_is_refused() {
     assert_eq!(pipe.receive().await["result"], json!({}));
 }
 
-/// C33: from 2025-11-25 on, an id that could not be read is left out.
+/// C33: from 2025-11-25 on, the error for a request with an invalid id has no id.
 #[tokio::test]
 async fn an_unreadable_id_is_left_out_where_the_revision_lets_it() {
     let mut pipe = stdio_session(Revision::V2025_11_25).await;
@@ -127,7 +128,7 @@ async fn a_cancellation_with_an_id_of_another_type_is_ignored() {
     }
 }
 
-/// BASE-03, BASE-04: an id that is in use is not used again.
+/// BASE-03, BASE-04: a request with the id of a request in flight is refused.
 #[tokio::test]
 async fn an_id_in_use_is_refused() {
     let mut pipe = stdio_session(Revision::V2025_06_18).await;

@@ -36,7 +36,8 @@ async fn a_pipe_serves_nothing_but_ping_before_initialize() {
     );
 }
 
-/// S000-18, C06, S002-08: a pipe has an order, so the order is kept.
+/// S000-18, C06, S002-08: messages on a pipe are ordered, so requests before `initialized` are
+/// refused, except `ping`.
 #[tokio::test]
 async fn a_pipe_waits_for_initialized() {
     for revision in LEGACY {
@@ -56,7 +57,8 @@ async fn a_pipe_waits_for_initialized() {
     }
 }
 
-/// C06: an old validator's spelling; S002-19: no params at all.
+/// C06: `initialized`, the spelling of an old validator, is accepted. S002-19: a list request needs
+/// no params.
 #[tokio::test]
 async fn initialized_has_an_alias_and_lists_need_no_params() {
     let mut pipe = stdio();
@@ -68,7 +70,7 @@ async fn initialized_has_an_alias_and_lists_need_no_params() {
     assert!(pipe.receive().await["result"]["tools"].is_array());
 }
 
-/// C06: POSTs have no order, so requests need not wait for `initialized`.
+/// C06: POSTs can arrive in any order, so requests need not wait for `initialized`.
 #[tokio::test]
 async fn http_does_not_wait_for_initialized() {
     let server = listening(&[]).await;
@@ -106,7 +108,7 @@ async fn initialize_is_refused_the_second_time() {
     assert!(client.result("tools/list", json!({})).await["tools"].is_array());
 }
 
-/// C07 over HTTP: a session is not opened anew from within.
+/// C07 over HTTP: `initialize` in a session is refused, and the session continues.
 #[tokio::test]
 async fn initialize_in_a_session_is_refused() {
     let server = listening(&[]).await;
@@ -170,7 +172,7 @@ async fn a_malformed_initialize_is_refused_and_may_be_repeated() {
     );
 }
 
-/// S002-13, BASE-07, S002-25: nothing is ever said to a notification.
+/// S002-13, BASE-07, S002-25: a notification gets no response, even if it is invalid.
 #[tokio::test]
 async fn notifications_are_never_answered() {
     let mut pipe = stdio_session(Revision::V2025_11_25).await;

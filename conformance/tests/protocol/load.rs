@@ -1,4 +1,4 @@
-//! Many at once, in small; `plexus-load` does the same in large.
+//! Many concurrent sessions and calls: a small run of `plexus-load`.
 
 use plexus_mcp_protocol::Revision;
 use plexus_testkit::{HttpClient, run};

@@ -1,7 +1,8 @@
-//! The server as its clients see it: scripted clients of every revision, on every transport, well
-//! behaved (`conversation`) and not (everything else). They talk to the fixture server.
+//! Tests of the server edge with scripted clients of every revision, over every transport. The
+//! clients in `conversation` follow the protocol; most other modules send invalid or unusual
+//! messages. Most tests use the fixture server.
 //!
-//! Every message the server sends is checked against the schema of its revision on the way.
+//! The testkit checks every message of the server against the schema of its revision.
 
 #![expect(
     clippy::indexing_slicing,

@@ -53,7 +53,7 @@ async fn accept_decides_the_form_of_the_answer() {
     assert_eq!(get.send().await.status(), 406);
 }
 
-/// SEC-01, HTTPL-02, HTTP26-02: judged before anything else is looked at.
+/// SEC-01, HTTPL-02, HTTP26-02: the origin and the host are checked before the body.
 #[tokio::test]
 async fn foreign_origins_and_hosts_are_refused() {
     let server = listening(&[]).await;
@@ -98,7 +98,7 @@ async fn foreign_origins_and_hosts_are_refused() {
     }
 }
 
-/// HTTP26-01, SSE24-09: one endpoint, and the old pair only where it was asked for.
+/// HTTP26-01, SSE24-09: there is one endpoint. Those of HTTP+SSE exist only if they are enabled.
 #[tokio::test]
 async fn other_paths_are_not_found() {
     let server = listening(&[]).await;

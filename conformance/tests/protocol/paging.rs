@@ -54,8 +54,7 @@ async fn long_lists_come_page_by_page() {
     }
 }
 
-/// S003-15 has fifty entries on a page; most clients read one page only, so that a page holds a
-/// thousand unless the options say otherwise.
+/// The default page size is 1000, since most clients read only the first page. (S003-15 has 50.)
 #[tokio::test]
 async fn a_list_of_up_to_a_thousand_entries_is_one_page() {
     assert_eq!(Options::default().page_size.get(), 1000);
@@ -65,7 +64,7 @@ async fn a_list_of_up_to_a_thousand_entries_is_one_page() {
     assert_eq!(page(&mut client, None).await, (all_names(), None));
 }
 
-/// PAGE-05: a server may be restarted with another page size while a client reads a list.
+/// PAGE-05: a cursor stays valid if the server is restarted with another page size.
 #[tokio::test]
 async fn a_cursor_is_good_for_another_page_size() {
     let revision = Revision::V2026_07_28;

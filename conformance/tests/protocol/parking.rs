@@ -1,5 +1,5 @@
-//! Calls that wait for their client's answers: what gets them back, and what does not
-//! (MRTR26-06 to MRTR26-17, TRANSLATION §8, §12 cases 1 to 5).
+//! Parked calls: which retries resume them, and which are refused (MRTR26-06 to MRTR26-17,
+//! TRANSLATION §8, §12 cases 1 to 5).
 
 use plexus_mcp_protocol::Revision;
 use plexus_testkit::{Client, Transport};
@@ -9,7 +9,7 @@ use crate::support::{call, connect, text};
 
 const NAME: &str = "test_input_required_result_elicitation";
 
-/// Follows the script on a pipe and over HTTP.
+/// Runs the script over stdio and over HTTP.
 async fn on_both(script: impl AsyncFn(&mut Client)) {
     for transport in [Transport::Stdio, Transport::Http] {
         let capabilities = json!({"elicitation": {}, "sampling": {}, "roots": {}});
@@ -21,7 +21,7 @@ async fn on_both(script: impl AsyncFn(&mut Client)) {
     }
 }
 
-/// Has a tool ask, and gives the state.
+/// Calls a tool that asks a question; returns the request state.
 async fn park(client: &mut Client, params: Value) -> String {
     let asked = client.result("tools/call", params).await;
     assert_eq!(asked["resultType"], "input_required", "{asked}");
@@ -38,7 +38,8 @@ fn named(name: &str) -> Value {
     json!({"user_name": {"action": "accept", "content": {"name": name}}})
 }
 
-/// One text for every kind of bad state, so that nothing can be learned from it.
+/// Asserts that the retry is refused. The error is the same for every invalid state, so that it
+/// tells an attacker nothing.
 async fn assert_refused(client: &mut Client, params: Value, why: &str) {
     let error = client.error("tools/call", params).await;
     assert_eq!(error["code"], -32602, "{why}");
@@ -120,7 +121,7 @@ async fn a_state_is_good_for_its_own_request_only() {
             .await;
         assert_eq!(error["code"], -32602);
 
-        // The order and spelling of arguments do not matter, nor does other metadata.
+        // Other metadata does not matter.
         let mut same = call("test_elicitation", json!({"message": "Who?"}));
         same["_meta"] = json!({"progressToken": "another"});
         let asked = client
@@ -131,7 +132,7 @@ async fn a_state_is_good_for_its_own_request_only() {
     .await;
 }
 
-/// MRTR26-08: used once, gone.
+/// MRTR26-08: a state is valid for one retry.
 #[tokio::test]
 async fn a_state_is_good_once() {
     on_both(async |client| {
@@ -149,7 +150,7 @@ async fn a_state_is_good_once() {
 /// MRTR26-09, MRTR26-12: unanswered questions are asked again with a new state. The old one is no
 /// longer valid.
 #[tokio::test]
-async fn what_is_not_answered_is_asked_again() {
+async fn unanswered_questions_are_asked_again_with_a_new_state() {
     on_both(async |client| {
         let params = call("test_input_required_result_multiple_inputs", json!({}));
         let asked = client.result("tools/call", params.clone()).await;
@@ -177,7 +178,7 @@ async fn what_is_not_answered_is_asked_again() {
         )
         .await;
 
-        // No answers at all: the same questions once more.
+        // A retry without answers gets the same questions again.
         let mut silent = params.clone();
         silent["requestState"] = second;
         let asked = client.result("tools/call", silent).await;
@@ -197,7 +198,7 @@ async fn what_is_not_answered_is_asked_again() {
 
 /// MRTR26-11.
 #[tokio::test]
-async fn answers_that_nobody_asked_for_are_ignored() {
+async fn answers_to_unknown_questions_are_ignored() {
     on_both(async |client| {
         let params = call(NAME, json!({}));
         let state = park(client, params.clone()).await;
@@ -219,7 +220,7 @@ async fn answers_that_nobody_asked_for_are_ignored() {
     .await;
 }
 
-/// MRTR26-10: refused, and the state is as good as before.
+/// MRTR26-10: a malformed answer is refused, and the state stays valid.
 #[tokio::test]
 async fn a_malformed_answer_changes_nothing() {
     on_both(async |client| {
@@ -249,7 +250,7 @@ async fn a_malformed_answer_changes_nothing() {
     .await;
 }
 
-/// A client may answer before it is asked. A question without such an answer is asked.
+/// A first request may contain answers already. Questions without an answer are asked.
 #[tokio::test]
 async fn volunteered_answers_are_taken() {
     on_both(async |client| {
@@ -275,7 +276,7 @@ async fn a_list_ignores_states() {
     .await;
 }
 
-/// MRTR26-16 and case 5: another id is right, the same id is served all the same.
+/// MRTR26-16 and case 5: a retry should have another id, but the same id is accepted, too.
 #[tokio::test]
 async fn a_retry_may_have_any_free_id() {
     on_both(async |client| {
@@ -292,7 +293,7 @@ async fn a_retry_may_have_any_free_id() {
     .await;
 }
 
-/// Many wait side by side, and each gets its own answer.
+/// Each of many parked calls gets its own answer.
 #[tokio::test]
 async fn parked_calls_do_not_mix() {
     on_both(async |client| {

@@ -1,4 +1,4 @@
-//! Streams that a legacy client loses and comes back to.
+//! Resumption of event streams by legacy clients (`Last-Event-ID`).
 
 use plexus_mcp_protocol::Revision;
 use plexus_testkit::{HttpClient, HttpResponse, StreamEvent};
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::{LEGACY, call, listening, request, session, text};
 
-/// A call whose answer is a stream of three reports and the result.
+/// Makes a call whose response is a stream of three progress notifications and the result.
 async fn streaming(client: &HttpClient, id: i64) -> HttpResponse {
     let mut params = call("test_tool_with_progress", json!({}));
     params["_meta"] = json!({"progressToken": id});
@@ -33,7 +33,8 @@ async fn rest(mut answer: HttpResponse) -> Vec<StreamEvent> {
     events
 }
 
-/// HTTPL-09, HTTPL-10, HTTPL-16: priming and `retry` from 2025-11-25 on, and not before.
+/// HTTPL-09, HTTPL-10, HTTPL-16: a stream begins with a priming event, which has `retry`, in
+/// 2025-11-25 only.
 #[tokio::test]
 async fn streams_are_primed_where_the_revision_polls() {
     let server = listening(&[]).await;
@@ -73,7 +74,8 @@ async fn event_ids_are_unique_in_a_session() {
     assert_eq!((ids.len(), all), (25, 25));
 }
 
-/// S003-36, HTTPL-17, C20: a resumed stream has its own messages only, and only newer ones.
+/// S003-36, HTTPL-17, C20: a resumed stream has only messages of the lost stream that are newer
+/// than the event id.
 #[tokio::test]
 async fn a_lost_stream_is_resumed_where_it_was() {
     let server = listening(&[]).await;
@@ -102,7 +104,7 @@ async fn a_lost_stream_is_resumed_where_it_was() {
     }
 }
 
-/// The end of a stream can be read again, for as long as it is kept.
+/// A stream can be resumed after its end: its last events are kept for some time.
 #[tokio::test]
 async fn a_stream_can_be_resumed_after_its_end() {
     let server = listening(&[]).await;
@@ -118,7 +120,7 @@ async fn a_stream_can_be_resumed_after_its_end() {
     assert_eq!(events, 0);
 }
 
-/// Counts events without looking into them: an answer is not expected twice.
+/// Counts events without decoding them, because the testkit rejects a second response to a request.
 async fn raw_events(answer: HttpResponse) -> usize {
     let body = answer.text().await;
     body.lines()
@@ -182,7 +184,7 @@ async fn a_silent_call_keeps_a_client_that_does_not_poll() {
     }
 }
 
-/// Messages sent while no stream is open are delivered when the client opens one again.
+/// Notifications that are sent while no GET stream is open are delivered on the next one.
 #[tokio::test]
 async fn the_get_stream_is_resumed_as_well() {
     let server = listening(&[]).await;

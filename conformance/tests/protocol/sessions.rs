@@ -1,4 +1,4 @@
-//! Legacy sessions over HTTP: their ids, their end, and that they keep to themselves.
+//! Legacy sessions over HTTP: their ids, their end, and their isolation from each other.
 
 use plexus_mcp_protocol::Revision;
 use plexus_testkit::{HttpClient, HttpResponse, within};
@@ -8,7 +8,7 @@ use crate::support::{
     LEGACY, call, code, initialize, listening, notification, request, session, text, with_method,
 };
 
-/// S003-35, C21, HTTPL-18, SEC-03: 256 bits of chance in visible ASCII.
+/// S003-35, C21, HTTPL-18, SEC-03: a session id has at least 256 bits, in visible ASCII.
 #[tokio::test]
 async fn ids_are_long_and_never_the_same() {
     let server = listening(&[]).await;
@@ -26,8 +26,8 @@ async fn ids_are_long_and_never_the_same() {
     assert_eq!(ids.len(), 50);
 }
 
-/// S003-34, HTTPL-20, HTTPL-21, TRANSLATION §12 case 25: after its end, a session is unknown to
-/// everybody.
+/// S003-34, HTTPL-20, HTTPL-21, TRANSLATION §12 case 25: every request in a deleted session gets
+/// 404.
 #[tokio::test]
 async fn a_deleted_session_is_gone() {
     let server = listening(&[]).await;
@@ -42,7 +42,7 @@ async fn a_deleted_session_is_gone() {
             assert_eq!((answer.status(), answer.text().await.as_str()), (204, ""));
             other
         };
-        // The call has nothing to say before its session ends.
+        // The call sends no message before its session ends.
         let (answer, other) = tokio::join!(running, deleting);
         assert_no_result(answer).await;
         assert_eq!(stream.event().await, None);
@@ -65,7 +65,7 @@ async fn a_deleted_session_is_gone() {
     }
 }
 
-/// HTTPL-15: a stream has one reader, the newest. No message is sent twice.
+/// HTTPL-15: a second GET closes the stream of the first. No message is sent on both.
 #[tokio::test]
 async fn a_second_get_takes_over() {
     let server = listening(&[]).await;
@@ -93,9 +93,9 @@ async fn a_second_get_takes_over() {
     );
 }
 
-/// S003-33, HTTPL-13, HTTPL-14: the GET stream is for what belongs to no request.
+/// S003-33, HTTPL-13, HTTPL-14: the GET stream has only messages that belong to no request.
 #[tokio::test]
-async fn what_belongs_to_a_request_does_not_come_by_get() {
+async fn messages_of_a_request_are_not_sent_on_the_get_stream() {
     let server = listening(&[]).await;
     let client = session(server.url(), Revision::V2025_06_18).await;
     let mut stream = client.get().send().await;
@@ -169,7 +169,7 @@ async fn a_lost_connection_does_not_cancel() {
     assert_eq!(code(&answer.message().await), -32600);
 }
 
-/// S000-45, C08: over HTTP something must be said to a request that waits for JSON.
+/// S000-45, C08: over HTTP, a cancelled call that waits for a JSON response gets an error.
 #[tokio::test]
 async fn a_cancelled_call_that_waits_for_json_gets_an_error() {
     let server = listening(&[]).await;

@@ -1,4 +1,4 @@
-//! Questions to clients that said they can be asked, and hold no stream to be asked on (TRAP-16).
+//! Questions to legacy clients that can be asked, but have no open GET stream (TRAP-16).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::support::{ANY_PORT, call, code, notification, request, text};
 
 const REVISION: Revision = Revision::V2025_06_18;
 
-/// Serves a tool that asks for a name, for as long as the set lives.
+/// Serves a tool that asks for a name, until the returned set is dropped.
 async fn greeter(answer_time: Duration) -> (String, JoinSet<()>) {
     let form = r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;
     let form = Raw::parse(form.into(), &plexus_mcp_wire::Limits::default()).unwrap();
@@ -65,7 +65,7 @@ fn greet() -> Value {
     request(1, "tools/call", call("greet", json!({})))
 }
 
-/// Calls as a client that takes nothing but JSON.
+/// Calls the tool, as a client that accepts only JSON.
 async fn call_for_json(client: &HttpClient) -> HttpResponse {
     let post = client.post(&greet()).header("accept", "application/json");
     post.send().await
@@ -80,7 +80,7 @@ async fn answer_on(client: &HttpClient, stream: &mut HttpResponse) {
     assert_eq!(client.post(&answer).send().await.status(), 202);
 }
 
-/// TRAP-16: the answer to the call is a stream that the question can go on.
+/// TRAP-16: the response to the call is an event stream, on which the question is sent.
 #[tokio::test]
 async fn the_calls_own_stream_carries_its_question() {
     let (url, _running) = greeter(Duration::from_mins(5)).await;
@@ -91,7 +91,7 @@ async fn the_calls_own_stream_carries_its_question() {
     assert_eq!(text(&result["result"]), r#"{"name":"Kim"}"#);
 }
 
-/// TRAP-16: who takes JSON only is asked on the stream that it opens when it hears nothing.
+/// TRAP-16: a client that accepts only JSON is asked on its GET stream, once it opens one.
 #[tokio::test]
 async fn a_question_waits_for_a_stream() {
     let (url, _running) = greeter(Duration::from_mins(5)).await;
@@ -106,8 +106,7 @@ async fn a_question_waits_for_a_stream() {
     assert_eq!(text(&answer["result"]), r#"{"name":"Kim"}"#);
 }
 
-/// TRAP-16: who never opens one is not waited for longer than for any answer, and neither is its
-/// call.
+/// TRAP-16: if the client opens no stream, the call ends after the usual answer timeout.
 #[tokio::test]
 async fn without_any_stream_the_call_ends_in_time() {
     let (url, _running) = greeter(Duration::from_millis(300)).await;

@@ -1,4 +1,4 @@
-//! Helpers of these tests.
+//! Helpers that start servers, open sessions and build messages.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(crate) const SERVER: &str = env!("CARGO_BIN_EXE_conformance-server");
 /// A port that the system chooses.
 pub(crate) const ANY_PORT: &str = "127.0.0.1:0";
 
-/// Makes a test of `$script` for every revision on every transport that has it.
+/// Defines a test of `$script` for every pair of a revision and a transport that supports it.
 macro_rules! every_client {
     ($script:ident) => {
         every_client! { $script:
@@ -51,7 +51,7 @@ macro_rules! every_client {
     };
 }
 
-/// Starts a server, and has an initialized client of `revision` follow the script.
+/// Starts a server, opens a client of `revision`, and runs the script with it.
 pub(crate) async fn converse(
     transport: Transport,
     revision: Revision,
@@ -61,16 +61,19 @@ pub(crate) async fn converse(
     let greeting = client.open().await;
     script(&mut client, &greeting).await;
     for message in client.close().await {
-        // C08: only over HTTP is something said to a cancelled request, and then this.
+        // C08: only over HTTP may a cancelled request get a response, which is this error.
         let is_cancelled = message["error"]["code"] == -32800 && transport == Transport::Http;
+        // SUB26-11: a subscription that is still open is answered when the server ends.
+        let subscription = &message["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
+        let is_ended_subscription = !subscription.is_null() && *subscription == message["id"];
         assert!(
-            message.get("method").is_some() || is_cancelled,
+            message.get("method").is_some() || is_cancelled || is_ended_subscription,
             "a response without a pending request: {message}"
         );
     }
 }
 
-/// A client that has said nothing yet, and its server.
+/// A client that has sent no message yet, and its server.
 pub(crate) async fn connect(
     transport: Transport,
     revision: Revision,
@@ -91,7 +94,7 @@ pub(crate) async fn connect(
     }
 }
 
-/// A fixture server on a pipe.
+/// A client of a new fixture server on a pipe.
 pub(crate) fn stdio() -> StdioClient {
     StdioClient::spawn(SERVER, &["--stdio"])
 }
@@ -102,7 +105,7 @@ pub(crate) async fn listening(arguments: &[&str]) -> ListeningServer {
     ListeningServer::start(SERVER, &arguments).await
 }
 
-/// A server in this process, for what the fixture server cannot be told.
+/// A server in this process, for tests of options that the fixture server does not have.
 pub(crate) struct InProcess {
     pub(crate) url: String,
     _running: JoinSet<()>,
@@ -136,8 +139,8 @@ pub(crate) async fn in_process_with(edge: Options, options: HttpOptions) -> InPr
     }
 }
 
-/// Everything that a client of `revision` can declare, and elicitation where the revision does not
-/// have it yet: the declaration counts.
+/// All client capabilities of `revision`, and elicitation even for revisions from before it: a
+/// server may use what a client declares.
 pub(crate) fn capabilities(revision: Revision) -> Value {
     let elicitation = match revision {
         Revision::V2024_11_05 | Revision::V2025_03_26 | Revision::V2025_06_18 => json!({}),
@@ -159,7 +162,7 @@ pub(crate) fn with_method<'a>(messages: &'a [Value], method: &str) -> Vec<&'a Va
         .collect()
 }
 
-/// The error that `response` is, as far as programs read it: its code and its id.
+/// The error code in `response`, which must be an error.
 pub(crate) fn code(response: &Value) -> i64 {
     let code = response["error"]["code"].as_i64();
     code.unwrap_or_else(|| panic!("no error: {response}"))
@@ -177,7 +180,7 @@ pub(crate) fn notification(method: &str) -> Value {
     json!({"jsonrpc": "2.0", "method": method})
 }
 
-/// `initialize` for this version, by a client that can do nothing.
+/// An `initialize` request for this version, without client capabilities.
 pub(crate) fn initialize(id: impl Into<Value>, version: &str) -> Value {
     let params = json!({
         "protocolVersion": version,
@@ -187,7 +190,7 @@ pub(crate) fn initialize(id: impl Into<Value>, version: &str) -> Value {
     request(id, "initialize", params)
 }
 
-/// A request that stands alone, by a client that can do nothing.
+/// A stateless request, without client capabilities.
 pub(crate) fn stateless(id: impl Into<Value>, method: &str, mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -227,7 +230,7 @@ pub(crate) async fn session(url: &str, revision: Revision) -> HttpClient {
     client
 }
 
-/// A server on a pipe with which a session of `revision` is open.
+/// A client of a new server on a pipe, with an open session of `revision`.
 pub(crate) async fn stdio_session(revision: Revision) -> StdioClient {
     let mut client = stdio();
     client.send(&initialize(0, revision.as_str())).await;
@@ -238,7 +241,7 @@ pub(crate) async fn stdio_session(revision: Revision) -> StdioClient {
     client
 }
 
-/// A call of a tool.
+/// The params of `tools/call`.
 pub(crate) fn call(tool: &str, arguments: Value) -> Value {
     let mut call = json!({"name": tool});
     call["arguments"] = arguments;

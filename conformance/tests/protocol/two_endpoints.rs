@@ -1,4 +1,4 @@
-//! HTTP+SSE of 2024-11-05: a stream, and a second endpoint for what the client says.
+//! HTTP+SSE of 2024-11-05: one endpoint for the event stream, another for the client's messages.
 
 use plexus_mcp_protocol::Revision;
 use plexus_testkit::{HttpClient, HttpResponse, ListeningServer};
@@ -12,7 +12,7 @@ async fn serve() -> (ListeningServer, HttpClient) {
     (server, client)
 }
 
-/// Opens a stream, and gives it with a client of the endpoint that it names.
+/// Opens an event stream; returns it, and a client of the message endpoint that it names.
 async fn open(client: &HttpClient) -> (HttpResponse, HttpClient) {
     let mut stream = client.get().send().await;
     assert_eq!(stream.status(), 200);
@@ -21,8 +21,8 @@ async fn open(client: &HttpClient) -> (HttpResponse, HttpClient) {
     (stream, client.clone().at(&endpoint.data))
 }
 
-/// S000-08, SSE24-01, SSE24-02, SSE24-04: the endpoint first, then messages, and answers nowhere
-/// else.
+/// S000-08, SSE24-01, SSE24-02, SSE24-04: the stream has the endpoint first, then all responses. An
+/// accepted POST gets an empty body.
 #[tokio::test]
 async fn answers_come_on_the_stream() {
     let (_server, client) = serve().await;
@@ -51,7 +51,7 @@ async fn answers_come_on_the_stream() {
     assert_eq!(text.send().await.status(), 415);
 }
 
-/// The stream is the session: others cannot speak for it, and it ends with it.
+/// A session ends with its event stream. A POST without a valid session gets 404.
 #[tokio::test]
 async fn a_session_lives_as_long_as_its_stream() {
     let (_server, client) = serve().await;
@@ -79,7 +79,8 @@ async fn a_session_lives_as_long_as_its_stream() {
     }
 }
 
-/// SSE24-05, SSE24-07: each endpoint has one method, both check origins, and the new one is beside.
+/// SSE24-05, SSE24-07: each endpoint has one method, both check the origin, and Streamable HTTP is
+/// served at the same address.
 #[tokio::test]
 async fn the_endpoints_are_guarded_and_the_new_one_is_beside_them() {
     let (_server, client) = serve().await;

@@ -23,12 +23,15 @@ use crate::issuer::Introspection;
 use crate::verified::{Rejected, Verified};
 use crate::web::Web;
 
-/// How long a positive response is cached. A revoked token is accepted for at most this long.
+/// How long a response is cached. A revoked token is accepted for at most this long.
 const CACHE_TTL: Duration = Duration::from_secs(15);
-/// The maximum number of cached responses.
+/// The maximum number of cached responses about valid tokens, and the same of those about invalid
+/// ones.
 const MAX_CACHED_RESPONSES: usize = 4096;
-/// How many requests are in flight at a time: made-up tokens must not overload the issuer.
+/// How many requests are in flight at a time: invalid tokens of attackers must not overload the issuer.
 const MAX_CONCURRENT_REQUESTS: usize = 16;
+/// How many further requests wait, at most. Beyond that, tokens that are not cached are refused.
+const MAX_WAITING_REQUESTS: usize = 256;
 /// The longest token that is sent to the issuer.
 const MAX_TOKEN_BYTES: usize = 16 * 1024;
 /// The tolerated clock skew.
@@ -49,14 +52,18 @@ pub(crate) struct Introspector {
     web: Web,
     /// Limits the concurrent requests to the issuer.
     request_permits: Semaphore,
-    /// The cached responses, keyed by the SHA-256 of the token.
-    cache: Mutex<HashMap<Digest, CachedResponse>>,
+    /// Limits the requests that wait or are in flight.
+    queue_permits: Semaphore,
+    /// The cached responses about valid tokens, keyed by the SHA-256 of the token.
+    cache: Mutex<Cache<Verified>>,
+    /// The same about invalid tokens, with the reason. Tokens of attackers cannot displace valid ones.
+    invalid: Mutex<Cache<Rejected>>,
 }
 
-#[derive(Debug, Clone)]
-struct CachedResponse {
-    verified: Verified,
-    expires_at: Instant,
+/// Responses with the time at which they expire.
+#[derive(Debug)]
+struct Cache<T> {
+    responses: HashMap<Digest, (T, Instant)>,
 }
 
 #[derive(Deserialize)]
@@ -81,7 +88,9 @@ impl Introspector {
             discovered: OnceCell::new(),
             web,
             request_permits: Semaphore::new(MAX_CONCURRENT_REQUESTS),
+            queue_permits: Semaphore::new(MAX_CONCURRENT_REQUESTS + MAX_WAITING_REQUESTS),
             cache: Mutex::default(),
+            invalid: Mutex::default(),
         }
     }
 
@@ -90,21 +99,34 @@ impl Introspector {
             return Err(Rejected::invalid("the token is too long"));
         }
         let digest: Digest = Sha256::digest(token).into();
-        if let Some(cached) = self.cache().get(&digest)
-            && cached.expires_at > Instant::now()
-        {
-            return Ok(cached.verified.clone());
+        if let Some(verified) = lock(&self.cache).get(&digest) {
+            return Ok(verified);
         }
+        if let Some(rejected) = lock(&self.invalid).get(&digest) {
+            return Err(rejected);
+        }
+        let checked = self.ask(token, resource).await;
+        match &checked {
+            Ok((verified, ttl)) => lock(&self.cache).store(digest, verified.clone(), *ttl),
+            Err(rejected @ Rejected::Invalid(_)) => {
+                lock(&self.invalid).store(digest, rejected.clone(), CACHE_TTL);
+            }
+            Err(Rejected::Unknown(_)) => {}
+        }
+        checked.map(|(verified, _)| verified)
+    }
+
+    /// Asks the issuer about a token. Returns also how long the answer may be cached.
+    async fn ask(&self, token: &str, resource: &str) -> Result<(Verified, Duration), Rejected> {
         let claims = self.introspect(token).await?;
         let now = now();
         let verified = self.check_claims(&claims, resource, now)?;
         let left = claims.exp.map_or(u64::MAX, |exp| exp.saturating_sub(now));
-        self.store(digest, &verified, CACHE_TTL.min(Duration::from_secs(left)));
-        Ok(verified)
+        Ok((verified, CACHE_TTL.min(Duration::from_secs(left))))
     }
 
-    /// Checks issuer, audience and times of an active token. The issuer says that the token is active;
-    /// whether it is valid for this resource is for us to check (AUTH06-07, SEC-05).
+    /// Checks issuer, audience and times of an active token. The issuer only reports that the token is
+    /// active; this checks whether it is valid for this resource (AUTH06-07, SEC-05).
     fn check_claims(
         &self,
         claims: &Claims,
@@ -139,6 +161,9 @@ impl Introspector {
             tracing::warn!(issuer, error = why, "token introspection failed");
             Rejected::Unknown(format!("token introspection at {issuer} failed"))
         };
+        let _place = self.queue_permits.try_acquire().map_err(|_full| {
+            unknown("too many tokens wait for an answer of the issuer".to_owned())
+        })?;
         let permit = self.request_permits.acquire().await;
         let _permit =
             permit.map_err(|_closed| Rejected::Unknown("plexus is shutting down".to_owned()))?;
@@ -153,9 +178,7 @@ impl Introspector {
         if response.active {
             Ok(response.claims)
         } else {
-            Err(Rejected::invalid(
-                "the issuer says that the token is not active",
-            ))
+            Err(Rejected::invalid("the token is not active at its issuer"))
         }
     }
 
@@ -196,24 +219,36 @@ impl Introspector {
             .body(form.into())
             .map_err(|error| error.to_string())
     }
+}
 
-    /// Caches a response. When the cache is full even without its expired entries, nothing is cached.
-    fn store(&self, digest: Digest, verified: &Verified, ttl: Duration) {
-        let mut cache = self.cache();
+impl<T: Clone> Cache<T> {
+    fn get(&self, digest: &Digest) -> Option<T> {
+        let (response, expires_at) = self.responses.get(digest)?;
+        (*expires_at > Instant::now()).then(|| response.clone())
+    }
+
+    /// Caches a response. If the cache is still full after expired responses are removed, the response
+    /// is not cached.
+    fn store(&mut self, digest: Digest, response: T, ttl: Duration) {
         let now = Instant::now();
-        if cache.len() >= MAX_CACHED_RESPONSES {
-            cache.retain(|_, cached| cached.expires_at > now);
+        if self.responses.len() >= MAX_CACHED_RESPONSES {
+            self.responses
+                .retain(|_, (_, expires_at)| *expires_at > now);
         }
-        if cache.len() < MAX_CACHED_RESPONSES {
-            let response = CachedResponse {
-                verified: verified.clone(),
-                expires_at: now + ttl,
-            };
-            cache.insert(digest, response);
+        if self.responses.len() < MAX_CACHED_RESPONSES {
+            self.responses.insert(digest, (response, now + ttl));
         }
     }
+}
 
-    fn cache(&self) -> MutexGuard<'_, HashMap<Digest, CachedResponse>> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+impl<T> Default for Cache<T> {
+    fn default() -> Self {
+        Self {
+            responses: HashMap::new(),
+        }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -138,11 +138,11 @@ impl Keys {
 /// skipped.
 fn parse_key_set(document: &[u8]) -> Option<JwkSet> {
     #[derive(Deserialize)]
-    struct Document<'a> {
+    struct KeySetDocument<'a> {
         #[serde(borrow)]
         keys: Vec<&'a RawValue>,
     }
-    let document: Document<'_> = serde_json::from_slice(document).ok()?;
+    let document: KeySetDocument<'_> = serde_json::from_slice(document).ok()?;
     let keys = document.keys.into_iter().take(MAX_KEYS);
     let keys = keys.filter_map(|key| serde_json::from_str::<Jwk>(key.get()).ok());
     let signs = |key: &Jwk| {

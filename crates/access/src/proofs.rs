@@ -24,8 +24,8 @@ pub(crate) const ALGORITHMS: [&str; 3] = ["ES256", "EdDSA", "RS256"];
 /// Checks proofs, and rejects a proof that was used before.
 ///
 /// Every proof must contain a nonce of this server. Two nonces are valid at a time, the current and
-/// the previous. The proofs seen are kept for each nonce, and dropped with it: memory is bounded, and
-/// still no proof is accepted twice.
+/// the previous. The proofs received are kept for each nonce, and dropped with it, so memory is
+/// bounded, and no proof is accepted twice.
 #[derive(Debug)]
 pub(crate) struct Proofs(Mutex<Nonces>);
 

@@ -129,7 +129,7 @@ impl ResourceServer {
     /// The platform's certificates are read here, which blocks for a few milliseconds.
     ///
     /// # Errors
-    /// The options are invalid.
+    /// The options are invalid, the HTTP client cannot be built, or the system has no random numbers.
     pub fn new(options: Options) -> Result<Self, SettingsError> {
         let url = parse_resource(&options.resource)?;
         if let Some(wrong) = options.scopes.iter().find(|scope| !is_scope(scope)) {
@@ -301,6 +301,18 @@ impl Access for ResourceServer {
                 tracing::debug!(?refused, "refused a request");
                 self.deny(refused)
             })
+        }
+        .boxed()
+    }
+
+    /// The token alone is verified: a proof of possession is accepted only once.
+    fn is_still_valid<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, bool> {
+        async move {
+            let Ok(credentials) = Credentials::from_request(head) else {
+                return false;
+            };
+            let verified = self.verify(credentials.token).await;
+            !matches!(verified, Err(Refusal::Rejected(Rejected::Invalid(_))))
         }
         .boxed()
     }

@@ -1,6 +1,6 @@
 //! Static tokens for setups without an authorization server, stored as hashes in a file.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -101,7 +101,7 @@ pub enum TokenFileError {
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct Document {
+struct TokenFileDocument {
     tokens: Vec<TokenEntry>,
 }
 
@@ -216,12 +216,17 @@ impl TokenFile {
     ) -> Result<(), TokenFileError> {
         let io = |source| self.io(source);
         let directory = self.path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(directory).map_err(io)?;
+        // Other users must not see what is in the data directory, which may not exist yet.
+        let mut builder = DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(directory).map_err(io)?;
         let lock = File::create(self.path.with_extension("lock")).map_err(io)?;
         lock.lock().map_err(io)?;
         let mut tokens = self.read()?;
         change(&mut tokens)?;
-        let text = serde_json::to_vec_pretty(&Document { tokens });
+        let text = serde_json::to_vec_pretty(&TokenFileDocument { tokens });
         let text = text.map_err(|error| io(error.into()))?;
         // `NamedTempFile` is readable by its owner only, and `persist` keeps the permissions.
         let mut file = tempfile::NamedTempFile::new_in(directory).map_err(io)?;
@@ -234,7 +239,7 @@ impl TokenFile {
     fn read(&self) -> Result<Vec<TokenEntry>, TokenFileError> {
         match fs::read(&self.path) {
             Ok(text) => {
-                let document: Document = serde_json::from_slice(&text)
+                let document: TokenFileDocument = serde_json::from_slice(&text)
                     .map_err(|_other| TokenFileError::Malformed(self.path.clone()))?;
                 Ok(document.tokens)
             }

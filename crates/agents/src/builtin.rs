@@ -76,17 +76,22 @@ impl Builtin {
 /// A selection of built-in services, written as their names separated by commas, or as `all` or
 /// `none`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice(BTreeSet<Builtin>);
+pub struct BuiltinSelection(BTreeSet<Builtin>);
 
 /// The text names no built-in service.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a built-in service; name some of {all}, or all or none", all = names(Builtin::ALL))]
 pub struct UnknownBuiltin(String);
 
-impl Choice {
+impl BuiltinSelection {
     /// Every service.
     pub fn all() -> Self {
         Self(Builtin::ALL.into())
+    }
+
+    /// No service.
+    pub fn none() -> Self {
+        Self(BTreeSet::new())
     }
 
     /// The default: health, echo, task and context. The others would only lengthen the list of
@@ -121,14 +126,14 @@ impl Choice {
     }
 }
 
-impl FromStr for Choice {
+impl FromStr for BuiltinSelection {
     type Err = UnknownBuiltin;
 
     fn from_str(text: &str) -> Result<Self, UnknownBuiltin> {
         let words: Vec<_> = text.split(',').map(str::trim).collect();
         match words[..] {
             ["all"] => return Ok(Self::all()),
-            ["none"] => return Ok(Self(BTreeSet::new())),
+            ["none"] => return Ok(Self::none()),
             _ => {}
         }
         let service = |word: &&str| {
@@ -140,7 +145,7 @@ impl FromStr for Choice {
     }
 }
 
-impl fmt::Display for Choice {
+impl fmt::Display for BuiltinSelection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.len() {
             0 => f.write_str("none"),
@@ -160,18 +165,18 @@ mod tests {
 
     #[test]
     fn a_choice_is_a_list_or_a_word() {
-        let usual: Choice = " task,health , echo,context".parse().unwrap();
-        assert_eq!(usual, Choice::usual());
-        assert_eq!("all".parse(), Ok(Choice::all()));
-        let none: Choice = "none".parse().unwrap();
+        let usual: BuiltinSelection = " task,health , echo,context".parse().unwrap();
+        assert_eq!(usual, BuiltinSelection::usual());
+        assert_eq!("all".parse(), Ok(BuiltinSelection::all()));
+        let none: BuiltinSelection = "none".parse().unwrap();
         assert!(Builtin::ALL.iter().all(|service| !none.has(*service)));
-        for choice in [usual, none, Choice::all()] {
+        for choice in [usual, none, BuiltinSelection::all()] {
             assert_eq!(choice.to_string().parse(), Ok(choice));
         }
         for wrong in ["", "task,", "tasks", "all,task"] {
-            assert!(wrong.parse::<Choice>().is_err(), "{wrong}");
+            assert!(wrong.parse::<BuiltinSelection>().is_err(), "{wrong}");
         }
-        let said = "tasks".parse::<Choice>().unwrap_err().to_string();
+        let said = "tasks".parse::<BuiltinSelection>().unwrap_err().to_string();
         assert!(
             said.starts_with("\"tasks\" is not a built-in service; name some of health, echo, "),
             "{said}"

@@ -26,7 +26,7 @@ mod profile;
 mod service;
 
 pub use bash::bash;
-pub use builtin::{Builtin, Choice, UnknownBuiltin};
+pub use builtin::{Builtin, BuiltinSelection, UnknownBuiltin};
 pub use data::AgentData;
 pub use profile::{Profile, profile};
 pub use service::{Extras, service};

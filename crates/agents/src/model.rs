@@ -20,4 +20,4 @@ pub use answer::{AnswerStream, Finish, Usage};
 pub use error::ModelError;
 pub use id::{ModelId, Provider};
 pub use models::Models;
-pub use question::{Message, Question, Speaker};
+pub use question::{ChatMessage, Question, Speaker};

@@ -218,7 +218,7 @@ async fn the_callers_own_user_is_asked() {
 
 /// An agent without a terminal cancels every question; other clients can still answer.
 #[tokio::test]
-async fn a_question_that_is_closed_is_left_to_others() {
+async fn a_cancelled_question_can_be_answered_by_another_client() {
     let server = Server::new();
     let mut permit = server.begin("permit", &request(), ASKABLE);
     let (_, ask) = permit.question().await;
@@ -272,7 +272,7 @@ async fn another_process_may_answer() {
 }
 
 #[tokio::test]
-async fn who_gets_no_answer_is_denied() {
+async fn a_permission_request_without_an_answer_is_denied() {
     let server = Server::new();
     let request = Request {
         session_id: Some("s".to_owned()),
@@ -281,10 +281,10 @@ async fn who_gets_no_answer_is_denied() {
         input: raw("{}"),
     };
     let mut asked = None;
-    let patience = Duration::from_millis(50);
+    let timeout = Duration::from_millis(50);
     let decided = server
         .permissions
-        .permit(request, patience, None, |pending| {
+        .permit(request, timeout, None, |pending| {
             asked = Some(pending.approval_id.clone());
         });
     let Decision::Deny { message } = decided.await.unwrap() else {

@@ -83,9 +83,9 @@ impl Data {
         Self::build(paths, tables, Store::open)
     }
 
-    /// Like [`Self::open`], but each database is opened when it is first needed. A database that
-    /// cannot be used affects only the services that need it: their tools return the error, and work
-    /// as soon as the cause is removed.
+    /// Like [`Self::open`], but each database is opened at its first use. A database that cannot be
+    /// used affects only the services that need it: their tools return the error until the cause is
+    /// removed.
     pub fn at(paths: &DataPaths) -> Self {
         Self::at_with(paths, &[])
     }
@@ -143,7 +143,7 @@ impl Data {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task::{Filter, NewTask};
+    use crate::task::{NewTask, TaskFilter};
 
     fn environment(variables: &[(&str, &str)]) -> Option<DataPaths> {
         DataPaths::from_environment(|name| {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_says_where() {
+    fn environment_variables_set_the_data_paths() {
         let mut expected = DataPaths::in_directory("here");
         assert_eq!(
             environment(&[("PLEXUS_DATA_DIR", "here"), ("BOSSMAN_DB_PATH", "")]),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     async fn total(tasks: &Tasks) -> u64 {
-        let all = Filter {
+        let all = TaskFilter {
             status: None,
             parent_id: None,
             limit: 1,

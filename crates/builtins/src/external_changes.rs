@@ -43,9 +43,9 @@ impl AliasedService {
             } = &*changes;
             let refresh = refresh.as_ref();
             tokio::select! {
-                never = poll(&service, Source::Tasks(&data.tasks), tasks) => never,
-                never = poll(&service, Source::Trees(&data.trees, refresh), trees) => never,
-                never = poll(&service, Source::Context(&data.context), context) => never,
+                never = poll(&service, WatchedData::Tasks(&data.tasks), tasks) => never,
+                never = poll(&service, WatchedData::Trees(&data.trees, refresh), trees) => never,
+                never = poll(&service, WatchedData::Context(&data.context), context) => never,
             }
         }
     }
@@ -78,9 +78,9 @@ impl ExternalChanges {
     pub(crate) async fn subscribed(&self, uri: &str) {
         let data = &self.data;
         for (source, version) in [
-            (Source::Tasks(&data.tasks), &self.tasks),
-            (Source::Trees(&data.trees, None), &self.trees),
-            (Source::Context(&data.context), &self.context),
+            (WatchedData::Tasks(&data.tasks), &self.tasks),
+            (WatchedData::Trees(&data.trees, None), &self.trees),
+            (WatchedData::Context(&data.context), &self.context),
         ] {
             if uri.starts_with(source.scheme()) {
                 source.track_changes().await;
@@ -100,7 +100,7 @@ pub(crate) fn json_hash<T: Serialize>(value: &T) -> u64 {
 
 /// Data whose resources can be subscribed to.
 #[derive(Clone, Copy)]
-enum Source<'a> {
+enum WatchedData<'a> {
     Tasks(&'a Tasks),
     Trees(&'a Trees, Option<&'a RefreshTreeLists>),
     Context(&'a Graph),
@@ -109,7 +109,7 @@ enum Source<'a> {
 /// The [`json_hash`] of each subscribed resource when it was last read; `None` if it did not exist.
 type KnownHashes = HashMap<String, Option<u64>>;
 
-impl<'a> Source<'a> {
+impl<'a> WatchedData<'a> {
     fn scheme(self) -> &'static str {
         match self {
             Self::Tasks(_) => "task://",
@@ -186,7 +186,7 @@ impl<'a> Source<'a> {
     }
 }
 
-async fn poll(service: &LocalService, source: Source<'_>, version: &LastVersion) -> ! {
+async fn poll(service: &LocalService, source: WatchedData<'_>, version: &LastVersion) -> ! {
     loop {
         service.someone_watches(source.scheme()).await;
         let mut known = KnownHashes::new();
@@ -263,8 +263,8 @@ mod tests {
     use crate::task::{NewTask, Task, Update};
     use crate::{DataPaths, Names, Servers, service};
 
-    /// A service that follows the data in `folder`, and a second handle to the same data, which
-    /// stands for another process.
+    /// A service that follows the data in `folder`, and a second set of connections to the same
+    /// data, which stands for another process.
     fn followed(folder: &Path) -> (AliasedService, Data, AbortOnDropHandle<()>) {
         let (service, theirs) = not_yet_followed(folder);
         let following = following(&service);
@@ -308,7 +308,7 @@ mod tests {
 
     /// C46: subscribers are notified of exactly the tasks that changed or were deleted.
     #[tokio::test(start_paused = true)]
-    async fn what_others_change_is_told() {
+    async fn task_changes_of_other_processes_notify_subscribers() {
         let folder = tempfile::tempdir().unwrap();
         let (service, theirs, _following) = followed(folder.path());
 
@@ -334,7 +334,7 @@ mod tests {
 
     /// C46, C44: subscribers of trees are notified too; new trees are listed.
     #[tokio::test(start_paused = true)]
-    async fn what_others_grow_is_told() {
+    async fn tree_changes_of_other_processes_notify_subscribers() {
         let folder = tempfile::tempdir().unwrap();
         let (service, theirs, _following) = followed(folder.path());
 
@@ -345,7 +345,7 @@ mod tests {
         let mut of_other = watch(&service, &format!("arbor://tree/{}", other.id)).await;
         assert!(!soon(&mut of_first).await && !soon(&mut of_head).await);
 
-        let node = arbor::NewNode {
+        let node = arbor::NewTreeNode {
             tree_id: first.id.clone(),
             parent: None,
             payload: arbor::Payload::Text("leaf".to_owned()),
@@ -366,7 +366,7 @@ mod tests {
 
     /// Subscribers of nodes of the context graph are notified too.
     #[tokio::test(start_paused = true)]
-    async fn what_others_remember_is_told() {
+    async fn context_changes_of_other_processes_notify_subscribers() {
         let folder = tempfile::tempdir().unwrap();
         let (service, theirs, _following) = followed(folder.path());
 
@@ -381,7 +381,7 @@ mod tests {
 
     /// C46: changes after a confirmed subscription are notified, even if polling starts later.
     #[tokio::test(start_paused = true)]
-    async fn what_changes_right_after_a_subscription_is_told() {
+    async fn changes_right_after_a_subscription_notify_the_subscriber() {
         let folder = tempfile::tempdir().unwrap();
         let (service, theirs) = not_yet_followed(folder.path());
         let node = |text: &str| crate::context::NewNode::new(text.to_owned()).key("key");
@@ -399,7 +399,7 @@ mod tests {
 
     /// A new subscriber is not notified of changes before its subscription.
     #[tokio::test(start_paused = true)]
-    async fn what_changed_while_nobody_watched_is_not_told() {
+    async fn changes_before_a_subscription_do_not_notify_the_subscriber() {
         let folder = tempfile::tempdir().unwrap();
         let (service, theirs, _following) = followed(folder.path());
         let task = add(&theirs.tasks, "a task").await;

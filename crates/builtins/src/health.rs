@@ -86,9 +86,9 @@ pub fn health(
             let problems = problems(&databases).await;
             Json(Health {
                 status: if problems.is_empty() {
-                    Status::Healthy
+                    HealthStatus::Healthy
                 } else {
-                    Status::Degraded
+                    HealthStatus::Degraded
                 },
                 uptime_seconds: started.elapsed().as_secs(),
                 timestamp: timestamp_text(Timestamp::now()),
@@ -120,7 +120,7 @@ struct NoArguments {}
 #[schemars(deny_unknown_fields)]
 struct Health {
     /// Whether everything works.
-    status: Status,
+    status: HealthStatus,
     /// Uptime in whole seconds.
     uptime_seconds: u64,
     /// The server's time, in UTC, in RFC 3339.
@@ -139,7 +139,7 @@ struct Health {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-enum Status {
+enum HealthStatus {
     Healthy,
     Degraded,
 }

@@ -17,7 +17,7 @@ pub(crate) use resources::resource_hash;
 
 pub use crate::notifying_store::Clock;
 pub use error::TaskError;
-pub use model::{Status, Summary, Task};
+pub use model::{Summary, Task, TaskStatus};
 pub use tables::MIGRATIONS;
-pub use tasks::{Filter, ListedTasks, NewTask, Tasks, Update};
+pub use tasks::{ListedTasks, NewTask, TaskFilter, Tasks, Update};
 pub use tools::{BOSSMAN_METHODS, METHODS, bossman_tasks, task};

@@ -1,4 +1,4 @@
-//! The task list as its clients see it: tools, results, errors, resources.
+//! Tests of the task list through its tools and resources, as clients use them.
 
 #[cfg(test)]
 mod task {
@@ -19,7 +19,7 @@ mod task {
     use tempfile::TempDir;
     use tokio_util::sync::CancellationToken;
 
-    /// A service with nothing but a task list.
+    /// A client of a service that has only a task list.
     struct Client {
         _folder: TempDir,
         store: Store,
@@ -66,8 +66,8 @@ mod task {
             self.request("tools/call", params).await
         }
 
-        /// The result of a call that succeeds: the same as text and as structured content, with
-        /// `isError: false` written out (S002-21).
+        /// Makes a call that succeeds. Checks that text and structured content are equal and that
+        /// `isError` is false (S002-21), and returns the content.
         async fn done(&self, method: &str, arguments: Value) -> Value {
             let result = self.call(method, arguments).await.unwrap();
             assert_eq!(result["isError"], false, "{result}");
@@ -78,7 +78,7 @@ mod task {
             read
         }
 
-        /// The error text of a call that ran and failed (S002-22, S002-32).
+        /// Makes a call that fails with `isError`; returns the error text (S002-22, S002-32).
         async fn failed(&self, method: &str, arguments: Value) -> String {
             let result = self.call(method, arguments).await.unwrap();
             assert_eq!(result["isError"], true, "{result}");
@@ -125,14 +125,15 @@ mod task {
         }
     }
 
-    /// Whether there is news, which would be there already.
+    /// Whether there was an update since the last call. Updates are sent before a call returns.
     fn has_news(updates: &mut Updates) -> bool {
         let next = std::pin::pin!(updates.next());
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         next.poll(&mut context).is_ready()
     }
 
-    /// S002-20: the founding document's tool, word for word, and what its program had besides.
+    /// S002-20: the tool has the descriptions and the required argument of the specification, and
+    /// the range of priorities of the original program.
     #[test]
     fn create_task_is_as_it_was_written() {
         let tool = Client::new().tool("create_task");
@@ -155,8 +156,8 @@ mod task {
         );
     }
 
-    /// S002-30, S002-31: which arguments there are, which of them are required, and which
-    /// values they may have.
+    /// S002-30, S002-31: every tool has the specified arguments, and the same of them are required.
+    /// `status` allows the specified states.
     #[test]
     fn arguments_are_those_of_the_founding_system() {
         let client = Client::new();
@@ -250,7 +251,7 @@ mod task {
         assert_eq!(result["isError"], false);
     }
 
-    /// S002-22
+    /// S002-22: the error for an unknown task is a failed result that names the id.
     #[tokio::test]
     async fn an_unknown_task_is_an_execution_error() {
         let client = Client::new();
@@ -286,8 +287,8 @@ mod task {
         }
     }
 
-    /// S002-23, S002-32, C10: what breaks the schema is never run; which kind of answer it gets is
-    /// for the revision to say.
+    /// S002-23, S002-32, C10: arguments that violate the schema are refused, and change nothing.
+    /// Whether the client gets an error or a failed result depends on its revision.
     #[tokio::test]
     async fn bad_arguments_are_never_run() {
         let client = Client::new();
@@ -333,7 +334,7 @@ mod task {
         assert_eq!(client.done("list_tasks", json!({})).await["total"], 1);
     }
 
-    /// A list is worked through from its first task to its last by its tools alone.
+    /// A task and its subtask go through their whole lifecycle with the tools only.
     #[tokio::test]
     async fn a_list_is_worked_through() {
         let client = Client::new();
@@ -495,9 +496,9 @@ mod task {
         assert_eq!(client.done("list_tasks", json!({})).await["total"], 0);
     }
 
-    /// Bad input: a locked or a full database gives a clear error, and nothing is written by half.
+    /// Bad input: a locked or a full database gives a clear error, and no partial write.
     #[tokio::test]
-    async fn trouble_with_the_database_is_told() {
+    async fn a_locked_or_full_database_is_reported() {
         let client = Client::new();
         let id = client.create("x").await;
         let hurry = |db: &plexus_mcp_store::rusqlite::Transaction<'_>| -> Result<(), StoreError> {
@@ -525,7 +526,7 @@ mod task {
         assert_eq!(client.done("list_tasks", json!({})).await["total"], 1);
     }
 
-    /// Bad input: 10 MB of content is content like any other.
+    /// Bad input: 10 MB of context are stored and returned unchanged.
     #[tokio::test]
     async fn much_content_is_kept_whole() {
         let client = Client::new();
@@ -538,7 +539,7 @@ mod task {
         assert!(task["context"] == context);
     }
 
-    /// Bad input: a file that cannot be used is named, and left as it is.
+    /// Bad input: the error for a damaged file names the file and the remedy.
     #[test]
     fn a_damaged_file_is_told_at_the_start() {
         let folder = tempfile::tempdir().unwrap();

@@ -15,7 +15,7 @@ use crate::upstream::Upstream;
 /// # Errors
 /// See [`ConnectError`].
 pub async fn connect(server: impl Into<Definition>) -> Result<Client, ConnectError> {
-    let upstream = Upstream::new(server.into().for_clients());
+    let upstream = Upstream::new(server.into());
     upstream.connect().await?;
     Ok(upstream.client())
 }

@@ -116,12 +116,12 @@ pub enum AuthError {
     Page(String),
     /// The server is called on behalf of callers, and the caller is unknown.
     #[error(
-        "the server {0:?} is used in its callers' own names, and this caller was let in without a token that could be shown for it"
+        "the server {0:?} requires a token of each caller, and this caller has none that can be exchanged or forwarded"
     )]
     UnknownCaller(String),
     /// The caller's token is not for the server.
     #[error(
-        "the caller's token is for {audience:?}, and the server {server:?} takes those for {required:?}; it is not passed on"
+        "the caller's token is for the audience {audience:?}, and the server {server:?} requires {required:?}; the token is not forwarded"
     )]
     OtherAudience {
         /// The server's name.
@@ -144,6 +144,29 @@ impl AuthError {
     pub(crate) fn wants_user(&self) -> bool {
         matches!(self, Self::SignIn(_))
     }
+
+    /// Whether the next attempt may succeed without any action of a user: an authorization server
+    /// cannot be reached or is overloaded, or the token storage failed.
+    pub(crate) fn is_transient(&self) -> bool {
+        match self {
+            Self::Http(_) => true,
+            Self::Vault(error) => matches!(**error, VaultError::System { .. }),
+            Self::Rules(OAuthError::Status { status, .. }) => {
+                matches!(status, 408 | 425 | 429 | 500..=599)
+            }
+            Self::Rules(OAuthError::Refused { code, .. }) => {
+                matches!(code.as_str(), "server_error" | "temporarily_unavailable")
+            }
+            Self::Rules(_)
+            | Self::SignIn(_)
+            | Self::StillRefused(_)
+            | Self::Page(_)
+            | Self::UnknownCaller(_)
+            | Self::OtherAudience { .. }
+            | Self::TokenRefused(_)
+            | Self::Declined(_) => false,
+        }
+    }
 }
 
 /// Replaces `secret` in `text` by a mask.
@@ -158,5 +181,49 @@ pub(crate) fn masked(text: String, secret: &str) -> String {
 impl From<VaultError> for AuthError {
     fn from(error: VaultError) -> Self {
         Self::Vault(Arc::new(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_failures_that_need_no_user_are_transient() {
+        let status = |status| OAuthError::Status {
+            what: "token endpoint",
+            status,
+        };
+        let refused = |code: &str| OAuthError::Refused {
+            code: code.to_owned(),
+            description: None,
+        };
+        let system = VaultError::System {
+            place: "tokens".to_owned(),
+            source: std::io::ErrorKind::StorageFull.into(),
+        };
+        let sealed = VaultError::Sealed {
+            place: "tokens".to_owned(),
+        };
+        for transient in [
+            AuthError::Http("no route to host".to_owned()),
+            status(503).into(),
+            status(429).into(),
+            refused("temporarily_unavailable").into(),
+            system.into(),
+        ] {
+            assert!(transient.is_transient(), "{transient}");
+        }
+        for of_user in [
+            AuthError::SignIn("sign in".to_owned()),
+            AuthError::Declined("server".to_owned()),
+            AuthError::TokenRefused("server".to_owned()),
+            status(404).into(),
+            refused("invalid_grant").into(),
+            refused("access_denied").into(),
+            sealed.into(),
+        ] {
+            assert!(!of_user.is_transient(), "{of_user}");
+        }
     }
 }

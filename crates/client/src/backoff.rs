@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-/// How much of a delay is left to chance, so that many servers that were lost together do not come
-/// back together.
+/// The random part of a delay, so that servers that were lost together do not all reconnect at
+/// once.
 const JITTER_FRACTION: f64 = 0.5;
 
 /// The delays between attempts: each about twice as long as the one before, up to a maximum.

@@ -1,9 +1,9 @@
 //! Child processes: start, supervision and termination.
 //!
 //! Every process of the project starts here. Each child is put into a process group, so that
-//! signals reach what it starts in turn (`npx` starts `node`, and does not pass signals on), and
-//! the group never outlives us, however we end: see `Group`. A process that leaves its group by
-//! `setsid`, as daemons do, is beyond our reach.
+//! signals reach its own children as well (`npx` starts `node`, and does not forward signals). The
+//! group ends when Plexus ends, even if Plexus is killed: see `Group`. A process that leaves its
+//! group with `setsid`, as daemons do, is not tracked.
 
 mod exit;
 mod group;
@@ -28,8 +28,8 @@ use self::stderr::Stderr;
 /// How long the standard error of a program that has ended is still read. It stays open while any
 /// process holds it, such as a daemon that the program started.
 const STDERR_DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
-/// How long a killed process is waited for. It takes a moment to give back its memory; one that
-/// hangs in the kernel may take for ever.
+/// How long to wait for the exit of a killed process. The kernel needs a moment to free its memory; a
+/// process that is blocked in the kernel may never exit.
 const KILL_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// The standard input of a child. Dropping it asks the child to end.
@@ -66,7 +66,7 @@ impl Grace {
         Self { stdin, term }
     }
 
-    /// Both together.
+    /// The sum of both periods.
     pub(crate) fn total(self) -> Duration {
         self.stdin + self.term
     }
@@ -98,7 +98,7 @@ impl Child {
         let (Some(output), Some(errors)) = streams else {
             return Err(StartError::incomplete(program));
         };
-        let stderr = Stderr::read(None, program.command.clone());
+        let stderr = Stderr::read(None, program.shown_command().to_owned());
         let child = Self {
             process,
             id,
@@ -108,7 +108,7 @@ impl Child {
         Ok((child, output, errors))
     }
 
-    /// The process that was started. What it starts has other numbers, in the same group.
+    /// The id of the child. Its own children have other ids, in the same process group.
     pub fn id(&self) -> u32 {
         self.id
     }
@@ -120,7 +120,7 @@ impl Child {
     }
 
     /// Waits until the program has ended; [`stderr_tail`](Self::stderr_tail) then has its last
-    /// words. What it started itself is left alone until the child is stopped or dropped.
+    /// output. Its own children run on until the child is stopped or dropped.
     ///
     /// Dropping the future changes nothing; another call waits again, or reports again.
     pub async fn exited(&mut self) -> ExitReport {
@@ -131,12 +131,12 @@ impl Child {
         report
     }
 
-    /// Ends the program: waits for it to heed the end of its input, then sends SIGTERM and in the
-    /// end SIGKILL to its group. Drop the [`ChildInput`] first.
+    /// Ends the program: waits for it to exit because its input was closed, then sends SIGTERM to
+    /// its group, and finally SIGKILL. Drop the [`ChildInput`] first.
     ///
-    /// The program counts as ended when all that write to its standard error have, because a
-    /// launcher may be gone long before the server that it launched. Dropping the future kills at
-    /// once what is left.
+    /// The program counts as ended when every process that has its standard error open has ended,
+    /// because a launcher may exit long before the server that it launched. Dropping the future
+    /// kills the group at once.
     pub async fn stop(mut self, grace: Grace) -> ExitReport {
         if !self.ends_within(grace.stdin).await {
             self.group.signal(Signal::TERM);
@@ -161,7 +161,7 @@ impl Child {
         let (Some(input), Some(output)) = streams else {
             return Err(StartError::incomplete(program));
         };
-        let stderr = Stderr::read(process.stderr.take(), program.command.clone());
+        let stderr = Stderr::read(process.stderr.take(), program.shown_command().to_owned());
         let child = Self {
             process,
             id,

@@ -3,6 +3,7 @@
 
 mod discover;
 mod error;
+mod starts;
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -13,16 +14,17 @@ use plexus_mcp_protocol::messages::InitializeParams;
 use plexus_mcp_protocol::{Era, Revision, method};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
-use tokio_util::task::TaskTracker;
 
 use self::discover::{Probed, discover};
 pub use self::error::ConnectError;
+pub(crate) use self::starts::Starts;
 use crate::child::Program;
 use crate::definition::{Definition, HttpTarget, Target};
 use crate::http::{HttpClient, HttpClientOptions};
 use crate::link::{Headers, HttpLink, Link, LinkError, MAX_QUEUED_MESSAGES, SseLink, StdioLink};
-use crate::rpc::{PendingRequests, Rpc, RpcFailure, Traits, Update};
+use crate::rpc::{ConnectionTasks, PendingRequests, Rpc, RpcFailure, Traits, Update};
 use crate::server_facts::{Discovered, ServerFacts};
+use crate::upstream::StartSlots;
 
 /// How long the stream for messages that belong to no request may take to open. After that, the
 /// handshake goes on without it.
@@ -31,8 +33,11 @@ const LISTEN_STREAM_OPEN_TIMEOUT: Duration = Duration::from_secs(2);
 /// If both `server/discover` and `initialize` were sent: how long the second answer is still waited for
 /// after the first one.
 const SECOND_ANSWER_GRACE_PERIOD: Duration = Duration::from_secs(5);
+/// The same over HTTP, if the first answer accepts `initialize`. It is shorter: some servers of the
+/// handshake era never answer `server/discover`.
+const LATE_DISCOVER_GRACE_PERIOD: Duration = Duration::from_secs(2);
 
-/// A server that was greeted.
+/// A server after its handshake.
 pub(crate) struct Connected {
     pub(crate) rpc: Rpc,
     pub(crate) facts: ServerFacts,
@@ -59,29 +64,35 @@ pub enum Quirk {
     SseOnly,
 }
 
-/// Greets the server that `definition` names.
+/// Connects the server of `definition`, and does its handshake. Records the processes that it starts
+/// in `starts`; none is started once `slots` are closed.
 pub(crate) async fn connect(
     definition: &Arc<Definition>,
-    tasks: &TaskTracker,
+    tasks: &ConnectionTasks,
+    slots: &StartSlots,
+    starts: &Starts,
 ) -> Result<Connected, ConnectError> {
     let deadline = Instant::now() + definition.timeouts.connect;
     let connecting = ConnectAttempt {
         definition,
         tasks,
+        slots,
+        starts,
         deadline,
     };
-    // Boxed, as they are large, and part of whatever waits for a server.
     match &definition.target {
-        Target::Stdio(program) => Box::pin(connecting.stdio(program)).await,
-        Target::Http(target) => Box::pin(connecting.http(target)).await,
+        Target::Stdio(program) => connecting.stdio(program).await,
+        Target::Http(target) => connecting.http(target).await,
         Target::Sse(target) => connecting.sse(&http_client(definition)?, target).await,
     }
 }
 
 struct ConnectAttempt<'a> {
     definition: &'a Arc<Definition>,
-    tasks: &'a TaskTracker,
-    /// Until when the server must have been greeted.
+    tasks: &'a ConnectionTasks,
+    slots: &'a StartSlots,
+    starts: &'a Starts,
+    /// The deadline for the handshake.
     deadline: Instant,
 }
 
@@ -95,14 +106,9 @@ impl ConnectAttempt<'_> {
         let rpc = connection.rpc.clone();
         let mut probe = pin!(discover(&rpc, self.definition));
         let mut quirks = Vec::new();
-        let probed_until = if self.definition.era == Some(Era::Stateless) {
-            self.deadline
-        } else {
-            Instant::now() + self.definition.timeouts.probe
-        };
-        match timeout_at(probed_until, &mut probe).await {
+        match timeout_at(self.probe_end(), &mut probe).await {
             Ok(probed) => match self.conclude(probed, &mut quirks) {
-                Ok(Probed::Stateless(facts)) => Ok(connection.greeted(*facts, quirks)),
+                Ok(Probed::Stateless(facts)) => Ok(connection.connected(*facts, quirks)),
                 Ok(Probed::Handshake) => {
                     let facts = self.initialize(&rpc).await;
                     connection.finish(facts, quirks).await
@@ -138,7 +144,7 @@ impl ConnectAttempt<'_> {
         }
     }
 
-    /// Restarts a server that exited on `server/discover`, and sends `initialize` only.
+    /// Restarts the server, which exited after `server/discover`, and sends only `initialize`.
     async fn restart_with_initialize(
         &self,
         program: &Program,
@@ -156,37 +162,48 @@ impl ConnectAttempt<'_> {
         connection.finish(facts, quirks).await
     }
 
-    /// Greets a server that has not answered the newer greeting in the older way as well: it may be
-    /// old, or only slow to start. The answer to `initialize` decides, since it was sent last: servers
-    /// of both eras exist that refuse it after `server/discover`, and others that accept it and speak
-    /// only the older era from then on.
+    /// Sends `initialize` to a server that has not answered `server/discover` in time: it may be of
+    /// the handshake era, or only slow to start. If it refuses, a late answer to `server/discover`
+    /// decides.
+    ///
+    /// If a server accepts both, the handshake era is used over stdio, because some servers continue
+    /// in that era. Over HTTP each request stands for itself, so the newer era is used.
     async fn initialize_while_probing(
         &self,
         rpc: &Rpc,
         mut probe: Pin<&mut impl Future<Output = Result<Discovered, RpcFailure>>>,
         quirks: &mut Vec<Quirk>,
     ) -> Result<ServerFacts, ConnectError> {
-        let mut greeting = pin!(self.initialize(rpc));
+        let mut handshake = pin!(self.initialize(rpc));
+        let is_http = matches!(rpc.link(), Link::Http(_));
         let refusal = tokio::select! {
             // A server answers in order: when both answers are there, this one came first.
             biased;
             probed = &mut probe => {
-                let Probed::Stateless(facts) = self.conclude(probed, quirks)? else {
-                    return greeting.await;
-                };
+                let probed = self.conclude(probed, quirks)?;
                 quirks.retain(|quirk| *quirk != Quirk::SilentToDiscover);
-                return match timeout_at(self.grace_period_end(), greeting).await {
-                    Ok(Ok(greeted)) => Ok(greeted),
+                let Probed::Stateless(facts) = probed else {
+                    return handshake.await;
+                };
+                if is_http {
+                    return Ok(*facts);
+                }
+                return match timeout_at(self.grace_period_end(), handshake).await {
+                    Ok(Ok(facts)) => Ok(facts),
                     Ok(Err(_)) | Err(_) => Ok(*facts),
                 };
             }
-            greeted = &mut greeting => match greeted {
-                Err(error @ ConnectError::Refused { .. }) => error,
-                greeted => return greeted,
+            initialized = &mut handshake => match initialized {
+                Err(error) if error.may_be_wrong_era() => error,
+                Ok(initialized) if is_http => {
+                    let late = self.late_discovered(probe, quirks).await;
+                    return Ok(late.map_or(initialized, |discovered| *discovered));
+                }
+                initialized => return initialized,
             },
         };
-        // The error may only say that the server was already spoken to in the newer era, and the answer
-        // to that may be on its way.
+        // The server may refuse because it is already locked to the stateless era; its answer to
+        // `server/discover` may still arrive.
         let until = if refusal.is_of_a_stateless_server() {
             self.deadline
         } else {
@@ -204,6 +221,34 @@ impl ConnectAttempt<'_> {
         }
     }
 
+    /// Waits a little longer for the answer to `server/discover` of an HTTP server that has accepted
+    /// `initialize`. `None` if it does not speak the stateless era.
+    async fn late_discovered(
+        &self,
+        probe: impl Future<Output = Result<Discovered, RpcFailure>>,
+        quirks: &mut Vec<Quirk>,
+    ) -> Option<Box<ServerFacts>> {
+        let until = self
+            .deadline
+            .min(Instant::now() + LATE_DISCOVER_GRACE_PERIOD);
+        let probed = timeout_at(until, probe).await.ok()?;
+        quirks.retain(|quirk| *quirk != Quirk::SilentToDiscover);
+        match self.conclude(probed, quirks) {
+            Ok(Probed::Stateless(facts)) => Some(facts),
+            Ok(Probed::Handshake) | Err(_) => None,
+        }
+    }
+
+    /// How long the answer to `server/discover` is waited for before `initialize` is sent as well.
+    fn probe_end(&self) -> Instant {
+        if self.definition.era == Some(Era::Stateless) {
+            self.deadline
+        } else {
+            self.deadline
+                .min(Instant::now() + self.definition.timeouts.probe)
+        }
+    }
+
     fn grace_period_end(&self) -> Instant {
         self.deadline
             .min(Instant::now() + SECOND_ANSWER_GRACE_PERIOD)
@@ -214,23 +259,43 @@ impl ConnectAttempt<'_> {
         let mut quirks = Vec::new();
         if self.definition.era != Some(Era::Handshake) {
             let connection = self.open(&client, target, Era::Stateless);
-            let probe = discover(&connection.rpc, self.definition);
-            let probed = timeout_at(self.deadline, probe).await;
-            let probed = match probed {
+            let rpc = connection.rpc.clone();
+            let mut probe = pin!(discover(&rpc, self.definition));
+            match timeout_at(self.probe_end(), &mut probe).await {
+                // Some old servers fail on an unknown method. 502 to 504 are errors of a proxy in
+                // front of the server, and say nothing about it.
                 Ok(Err(RpcFailure::Link(LinkError::Http {
-                    status: 400..=499, ..
-                }))) if self.definition.era.is_none() => Probed::Handshake,
-                Ok(probed) => self.conclude(probed, &mut quirks)?,
-                Err(_elapsed) => return Err(self.timeout_error(method::DISCOVER)),
-            };
-            if let Probed::Stateless(facts) = probed {
-                return Ok(connection.greeted(*facts, quirks));
+                    status: 400..=501, ..
+                }))) if self.definition.era.is_none() => {}
+                Ok(probed) => {
+                    if let Probed::Stateless(facts) = self.conclude(probed, &mut quirks)? {
+                        return Ok(connection.connected(*facts, quirks));
+                    }
+                }
+                Err(_elapsed) if self.definition.era == Some(Era::Stateless) => {
+                    return Err(self.timeout_error(method::DISCOVER));
+                }
+                Err(_elapsed) => {
+                    quirks.push(Quirk::SilentToDiscover);
+                    let handshake = self.open(&client, target, Era::Handshake);
+                    let facts = self
+                        .initialize_while_probing(&handshake.rpc, probe, &mut quirks)
+                        .await;
+                    let is_stateless = |facts: &ServerFacts| facts.revision.era() == Era::Stateless;
+                    let (used, unused) = if facts.as_ref().is_ok_and(is_stateless) {
+                        (connection, handshake)
+                    } else {
+                        (handshake, connection)
+                    };
+                    unused.rpc.close().await;
+                    return used.finish(facts, quirks).await;
+                }
             }
             connection.rpc.close().await;
         }
         let connection = self.open(&client, target, Era::Handshake);
         let facts = self.initialize(&connection.rpc).await;
-        // Only an endpoint that knows no POST can be the older transport (SSE24-08).
+        // Only an endpoint that refuses POST can be HTTP+SSE (SSE24-08).
         let refused = matches!(
             &facts,
             Err(ConnectError::Link(LinkError::Http {
@@ -266,9 +331,13 @@ impl ConnectAttempt<'_> {
     }
 
     fn start(&self, program: &Program) -> Result<OpenConnection, ConnectError> {
+        if self.slots.is_closed() {
+            return Err(ConnectError::shutting_down());
+        }
         let (inbox, stray) = pending_requests();
         let started = StdioLink::start(program, self.definition.limits, Arc::clone(&inbox));
         let (link, work) = started.map_err(|error| ConnectError::Start(Arc::new(error)))?;
+        self.starts.add();
         Ok(self.attach(Link::Stdio(link), work, inbox, stray))
     }
 
@@ -299,7 +368,7 @@ impl ConnectAttempt<'_> {
         ConnectError::Timeout {
             method,
             within: self.definition.timeouts.connect,
-            last_words: Vec::new(),
+            stderr_tail: Vec::new(),
         }
     }
 
@@ -314,7 +383,7 @@ impl ConnectAttempt<'_> {
             uncancellable: true,
             ..Traits::default()
         };
-        let greeting = async {
+        let exchange = async {
             let request = rpc.request(
                 method::INITIALIZE,
                 Some(params.to_raw()),
@@ -323,7 +392,7 @@ impl ConnectAttempt<'_> {
             );
             request.await?.answer().await
         };
-        let answer = timeout_at(self.deadline, greeting).await;
+        let answer = timeout_at(self.deadline, exchange).await;
         let result = match answer.map_err(|_elapsed| self.timeout_error(method::INITIALIZE))? {
             Ok(result) => result,
             Err(RpcFailure::Link(error)) => return Err(error.into()),
@@ -359,14 +428,14 @@ fn pending_requests() -> (Arc<PendingRequests>, mpsc::Receiver<Update>) {
     (Arc::new(PendingRequests::new(stray)), strays)
 }
 
-/// A connection that is being greeted.
+/// A connection before or during its handshake.
 struct OpenConnection {
     rpc: Rpc,
     stray: mpsc::Receiver<Update>,
 }
 
 impl OpenConnection {
-    fn greeted(self, facts: ServerFacts, quirks: Vec<Quirk>) -> Connected {
+    fn connected(self, facts: ServerFacts, quirks: Vec<Quirk>) -> Connected {
         Connected {
             rpc: self.rpc,
             facts,
@@ -381,11 +450,11 @@ impl OpenConnection {
         quirks: Vec<Quirk>,
     ) -> Result<Connected, ConnectError> {
         let mut error = match facts {
-            Ok(facts) => return Ok(self.greeted(facts, quirks)),
+            Ok(facts) => return Ok(self.connected(facts, quirks)),
             Err(error) => error,
         };
-        if let ConnectError::Timeout { last_words, .. } = &mut error {
-            *last_words = self.rpc.link().last_words();
+        if let ConnectError::Timeout { stderr_tail, .. } = &mut error {
+            *stderr_tail = self.rpc.link().stderr_tail();
         }
         self.rpc.close().await;
         Err(error)

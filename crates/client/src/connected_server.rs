@@ -6,17 +6,16 @@ mod handshake;
 mod listening;
 mod lists;
 mod session;
+mod session_check;
 mod session_for;
 mod session_pool;
+mod start_backoff;
 mod stateless;
 mod subscribed;
 mod visit;
 
-use std::future::poll_fn;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
-use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -26,9 +25,8 @@ use plexus_mcp_protocol::messages::{ClientCapabilities, LoggingMessageParams};
 use plexus_mcp_protocol::{Era, Fault, method};
 use plexus_mcp_wire::{Notification, Object, Raw};
 use tokio::sync::{Mutex as AsyncMutex, Notify, Semaphore, mpsc, oneshot, watch as signal};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::child::Grace;
 use crate::connect::{Connected, Quirk};
@@ -38,10 +36,12 @@ use crate::link::{LinkError, MAX_QUEUED_MESSAGES};
 use crate::listing::{ListProblem, Listing, Quarantined};
 use crate::lock::lock;
 use crate::resource_subscriptions::ResourceSubscriptions;
-use crate::rpc::{Caller, ProtocolViolations, RpcFailure, Update};
+use crate::rpc::{Caller, ConnectionTasks, ProtocolViolations, RpcFailure, Update};
 use crate::server_facts::ServerFacts;
+use crate::upstream::StartSlots;
 pub(crate) use failure::CallFailure;
 pub(crate) use session::Session;
+use session_for::HandshakeEra;
 use session_pool::SessionPool;
 
 /// How long to wait for the listen stream of a stateless server before its lists are fetched.
@@ -53,7 +53,7 @@ const SESSION_EVICTION_INTERVAL: Duration = Duration::from_mins(1);
 /// A connected server.
 pub(crate) struct ConnectedServer {
     pub(crate) definition: Arc<Definition>,
-    /// The client info that the server is sent.
+    /// The client info that is sent to the server.
     client_info: Raw,
     /// The client capabilities that were declared in the server's own session.
     profile: ClientCapabilities,
@@ -71,31 +71,38 @@ pub(crate) struct ConnectedServer {
     /// Which lists are known to have changed.
     stale: Mutex<Vec<Section>>,
     changed: Notify,
-    /// The stale lists are such as could not be fetched before.
-    retried: AtomicBool,
-    /// Serializes calls, for servers that take one call at a time.
-    lane: Option<Semaphore>,
-    /// A server over HTTP that speaks both eras: callers of the older one have sessions of that.
-    speaks_both_eras: AtomicBool,
+    list_problems_changed: Notify,
+    /// Serializes calls, for servers that take one call at a time. A call holds the permit while it
+    /// asks its caller something: it is still running, and the server could not take another.
+    serializer: Option<Semaphore>,
+    /// Whether handshake-era callers get sessions of their era, although the server was detected as
+    /// stateless.
+    handshake_era: Mutex<HandshakeEra>,
     /// A request of a caller was answered on this connection.
     answered: AtomicBool,
-    /// Where sessions that are opened later are given to the upkeep.
+    /// Passes the futures of sessions that are opened later to the upkeep.
     opened: mpsc::Sender<Boxed<()>>,
-    tasks: TaskTracker,
+    tasks: ConnectionTasks,
+    /// For processes of principals, if each principal has its own.
+    start_slots: StartSlots,
     over: CancellationToken,
 }
 
 impl ConnectedServer {
-    /// Lists what the server has. Gives the connected server, and a future that listens to it and
-    /// keeps its lists and subscriptions as they should be for as long as it is polled.
+    /// Fetches the lists. Returns the connected server, and a future that receives its messages and
+    /// keeps its lists and subscriptions current while it is polled.
+    ///
+    /// # Errors
+    /// The connection ended before the lists were complete.
     pub(crate) async fn settle(
         definition: Arc<Definition>,
         connected: Connected,
         catalogue: signal::Sender<Arc<Catalogue>>,
         is_known: bool,
         subscriptions: Arc<ResourceSubscriptions>,
-        tasks: TaskTracker,
-    ) -> (Arc<Self>, Boxed<()>) {
+        tasks: ConnectionTasks,
+        start_slots: StartSlots,
+    ) -> Result<(Arc<Self>, Boxed<()>), LinkError> {
         let Connected {
             rpc,
             facts,
@@ -104,7 +111,7 @@ impl ConnectedServer {
         } = connected;
         let mut listing = Listing::new(&facts);
         if is_known {
-            // A list that cannot be fetched now is better shown as it was than not at all.
+            // If a list cannot be fetched, its last known entries are kept.
             listing.adopt_lists(&catalogue.borrow());
         }
         let names_calls = names_calls(&definition, &quirks);
@@ -113,8 +120,12 @@ impl ConnectedServer {
             && matches!(definition.target, Target::Http(_));
         let (opened, sessions) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let server = Arc::new(Self {
-            lane: definition.serialize.then(|| Semaphore::new(1)),
-            speaks_both_eras: AtomicBool::new(may_speak_both),
+            serializer: definition.serialize.then(|| Semaphore::new(1)),
+            handshake_era: Mutex::new(if may_speak_both {
+                HandshakeEra::Possible
+            } else {
+                HandshakeEra::Unsupported
+            }),
             answered: AtomicBool::new(false),
             opened,
             client_info: definition.client_info.to_raw(),
@@ -130,11 +141,12 @@ impl ConnectedServer {
             relisting: AsyncMutex::default(),
             stale: Mutex::default(),
             changed: Notify::new(),
-            retried: AtomicBool::new(false),
+            list_problems_changed: Notify::new(),
             tasks,
+            start_slots,
             over: CancellationToken::new(),
         });
-        // Dropping the future before the lists are there closes the connection.
+        // Dropping the future before the lists are complete closes the connection.
         let unless_settled = StopOnDrop(Some(Arc::clone(&server)));
         if server.facts.revision.era() == Era::Stateless {
             server.own.rpc.set_stateless();
@@ -149,18 +161,24 @@ impl ConnectedServer {
             drop(tokio::time::timeout(LISTEN_START_TIMEOUT, listened).await);
             server.find_completions().await;
             server.list(&Section::ALL).await;
-            server.retry_failed_lists(&Section::ALL);
+            // Lists that failed are fetched again later.
+            server.changed.notify_one();
         };
         tokio::select! {
-            () = &mut upkeep => {}
+            () = &mut upkeep => upkeep = Box::pin(std::future::pending()),
             () = listing => {}
         }
+        if server.own.rpc.is_over() {
+            // The next attempt must not find the process of this one.
+            server.own.rpc.close().await;
+            return Err(server.own.rpc.end_reason());
+        }
         unless_settled.defuse();
-        (server, upkeep)
+        Ok((server, upkeep))
     }
 
-    /// Listens to the server, and keeps its lists and subscriptions as they should be, until the
-    /// connection is over. `listening` is dropped when changes are listened to.
+    /// Receives messages, and keeps lists and subscriptions current, until the connection is over.
+    /// `listening` is dropped when the stream for change notifications is open.
     async fn upkeep(
         self: Arc<Self>,
         stray: mpsc::Receiver<Update>,
@@ -174,7 +192,10 @@ impl ConnectedServer {
                 Era::Stateless => Arc::clone(&self).keep_listening(listening).await,
                 Era::Handshake => {
                     drop(listening);
-                    Arc::clone(&self).keep_subscribed().await;
+                    tokio::join!(
+                        Arc::clone(&self).keep_subscribed(),
+                        self.keep_session_checked()
+                    );
                 }
             }
         };
@@ -197,39 +218,56 @@ impl ConnectedServer {
                 self.keep_listed()
             );
         };
-        over.run_until_cancelled(upkeep).await;
+        over.run_until_cancelled(Box::pin(upkeep)).await;
     }
 
-    /// Carries out a call.
+    /// Executes a call.
     ///
     /// # Errors
-    /// [`CallFailure::Unusable`] if the connection is of no use any more; then nothing was carried
-    /// out.
+    /// [`CallFailure::Unusable`] if the connection cannot be used any more; the call was not
+    /// executed.
     pub(crate) async fn call(self: &Arc<Self>, call: &Call) -> Result<Raw, CallFailure> {
-        let _lane = match &self.lane {
-            Some(lane) => {
-                let turn = self.in_time(&call.method, lane.acquire());
-                Box::pin(turn).await?.ok()
+        let send_by = Instant::now() + self.idle_timeout(&call.method);
+        let _permit = match &self.serializer {
+            Some(serializer) => {
+                let turn = timeout_at(send_by, serializer.acquire());
+                let permit = Box::pin(turn).await;
+                permit.map_err(|_elapsed| late(&call.method))?.ok()
             }
             None => None,
         };
-        let session = self.session_for(call.peer()).await?;
+        let session = timeout_at(send_by, self.session_for(call.peer())).await;
+        let session = session.map_err(|_elapsed| late(&call.method))??;
         match self.call_in(&session, call).await {
-            // Nothing was carried out, so the call can be made once more, in a new session.
-            Err(CallFailure::Unusable(LinkError::SessionLost))
-                if !Arc::ptr_eq(&session, &self.own) =>
-            {
-                session.rpc.stop();
-                let renewed = self.session_for(call.peer()).await?;
+            // The call was not executed, so it is sent once more, in a new session.
+            Err(CallFailure::Unusable(error)) if self.concerns_only(&session, &error) => {
+                session.set_lost();
+                if error == LinkError::SessionLost {
+                    self.own.rpc.doubt_session();
+                }
+                let renewing = self.in_time(&call.method, self.session_for(call.peer()));
+                let renewed = Box::pin(renewing).await??;
                 match Box::pin(self.call_in(&renewed, call)).await {
-                    Err(CallFailure::Unusable(LinkError::SessionLost)) => {
-                        Err(session_lost_fault().into())
+                    Err(CallFailure::Unusable(error)) if self.concerns_only(&renewed, &error) => {
+                        Err(Fault::from(CallFailure::Unusable(error)).into())
                     }
                     outcome => outcome,
                 }
             }
             outcome => outcome,
         }
+    }
+
+    /// Whether a failure that makes `session` unusable leaves the server's own session, and those of
+    /// other callers, as they are: the server has forgotten this session, or its process has ended.
+    fn concerns_only(&self, session: &Arc<Session>, error: &LinkError) -> bool {
+        !Arc::ptr_eq(session, &self.own)
+            && (*error == LinkError::SessionLost || session.rpc.is_over())
+    }
+
+    /// Whether its own connection has ended, or is ending.
+    pub(crate) fn is_over(&self) -> bool {
+        self.own.rpc.is_over()
     }
 
     /// Whether a request of a caller was answered on this connection.
@@ -243,12 +281,13 @@ impl ConnectedServer {
             Era::Handshake => handshake::call(self, session, call).await,
             Era::Stateless => stateless::call(self, session, call).await,
         };
-        // A server that answers with an error answers.
+        // An error response is an answer, too.
         if matches!(
             &outcome,
             Ok(_) | Err(CallFailure::Fault(Fault::Upstream(_)))
-        ) && !self.has_answered()
+        ) && !session.has_answered()
         {
+            session.set_answered();
             self.answered.store(true, Ordering::Relaxed);
         }
         outcome
@@ -272,6 +311,11 @@ impl ConnectedServer {
         lock(&self.listing).quarantined.clone()
     }
 
+    /// Waits until [`list_problems`](Self::list_problems) may have changed.
+    pub(crate) async fn list_problems_changed(&self) {
+        self.list_problems_changed.notified().await;
+    }
+
     pub(crate) fn list_problems(&self) -> Vec<ListProblem> {
         lock(&self.listing).list_problems.clone()
     }
@@ -280,11 +324,12 @@ impl ConnectedServer {
         self.own.rpc.violations()
     }
 
-    /// Ends the connection properly.
+    /// Ends all sessions properly.
     pub(crate) async fn close(&self, grace: Grace) {
         self.over.cancel();
-        self.others.stop();
-        self.own.rpc.close_within(grace).await;
+        self.tasks.set_grace(grace);
+        tokio::join!(self.others.close(grace), self.own.rpc.close_within(grace));
+        self.tasks.ended().await;
     }
 
     /// Stops listening; the connection ends with the last call that uses it.
@@ -328,7 +373,7 @@ impl ConnectedServer {
         }
     }
 
-    /// Takes note of a notification that concerns no single call, but may concern a session.
+    /// Handles a notification that belongs to no call, but may belong to a session.
     fn handle_notification(&self, session: &Session, notification: &Notification) {
         if &*notification.method != method::ELICITATION_COMPLETE {
             return self.notified(notification);
@@ -341,7 +386,7 @@ impl ConnectedServer {
         }
     }
 
-    /// Takes note of a notification that concerns no single call.
+    /// Handles a notification that belongs to no call.
     fn notified(&self, notification: &Notification) {
         match &*notification.method {
             method::TOOLS_CHANGED => self.mark_stale(&[Section::Tools]),
@@ -359,7 +404,7 @@ impl ConnectedServer {
         }
     }
 
-    /// Hands a notification of a call on to its caller.
+    /// Relays a notification of a call to its caller.
     async fn relay(&self, session: &Session, notification: Notification, events: &EventSender) {
         let params = notification.params.as_ref();
         match &*notification.method {
@@ -399,8 +444,8 @@ impl ConnectedServer {
         }
     }
 
-    /// How long a request may show no sign of life.
-    fn patience(&self, method: &str) -> Duration {
+    /// The idle timeout of a request. Each message for it restarts the timeout.
+    fn idle_timeout(&self, method: &str) -> Duration {
         let timeouts = self.definition.timeouts;
         if method == method::TOOLS_CALL {
             timeouts.call
@@ -411,19 +456,13 @@ impl ConnectedServer {
 
     /// The output of `work`, unless it takes longer than the timeout of the method.
     async fn in_time<T>(&self, method: &str, work: impl Future<Output = T>) -> Result<T, Fault> {
-        let mut work = pin!(work);
-        // Most of it is done at once, and no clock is needed for that.
-        let done = poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await;
-        if let Poll::Ready(done) = done {
-            return Ok(done);
-        }
-        let in_time = Box::pin(tokio::time::timeout(self.patience(method), work)).await;
+        let in_time = tokio::time::timeout(self.idle_timeout(method), work).await;
         in_time.map_err(|_elapsed| late(method))
     }
 
-    /// The deadline for the next sign of life of a call that must be over at `end`.
+    /// The deadline for the next message of a call whose total time ends at `end`.
     fn deadline(&self, method: &str, end: Instant) -> Instant {
-        (Instant::now() + self.patience(method)).min(end)
+        (Instant::now() + self.idle_timeout(method)).min(end)
     }
 
     /// The error that a caller gets for a failed request.
@@ -438,18 +477,18 @@ impl ConnectedServer {
     }
 }
 
-/// A time that is only waited for together with others.
+/// A placeholder deadline for a timer that is disabled.
 fn far_future() -> Instant {
     Instant::now() + Duration::from_hours(1)
 }
 
-/// Whether questions come with the call they belong to.
+/// Whether each question comes on the stream of the call that it belongs to.
 fn names_calls(definition: &Definition, quirks: &[Quirk]) -> bool {
     matches!(definition.target, Target::Http(_)) && !quirks.contains(&Quirk::SseOnly)
 }
 
-/// Identifies a caller. Calls of one client are of one caller, where it is known that
-/// they are of one client; every other call is a caller of its own.
+/// Identifies a caller. Calls with the same presence are of one caller; a call without presence is
+/// a caller of its own.
 fn caller(call: &Call) -> Caller {
     match &call.peer().presence {
         Some(presence) => presence.id(),
@@ -465,7 +504,7 @@ fn can_be_asked(peer: &Peer) -> bool {
 
 /// The error for a server that loses a new session at once.
 pub(crate) fn session_lost_fault() -> Fault {
-    Fault::Internal("the server forgets what it agreed on".to_owned())
+    Fault::Internal("the server loses each new session at once".to_owned())
 }
 
 fn late(method: &str) -> Fault {

@@ -1,5 +1,7 @@
 //! The definition of a server: its address or program, limits and timeouts.
 
+mod digest;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,14 +18,14 @@ use crate::child::Program;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Definition {
-    /// Where it is.
+    /// Its address or program.
     pub target: Target,
-    /// The era it is known to speak; `None` to find out.
+    /// The era that it speaks; `None` to detect it.
     pub era: Option<Era>,
-    /// What a legacy server is told that its client can do. A stateless one is told with every
-    /// request what that request's caller can do.
+    /// The client capabilities that a handshake-era server gets. A stateless server gets the
+    /// capabilities of each caller with each request.
     pub capabilities: ClientCapabilities,
-    /// The client info that the server is sent.
+    /// The client info that is sent to the server.
     pub client_info: Implementation,
     /// Timeouts.
     pub timeouts: Timeouts,
@@ -33,6 +35,8 @@ pub struct Definition {
     pub limits: Limits,
     /// The maximum number of entries in a list.
     pub max_listed: usize,
+    /// The maximum size of all pages of a list, in bytes.
+    pub max_listed_bytes: usize,
     /// Which callers share a session, if the server is of the handshake era.
     pub affinity: Affinity,
     /// Limits of the sessions with a server of the handshake era.
@@ -43,12 +47,22 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// A server at `target`, with defaults for all else.
+    /// A server at `target`, with defaults for all else, which suit callers with different
+    /// capabilities.
+    ///
+    /// A handshake-era server gets the capabilities once for each session. Over HTTP, where
+    /// sessions are cheap, callers with different capabilities get separate sessions. A program has
+    /// one session for all callers: it gets all capabilities, and questions that the current caller
+    /// does not support are refused.
     pub fn new(target: Target) -> Self {
+        let affinity = match target {
+            Target::Stdio(_) => Affinity::Shared,
+            Target::Http(_) | Target::Sse(_) => Affinity::Principal,
+        };
         Self {
             target,
             era: None,
-            capabilities: ClientCapabilities::none(),
+            capabilities: ClientCapabilities::everything(),
             client_info: Implementation::new("plexus", env!("CARGO_PKG_VERSION")),
             timeouts: Timeouts::default(),
             serialize: false,
@@ -57,25 +71,17 @@ impl Definition {
                 ..Limits::default()
             },
             max_listed: 100_000,
-            affinity: Affinity::Shared,
+            max_listed_bytes: 64 * 1024 * 1024,
+            affinity,
             sessions: SessionLimits::default(),
             prime_roots: false,
         }
     }
 
-    /// The same for callers who are clients of ours, each with capabilities of its own.
-    ///
-    /// A session of a handshake server is told once what its client can do. Over HTTP, where a
-    /// session costs little, clients that differ get one each. A program is started once: it is told
-    /// that its clients can do everything, and is refused what the caller at hand cannot.
-    #[must_use]
-    pub fn for_clients(mut self) -> Self {
-        self.capabilities = ClientCapabilities::everything();
-        self.affinity = match self.target {
-            Target::Stdio(_) => Affinity::Shared,
-            Target::Http(_) | Target::Sse(_) => Affinity::Principal,
-        };
-        self
+    /// A digest of the fields of a definition whose change requires a new connection. Authorizers
+    /// and identities cannot be compared and are not among them.
+    pub fn digest(&self) -> [u8; 32] {
+        digest::of(self)
     }
 
     /// The authorizer of the server's own connection, if it has one.
@@ -97,7 +103,7 @@ impl Definition {
         }
     }
 
-    /// The same for the session of callers who can do this, with what they carry.
+    /// The definition for a session whose callers share these capabilities and credentials.
     pub(crate) fn of_sharers(
         &self,
         era: Era,
@@ -177,8 +183,8 @@ pub struct HttpTarget {
     pub headers: HeaderMap,
     /// Supplies credentials if the server requires authorization.
     pub authorizer: Option<Arc<dyn Authorizer>>,
-    /// Gives callers credentials of their own, where the server is used in their names. The others
-    /// are for its lists then.
+    /// Supplies credentials for each caller, if the server is called on behalf of its callers. The
+    /// server's own credentials are then used for its lists.
     pub identities: Option<Arc<dyn Identities>>,
 }
 
@@ -217,9 +223,9 @@ pub struct Timeouts {
     pub probe: Duration,
     /// Until a request other than a tool call is answered.
     pub request: Duration,
-    /// Until a tool call shows a sign of life.
+    /// Until a tool call sends a message, such as a progress notification.
     pub call: Duration,
-    /// Until a tool call is over, whatever signs it shows.
+    /// Until a tool call ends, with or without progress.
     pub call_total: Duration,
     /// Until a resource without watchers is unsubscribed.
     pub linger: Duration,

@@ -4,16 +4,18 @@
 use std::borrow::Cow;
 
 use http::{HeaderName, HeaderValue};
-use plexus_mcp_protocol::header::{HeaderParams, encode_value};
+use plexus_mcp_protocol::header::{self, HeaderParams, encode_value};
 use plexus_mcp_protocol::messages::{ClientCapabilities, LogLevel};
 use plexus_mcp_protocol::{Revision, key, method};
 use plexus_mcp_wire::{Object, Raw};
 
 use crate::link::{Headers, Number};
 
-const PROTOCOL_VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const METHOD_HEADER: HeaderName = HeaderName::from_static("mcp-method");
-const NAME_HEADER: HeaderName = HeaderName::from_static("mcp-name");
+/// The protocol version of a connection or of a stateless request.
+pub(crate) const PROTOCOL_VERSION_HEADER: HeaderName =
+    HeaderName::from_static(header::PROTOCOL_VERSION);
+const METHOD_HEADER: HeaderName = HeaderName::from_static(header::METHOD);
+const NAME_HEADER: HeaderName = HeaderName::from_static(header::NAME);
 
 /// The metadata of a stateless request.
 #[derive(Debug, Clone, Copy)]
@@ -58,11 +60,11 @@ struct Meta<'a> {
     log_level: Option<LogLevel>,
 }
 
-/// Parameters for a legacy server: what belonged to the hop they came by is gone, our progress
-/// token is there if one is wanted (TRANSLATION §5.2). Everything else survives.
+/// Parameters for a handshake-era server: without the caller's hop metadata, and with our progress
+/// token if there is one (TRANSLATION §5.2). All other members are kept.
 ///
-/// No hop of ours declares tasks, so a caller that asks for a task gets a plain call, as from every
-/// server that has none; the answer to a task would be no result of the tool.
+/// Plexus does not support tasks, so the `task` member is removed: the caller gets a plain call,
+/// because a task as the answer would not be a tool result.
 pub(crate) fn handshake<'a>(
     method: &str,
     params: &'a Object,
@@ -130,14 +132,15 @@ impl ParamsWithMeta<'_> {
     }
 }
 
-/// A stateless result without what belongs to the hop it came by.
+/// A stateless result without its hop metadata.
 pub(crate) fn without_hop_metadata(mut result: Object) -> Raw {
     result.remove("resultType");
     without_reserved_meta(&mut result);
     result.to_raw()
 }
 
-/// The same for a legacy result, which must not pass off as the protocol's what its server says.
+/// The same for a handshake-era result: a server must not set `_meta` keys that are reserved for
+/// the protocol.
 pub(crate) fn without_legacy_hop_metadata(result: Raw) -> Raw {
     if !result.as_str().contains(key::PREFIX) {
         return result;
@@ -156,14 +159,14 @@ fn without_reserved_meta(result: &mut Object) {
     }
 }
 
-/// Takes out a member that is seldom there.
+/// Removes a member. `params` are copied only if it is present.
 fn without(params: &mut Cow<'_, Object>, name: &str) -> Option<Raw> {
     params
         .contains(name)
         .then(|| params.to_mut().remove(name))?
 }
 
-/// Takes `_meta` out of parameters, without what belongs to one hop.
+/// Removes `_meta` from the parameters, and returns it without hop metadata.
 fn taken_meta(params: &mut Cow<'_, Object>) -> Option<Object> {
     without(params, "_meta").map(|meta| cleaned(&meta))
 }
@@ -199,14 +202,14 @@ fn put(headers: &mut Headers, name: HeaderName, value: &str) {
     }
 }
 
-/// What of `_meta` does not belong to one hop.
+/// `_meta` without hop metadata.
 fn cleaned(meta: &Raw) -> Object {
     let mut meta = Object::parse(meta).unwrap_or_default();
     meta.retain(|name| !name.starts_with(key::PREFIX) && name != key::PROGRESS_TOKEN);
     meta
 }
 
-/// JSON of something that cannot fail to be JSON.
+/// Encodes a value that always has a JSON form.
 pub(crate) fn json<T: serde::Serialize + ?Sized>(value: &T) -> Raw {
     Raw::encode(value).unwrap_or_else(|_| Raw::null())
 }

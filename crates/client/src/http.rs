@@ -7,6 +7,7 @@
 mod body;
 mod connect;
 mod error;
+mod lost;
 mod options;
 mod origin;
 mod proxy;
@@ -23,12 +24,14 @@ use http::{HeaderValue, Method, Request};
 use http_body_util::Full;
 use hyper::rt::Executor;
 use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::capture_connection;
 use hyper_util::rt::TokioTimer;
 use plexus_mcp_core::wire_log::{Direction, log_head};
 use tokio_util::task::TaskTracker;
 
 use self::body::ResponseBody;
 use self::connect::Connector;
+use self::lost::OpeningConnections;
 use self::tls::Tls;
 
 pub use self::error::{Cause, HttpClientError, HttpError, Stage};
@@ -38,7 +41,7 @@ pub use self::proxy::ProxyRules;
 pub use self::response::{EventSource, HttpResponse};
 
 /// Idle connections are closed after this time. Node and uvicorn close theirs after five seconds,
-/// and a request that meets such a close on its way fails without a safe retry.
+/// and a request sent just before such a close fails without a safe retry.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// The number of idle HTTP/1.1 connections that are kept for each origin.
 const MAX_IDLE_CONNECTIONS_PER_ORIGIN: usize = 256;
@@ -56,6 +59,7 @@ const HTTP2_PING_INTERVAL: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub struct HttpClient {
     client: Client<Connector, Full<Bytes>>,
+    opening: OpeningConnections,
     options: Arc<HttpClientOptions>,
 }
 
@@ -76,6 +80,7 @@ impl HttpClient {
     /// A client with these options.
     pub fn new(options: &HttpClientOptions) -> Result<Self, HttpClientError> {
         let tls = Tls::new(options.extra_roots.as_deref())?;
+        let opening = OpeningConnections::new(options.connect_timeout);
         // A request is sent again only if its pooled connection was found closed before any of the
         // request was written (`retry_canceled_requests`, on by default). So a request that may have
         // reached the server is never sent twice.
@@ -87,9 +92,10 @@ impl HttpClient {
             .http1_max_buf_size(MAX_RESPONSE_HEAD_BYTES)
             .http2_max_header_list_size(MAX_RESPONSE_HEAD_BYTES_HTTP2)
             .http2_keep_alive_interval(HTTP2_PING_INTERVAL)
-            .build(Connector::new(options, tls));
+            .build(Connector::new(options, tls, opening.clone()));
         Ok(Self {
             client,
+            opening,
             options: Arc::new(options.clone()),
         })
     }
@@ -106,7 +112,12 @@ impl HttpClient {
             format_args!("{} {origin}{}", request.method(), request.uri().path()),
             request.headers(),
         );
-        let sending = self.client.request(request.map(Full::new));
+        let mut request = request.map(Full::new);
+        let connection = capture_connection(&mut request);
+        let sending = self.client.request(request);
+        // Boxed, because few requests get further than its first wait.
+        let lost = Box::pin(lost::lost(connection, self.opening.clone()));
+        let sending = lost::unless_lost(sending, lost);
         let sent = match self.options.headers_timeout {
             None => sending.await,
             Some(after) => match tokio::time::timeout(after, sending).await {
@@ -121,13 +132,14 @@ impl HttpClient {
             },
         };
         match sent {
-            Ok(response) => {
+            Err(lost) => Err(HttpError::broken(origin, lost)),
+            Ok(Ok(response)) => {
                 let (head, body) = response.into_parts();
                 log_head(Direction::FromServer, head.status, &head.headers);
                 let body = ResponseBody::new(body);
                 Ok(HttpResponse::new(head, body, origin, &self.options))
             }
-            Err(error) => Err(HttpError::unsent_or_broken(
+            Ok(Err(error)) => Err(HttpError::unsent_or_broken(
                 origin,
                 error,
                 self.options.connect_timeout,

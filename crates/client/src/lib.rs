@@ -49,14 +49,45 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Which era the server speaks is found out when it is connected. What it offers is its
-//! [`Catalogue`](plexus_mcp_core::Catalogue); what it asks during a call is put to the caller, whatever
-//! the era of either.
+//! A [`Definition`] has the settings of a server, and [`Supervision`] tells whether it is reconnected:
 //!
-//! A server that is lost is brought back by its supervisor; see [`Supervision`].
+//! ```no_run
+//! use std::sync::Arc;
+//! use std::time::Duration;
 //!
-//! What is deliberately absent: names for many servers, and configuration files: those are a hub's
-//! business.
+//! use http::HeaderValue;
+//! use plexus_mcp_client::auth::{OAuth, OAuthOptions};
+//! use plexus_mcp_client::{Definition, HttpTarget, Program, Supervision, Upstream, connect};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let program = Program::new("mcp-server-git")
+//!     .args(["--repository", "."])
+//!     .env("GIT_PAGER", "cat")
+//!     .cwd("/srv/project");
+//! let git = connect(program).await?;
+//!
+//! let url: http::Uri = "https://reports.example.com/mcp".parse()?;
+//! let mut target = HttpTarget::new(url.clone());
+//! target.headers.insert("x-tenant", HeaderValue::from_static("north"));
+//! target.authorizer = Some(Arc::new(OAuth::new(OAuthOptions::new(url))));
+//! let mut definition = Definition::from(target);
+//! definition.timeouts.connect = Duration::from_secs(5);
+//! definition.timeouts.call = Duration::from_mins(1);
+//!
+//! let upstream = Upstream::supervised(definition, Supervision::once()); // never reconnected
+//! upstream.connect().await?;
+//! let reports = upstream.client();
+//! # let _ = (git, reports);
+//! # Ok(()) }
+//! ```
+//!
+//! [`connect`] detects the era of the server. Its tools, resources and prompts are its
+//! [`Catalogue`](plexus_mcp_core::Catalogue). A question that it asks during a call is sent to the
+//! caller, in the form of the caller's era.
+//!
+//! A server is reconnected after its connection was lost; see [`Supervision`].
+//!
+//! Not in this crate: many servers (`plexus-mcp-hub`) and configuration files (`plexus-mcp-config`).
 //!
 //! Dropping the future of a call cancels the call at the server. Dropping an [`Upstream`] ends its
 //! connection.

@@ -33,13 +33,14 @@ pub(crate) type Headers = Vec<(::http::HeaderName, ::http::HeaderValue)>;
 /// The id of one of our requests.
 pub(crate) type Number = i64;
 
-/// A message on its way to the server.
+/// A message to be sent to the server.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub(crate) message: BytesMut,
-    /// Set for requests.
+    /// The id of the message, if it is a request.
     pub(crate) request: Option<Number>,
-    /// Dropped when the message is queued (stdio), its POST was answered (HTTP), or it cannot be sent.
+    /// Acknowledgement: dropped when the message is queued (stdio), its POST is answered (HTTP), or it
+    /// cannot be sent.
     pub(crate) taken: Option<oneshot::Sender<()>>,
 }
 
@@ -51,7 +52,7 @@ pub(crate) enum Incoming {
         message: Message,
         of: Option<Number>,
     },
-    /// Nothing more will come for this request.
+    /// The request has failed: no response will be delivered.
     Failed { request: Number, error: LinkError },
     /// A request of the server that cannot be read, and the error to answer it with.
     Refused { id: Id, error: RpcError },
@@ -79,18 +80,22 @@ pub enum LinkError {
     /// The connection ended.
     #[error("{0}")]
     Closed(String),
-    /// The server wants credentials, or better ones.
+    /// The server requires credentials, or other ones.
     #[error("the server wants authorization (HTTP {status}){}", .reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     NeedsAuth {
         /// 401 or 403.
         status: u16,
-        /// The `WWW-Authenticate` header, which says how.
+        /// The `WWW-Authenticate` header, which describes how to authenticate.
         challenge: Option<String>,
         /// Whether it would help if a user signed in.
         wants_user: bool,
         /// Why no credentials could be obtained, if that was tried.
         reason: Option<String>,
     },
+    /// No credentials could be obtained for now, for example because the authorization server cannot
+    /// be reached. The server did not execute the request.
+    #[error("{0}")]
+    NoCredentials(String),
     /// The server does not know our session any more; what was sent was not carried out.
     #[error("the server has forgotten the session")]
     SessionLost,
@@ -99,7 +104,7 @@ pub enum LinkError {
     Http {
         /// The status.
         status: u16,
-        /// The beginning of what it said.
+        /// The beginning of the response.
         text: Option<String>,
     },
     /// The server could not be reached; nothing was sent.
@@ -158,12 +163,12 @@ impl Link {
         }
     }
 
-    /// Whether requests have headers beside them, which mirror them.
+    /// Whether requests have headers that mirror their bodies.
     pub(crate) fn has_headers(&self) -> bool {
         matches!(self, Self::Http(_))
     }
 
-    /// Whether the server must be told in a message that a request is given up.
+    /// Whether the cancellation of a request must be sent as a notification.
     pub(crate) fn is_told_of_cancellation(&self) -> bool {
         match self {
             Self::Stdio(_) | Self::Sse(_) => true,
@@ -180,7 +185,7 @@ impl Link {
         }
     }
 
-    /// The server's process, if it is one of ours.
+    /// The server's process, if it is a child process.
     pub(crate) async fn process(&self) -> Option<ProcessInfo> {
         match self {
             Self::Stdio(link) => link.process().await,
@@ -189,9 +194,9 @@ impl Link {
     }
 
     /// The last lines of the process's standard error.
-    pub(crate) fn last_words(&self) -> Vec<String> {
+    pub(crate) fn stderr_tail(&self) -> Vec<String> {
         match self {
-            Self::Stdio(link) => link.last_words(),
+            Self::Stdio(link) => link.stderr_tail(),
             Self::Http(_) | Self::Sse(_) => Vec::new(),
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use plexus_mcp_core::{Catalogue, Entry, List, Section};
+use plexus_mcp_core::{Catalogue, Entry, Fault, List, Section};
 use plexus_mcp_protocol::schema::Validator;
 use plexus_mcp_protocol::{Era, code, method};
 use plexus_mcp_wire::{Object, Raw};
@@ -13,40 +13,42 @@ use crate::link::LinkError;
 use crate::rpc::RpcFailure;
 use crate::server_facts::ServerFacts;
 
-/// The most pages of one list that are followed.
-const MAX_PAGES: usize = 1000;
+/// The most pages without entries that are followed. Pages with entries are bounded by the number of
+/// entries, so that a list of small pages is fetched whole.
+const MAX_EMPTY_PAGES: usize = 100;
 
 const HEADER_ANNOTATION: &str = "x-mcp-header";
 
-/// An entry of a list that is not shown, and why (pains 5 and 8 of users everywhere: one bad tool
-/// must not cost the others).
+/// An invalid entry that is left out of the catalogue, and why: one bad tool must not affect the
+/// others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Quarantined {
     /// Which list.
     pub section: Section,
-    /// Its name, or what can be made out of it.
+    /// Its name, or the beginning of its definition.
     pub name: String,
-    /// Why it is not shown.
+    /// Why it is left out.
     pub reason: String,
 }
 
-/// Something odd about a list.
+/// A problem of a list as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ListProblem {
-    /// A list call failed although its capability is declared; the list counts as empty (C37).
+    /// The list could not be fetched although its capability is declared. It keeps its last known
+    /// entries, or is empty (C37).
     Failed {
         /// Which list.
         section: Section,
-        /// What the server said.
+        /// The error.
         reason: String,
     },
-    /// A list has more entries or pages than are followed.
+    /// The list has more entries, pages or bytes than the limit.
     TooLong(Section),
-    /// A cursor leads back to itself.
+    /// A cursor was returned before.
     CursorLoop(Section),
-    /// A cursor is no string; what comes after it is missing.
+    /// A cursor is not a string, so the following pages are missing.
     BadCursor(Section),
 }
 
@@ -58,7 +60,16 @@ pub(crate) struct Listing {
     pub(crate) list_problems: Vec<ListProblem>,
 }
 
-/// Asks a server for pages.
+/// The limits of one list.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ListLimits {
+    /// How many entries are kept.
+    pub(crate) entries: usize,
+    /// The size of all pages. A page with which they would be larger is left out.
+    pub(crate) bytes: usize,
+}
+
+/// Fetches pages from a server.
 pub(crate) trait Lister {
     async fn page(&self, method: &'static str, cursor: Option<String>) -> Result<Raw, RpcFailure>;
 }
@@ -74,13 +85,13 @@ impl Listing {
         }
     }
 
-    /// Fetches one list anew, if the server declares that it has it (S004-12).
+    /// Fetches one list again, if the server declares its capability (S004-12).
     pub(crate) async fn refresh(
         &mut self,
         section: Section,
         facts: &ServerFacts,
         lister: &impl Lister,
-        max_entries: usize,
+        limits: ListLimits,
     ) {
         if !declared(section, facts) {
             return;
@@ -88,9 +99,9 @@ impl Listing {
         self.quarantined.retain(|entry| entry.section != section);
         self.list_problems
             .retain(|problem| problem.section() != section);
-        let definitions = match self.pages(section, lister, max_entries).await {
+        let definitions = match self.pages(section, lister, limits).await {
             Ok(definitions) => definitions,
-            // Nothing says that a server with resources has templates, too.
+            // A server with resources need not have templates.
             Err(RpcFailure::Error(error))
                 if section == Section::Templates && error.code == code::METHOD_NOT_FOUND =>
             {
@@ -98,9 +109,13 @@ impl Listing {
             }
             Err(failure) => {
                 let reason = failure.to_string();
-                self.list_problems
-                    .push(ListProblem::Failed { section, reason });
-                // What was known before, if anything was, is better than nothing.
+                let error = match failure {
+                    RpcFailure::Error(error) => Fault::Upstream(error),
+                    RpcFailure::Link(_) => {
+                        Fault::Internal(format!("the list could not be fetched: {reason}"))
+                    }
+                };
+                self.failed(section, reason, error);
                 return;
             }
         };
@@ -113,27 +128,48 @@ impl Listing {
         for section in Section::ALL {
             let list = Arc::clone(catalogue.list(section));
             self.catalogue.set_list(section, list);
+            if let Some(error) = catalogue.list_error(section) {
+                self.catalogue.set_list_error(section, error.clone());
+            }
         }
     }
 
-    /// Whether the list could not be fetched.
-    pub(crate) fn has_failed(&self, of: Section) -> bool {
-        let failed = |problem: &ListProblem| matches!(problem, ListProblem::Failed { section, .. } if *section == of);
-        self.list_problems.iter().any(failed)
+    /// The lists that could not be fetched.
+    pub(crate) fn failed_sections(&self) -> Vec<Section> {
+        let failed = self
+            .list_problems
+            .iter()
+            .filter_map(|problem| match problem {
+                ListProblem::Failed { section, .. } => Some(*section),
+                ListProblem::TooLong(_)
+                | ListProblem::CursorLoop(_)
+                | ListProblem::BadCursor(_) => None,
+            });
+        failed.collect()
     }
 
-    /// A list that did not come in time is said to have failed, and stays as it was.
+    /// Records that a list timed out. It keeps its last known entries.
     pub(crate) fn unanswered(&mut self, section: Section) {
         let reason = "it was not answered in time".to_owned();
+        let error = Fault::Internal(format!("the list could not be fetched: {reason}"));
+        self.failed(section, reason, error);
+    }
+
+    /// Records why a list could not be fetched. It keeps its last known entries; if there are none,
+    /// the error is passed on.
+    fn failed(&mut self, section: Section, reason: String, error: Fault) {
         self.list_problems
             .push(ListProblem::Failed { section, reason });
+        if self.catalogue.list(section).entries().is_empty() {
+            self.catalogue.set_list_error(section, error);
+        }
     }
 
     async fn pages(
         &mut self,
         section: Section,
         lister: &impl Lister,
-        max_entries: usize,
+        limits: ListLimits,
     ) -> Result<Vec<Raw>, RpcFailure> {
         let (method, member) = match section {
             Section::Tools => (method::TOOLS_LIST, "tools"),
@@ -144,20 +180,33 @@ impl Listing {
         let mut definitions = Vec::new();
         let mut seen = HashSet::new();
         let mut cursor = None;
-        for _ in 0..MAX_PAGES {
+        let mut empty_pages = 0;
+        let mut bytes: usize = 0;
+        while empty_pages <= MAX_EMPTY_PAGES {
             let result = lister.page(method, cursor.take()).await?;
             let odd = |why: String| {
                 RpcFailure::Link(LinkError::InvalidAnswer(format!(
-                    "{method} was answered oddly: {why}"
+                    "{method} got an invalid answer: {why}"
                 )))
             };
+            bytes = bytes.saturating_add(result.len());
+            if bytes > limits.bytes {
+                self.list_problems.push(ListProblem::TooLong(section));
+                return Ok(definitions);
+            }
             let page = Object::parse(&result).map_err(|error| odd(error.to_string()))?;
             let entries = page
                 .get(member)
                 .ok_or_else(|| odd(format!("no {member:?}")))?;
             let entries: Vec<Raw> = entries.decode().map_err(|error| odd(error.to_string()))?;
+            empty_pages += usize::from(entries.is_empty());
             definitions.extend(entries);
-            // PAGE-04: any cursor means more, the empty one too.
+            if definitions.len() > limits.entries {
+                definitions.truncate(limits.entries);
+                self.list_problems.push(ListProblem::TooLong(section));
+                return Ok(definitions);
+            }
+            // PAGE-04: any cursor means that there are more pages, even an empty one.
             let next = page.get("nextCursor").map(Raw::decode::<Option<String>>);
             let next = match next {
                 None | Some(Ok(None)) => return Ok(definitions),
@@ -167,8 +216,7 @@ impl Listing {
                     return Ok(definitions);
                 }
             };
-            if definitions.len() >= max_entries {
-                definitions.truncate(max_entries);
+            if definitions.len() == limits.entries {
                 self.list_problems.push(ListProblem::TooLong(section));
                 return Ok(definitions);
             }
@@ -182,7 +230,7 @@ impl Listing {
         Ok(definitions)
     }
 
-    /// Keeps what can be offered, in the server's order, and sets the rest apart with a reason.
+    /// Keeps the valid entries in the server's order, and quarantines the others with a reason.
     fn sorted_out(&mut self, section: Section, definitions: Vec<Raw>, facts: &ServerFacts) -> List {
         let mut entries: Vec<Entry> = Vec::with_capacity(definitions.len());
         let mut keys: HashSet<Arc<str>> = HashSet::new();
@@ -202,7 +250,7 @@ impl Listing {
                 Err(reason) => self.set_apart(section, &definition, reason),
             }
         }
-        // Names were seen to be unique.
+        // The keys are unique: duplicates were quarantined.
         List::new(entries).unwrap_or_default()
     }
 
@@ -211,7 +259,7 @@ impl Listing {
         let name = object
             .and_then(|object| object.get(section.key())?.decode::<String>().ok())
             .unwrap_or_else(|| definition.as_str().chars().take(80).collect());
-        tracing::warn!(%name, %reason, "not shown");
+        tracing::warn!(%name, %reason, "left out an invalid entry of a list");
         self.quarantined.push(Quarantined {
             section,
             name,
@@ -228,12 +276,18 @@ impl std::fmt::Display for ListProblem {
             Section::Templates => "resource templates",
             Section::Prompts => "prompts",
         };
-        match self {
-            Self::Failed { reason, .. } => write!(f, "its {list} cannot be listed: {reason}"),
-            Self::TooLong(_) => write!(f, "its list of {list} does not end"),
-            Self::CursorLoop(_) => write!(f, "its list of {list} leads back to itself"),
-            Self::BadCursor(_) => write!(f, "its list of {list} breaks off at a bad cursor"),
-        }
+        let problem = match self {
+            Self::Failed { reason, .. } => {
+                return write!(f, "its {list} cannot be listed: {reason}");
+            }
+            Self::TooLong(_) => "is longer than the limit",
+            Self::CursorLoop(_) => "repeats a cursor",
+            Self::BadCursor(_) => "has an invalid cursor",
+        };
+        write!(
+            f,
+            "its list of {list} {problem}, so only the first entries are used"
+        )
     }
 }
 
@@ -267,8 +321,8 @@ fn checked(section: Section, definition: Raw) -> Result<Entry, String> {
     Ok(entry)
 }
 
-/// TRANSLATION §5.13: a legacy server never meant `x-mcp-header` as the rule it has become, and a
-/// client that knows the rule would drop the tool for breaking it.
+/// TRANSLATION §5.13: `x-mcp-header` has no meaning in the handshake era. It is removed, because
+/// clients that know it would reject a tool with an invalid annotation.
 fn without_header_annotations(definition: Raw) -> Raw {
     if !definition.as_str().contains(HEADER_ANNOTATION) {
         return definition;

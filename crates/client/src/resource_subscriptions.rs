@@ -21,41 +21,47 @@ pub(crate) struct ResourceSubscriptions {
 
 struct Resource {
     versions: watch::Sender<u64>,
-    standing: watch::Sender<Standing>,
+    status: watch::Sender<SubscriptionStatus>,
     watchers: usize,
     /// Since when it has no watchers.
     idle_since: Option<Instant>,
 }
 
-/// How a subscription stands with the server.
+/// The status of a subscription at the server.
 #[derive(Debug, Clone)]
-enum Standing {
+enum SubscriptionStatus {
     /// The server has not answered yet.
-    Asked,
-    Granted,
+    Pending,
+    Accepted,
     Refused(Fault),
 }
 
+impl Resource {
+    fn is_accepted(&self) -> bool {
+        matches!(*self.status.borrow(), SubscriptionStatus::Accepted)
+    }
+}
+
 impl ResourceSubscriptions {
-    /// Adds a watcher of `uri`, and waits up to `patience` for the server to accept the subscription.
+    /// Adds a watcher of `uri`, and waits up to `timeout` for the server to accept the subscription.
     pub(crate) async fn watch(
         self: &Arc<Self>,
         uri: &str,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Updates, Fault> {
         let uri: Arc<str> = uri.into();
-        let (versions, mut standing) = self.join(&uri);
+        let (versions, mut status) = self.join(&uri);
         let watcher = Watcher {
             subscriptions: Arc::clone(self),
             uri,
             versions: versions.clone(),
         };
         let late = || Fault::Internal("the subscription was not answered in time".to_owned());
-        let answered = standing.wait_for(|standing| !matches!(standing, Standing::Asked));
-        let answered = tokio::time::timeout(patience, answered).await;
+        let answered = status.wait_for(|status| !matches!(status, SubscriptionStatus::Pending));
+        let answered = tokio::time::timeout(timeout, answered).await;
         match answered.map_err(|_elapsed| late())? {
-            Ok(standing) => match &*standing {
-                Standing::Refused(fault) => Err(fault.clone()),
+            Ok(status) => match &*status {
+                SubscriptionStatus::Refused(fault) => Err(fault.clone()),
                 _ => Ok(Updates::guarded(versions, watcher)),
             },
             Err(_gone) => Err(Fault::Cancelled),
@@ -85,17 +91,36 @@ impl ResourceSubscriptions {
         let Some(resource) = resources.get(uri) else {
             return;
         };
-        let before = resource.standing.send_replace(Standing::Granted);
-        if matches!(before, Standing::Granted) {
+        let before = resource.status.send_replace(SubscriptionStatus::Accepted);
+        if matches!(before, SubscriptionStatus::Accepted) {
             resource.versions.send_modify(|version| *version += 1);
         }
     }
 
     /// The server refused or ended the subscription to `uri`: the updates of its watchers end.
     pub(crate) fn refused(&self, uri: &str, fault: Fault) {
-        if let Some(resource) = lock(&self.resources).remove(uri) {
-            resource.standing.send_replace(Standing::Refused(fault));
+        let Some(resource) = lock(&self.resources).remove(uri) else {
+            return;
+        };
+        if resource.is_accepted() {
+            tracing::warn!(uri, "the server ended the subscription to a resource");
         }
+        resource
+            .status
+            .send_replace(SubscriptionStatus::Refused(fault));
+    }
+
+    /// The server could not be subscribed to `uri`: watchers that wait for the acceptance get `fault`.
+    /// A subscription that was accepted before is kept, to be made again. Returns whether there is
+    /// none.
+    pub(crate) fn refuse_new(&self, uri: &str, fault: &Fault) -> bool {
+        let mut resources = lock(&self.resources);
+        let is_accepted = resources.get(uri).is_some_and(Resource::is_accepted);
+        if !is_accepted && let Some(resource) = resources.remove(uri) {
+            let refused = SubscriptionStatus::Refused(fault.clone());
+            resource.status.send_replace(refused);
+        }
+        !is_accepted
     }
 
     /// The resources to subscribe to now, and when to call this again. Removes resources that have had
@@ -123,20 +148,20 @@ impl ResourceSubscriptions {
         self.changes.subscribe()
     }
 
-    fn join(&self, uri: &Arc<str>) -> (watch::Receiver<u64>, watch::Receiver<Standing>) {
+    fn join(&self, uri: &Arc<str>) -> (watch::Receiver<u64>, watch::Receiver<SubscriptionStatus>) {
         let mut resources = lock(&self.resources);
         let resource = resources.entry(Arc::clone(uri)).or_insert_with(|| {
             self.changes.send_replace(());
             Resource {
                 versions: watch::Sender::new(0),
-                standing: watch::Sender::new(Standing::Asked),
+                status: watch::Sender::new(SubscriptionStatus::Pending),
                 watchers: 0,
                 idle_since: None,
             }
         });
         resource.watchers += 1;
         resource.idle_since = None;
-        (resource.versions.subscribe(), resource.standing.subscribe())
+        (resource.versions.subscribe(), resource.status.subscribe())
     }
 }
 

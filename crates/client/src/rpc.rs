@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use plexus_mcp_core::Boxed;
+use plexus_mcp_core::{Boxed, Principal};
 use plexus_mcp_protocol::method;
 use plexus_mcp_wire::{Id, Message, Notification, Raw, Request, Response, RpcError, encode};
 use tokio::sync::{mpsc, oneshot};
@@ -32,6 +32,8 @@ pub(crate) use pending_requests::PendingRequests;
 const REQUEST_BUFFER_BYTES: usize = 512;
 /// How long to wait until a notification has been sent.
 const NOTIFICATION_SENT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the end of a process that was killed is waited for.
+const PROCESS_REAP_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Why a request has no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -45,17 +47,17 @@ pub(crate) enum RpcFailure {
 }
 
 impl RpcFailure {
-    /// No answer came within `patience`.
-    pub(crate) fn late(method: &str, patience: Duration) -> Self {
+    /// No answer came within `timeout`.
+    pub(crate) fn late(method: &str, timeout: Duration) -> Self {
         let text = format!(
             "{method} was not answered within {} s",
-            patience.as_secs_f32()
+            timeout.as_secs_f32()
         );
         LinkError::Broken(text).into()
     }
 }
 
-/// Something the server says during a request.
+/// A message of the server during a request.
 #[derive(Debug)]
 pub(crate) enum Update {
     Notification(Notification),
@@ -64,10 +66,12 @@ pub(crate) enum Update {
 }
 
 /// Properties of a request that decide how the server's questions are dispatched.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Traits {
     /// Whose call it is; `None` for a request of our own.
     pub(crate) caller: Option<Caller>,
+    /// The principal of the caller.
+    pub(crate) principal: Option<Principal>,
     /// The server may ask something during it.
     pub(crate) may_be_asked: bool,
     /// It must not be cancelled by a message (CAN-02).
@@ -76,10 +80,11 @@ pub(crate) struct Traits {
 
 impl Traits {
     /// Those of a call of `caller`.
-    pub(crate) fn call(caller: Caller, method: &str) -> Self {
+    pub(crate) fn call(caller: Caller, principal: &Principal, method: &str) -> Self {
         let may_be_asked = method::allows_input_required(method);
         Self {
             caller: Some(caller),
+            principal: Some(principal.clone()),
             may_be_asked,
             uncancellable: false,
         }
@@ -149,19 +154,47 @@ struct Inner {
     link: Link,
     pending_requests: Arc<PendingRequests>,
     stop: CancellationToken,
-    /// How long the server's process may take to end.
-    grace: Mutex<Grace>,
     ending: Ending,
-    tasks: TaskTracker,
+    tasks: ConnectionTasks,
+}
+
+/// The tasks of the connections that one attempt to connect opens, and how long their processes may
+/// take to exit. Clones share both.
+#[derive(Clone, Default)]
+pub(crate) struct ConnectionTasks {
+    tracker: TaskTracker,
+    grace: Arc<Mutex<Grace>>,
+}
+
+impl ConnectionTasks {
+    pub(crate) fn set_grace(&self, grace: Grace) {
+        *lock(&self.grace) = grace;
+    }
+
+    fn grace(&self) -> Grace {
+        *lock(&self.grace)
+    }
+
+    /// Waits until all tasks have ended, but hardly longer than their processes may take to exit.
+    pub(crate) async fn ended(&self) {
+        self.tracker.close();
+        let limit = self.grace().total() + PROCESS_REAP_TIMEOUT;
+        drop(tokio::time::timeout(limit, self.tracker.wait()).await);
+    }
 }
 
 impl Inner {
+    /// Whether the server is notified when such a request is given up.
+    fn cancels(&self, traits: &Traits) -> bool {
+        self.link.is_told_of_cancellation() && !traits.uncancellable
+    }
+
     /// Cancels a request whose caller gave up.
     fn give_up(&self, number: Number, is_sent: bool) {
-        let Some(traits) = self.pending_requests.give_up(number) else {
+        let Some(traits) = self.pending_requests.give_up(number, is_sent) else {
             return;
         };
-        if is_sent && self.link.is_told_of_cancellation() && !traits.uncancellable {
+        if is_sent && self.cancels(&traits) {
             self.pending_requests
                 .notice(pending_requests::cancelled(number));
         }
@@ -172,7 +205,7 @@ impl Rpc {
     /// Starts the task of a connection. `work` reads and writes, and dispatches incoming messages to
     /// `pending_requests`.
     pub(crate) fn start(
-        tasks: &TaskTracker,
+        tasks: &ConnectionTasks,
         link: Link,
         work: Boxed<()>,
         pending_requests: Arc<PendingRequests>,
@@ -183,7 +216,6 @@ impl Rpc {
             link,
             pending_requests,
             stop: CancellationToken::new(),
-            grace: Mutex::default(),
             ending: Ending::default(),
             tasks: tasks.clone(),
         });
@@ -193,7 +225,7 @@ impl Rpc {
             outbox: VecDeque::new(),
         };
         let ended = shared.ending.ended.clone().drop_guard();
-        tasks.spawn(driver.run(ordered, ended));
+        tasks.tracker.spawn(driver.run(ordered, ended));
         Self {
             shared,
             orders,
@@ -247,12 +279,12 @@ impl Rpc {
         traits: Traits,
     ) -> Result<InFlight, RpcFailure> {
         let shared = &self.shared;
-        let Some(received) = shared.pending_requests.expect(number, traits) else {
+        let Some(received) = shared.pending_requests.expect(number, traits.clone()) else {
             // Nothing was sent, so the request can be made on another connection.
             let reason = shared.ending.reason().to_string();
             return Err(LinkError::Unreachable(reason).into());
         };
-        let mut in_flight = InFlight::new(number, received, Arc::clone(shared));
+        let mut in_flight = InFlight::new(number, traits, received, Arc::clone(shared));
         if let Link::Http(link) = &shared.link {
             let exchange = link.exchange(number, message.freeze(), headers);
             in_flight.set_transfer(Transfer::Exchange(exchange));
@@ -298,15 +330,6 @@ impl Rpc {
             .notice(Message::Response(Response { id, outcome }));
     }
 
-    /// Puts a question of the server to another call, as if it had just come.
-    pub(crate) fn ask_again(&self, request: Request) {
-        self.shared.pending_requests.answered(&request.id);
-        let message = Message::Request(request);
-        self.shared
-            .pending_requests
-            .take(Incoming::Message { message, of: None });
-    }
-
     /// From now on the server is a stateless one, which is never sent a response (BASE-17).
     pub(crate) fn set_stateless(&self) {
         self.shared
@@ -327,7 +350,7 @@ impl Rpc {
 
     /// The same, giving the server's process only so long to end.
     pub(crate) async fn close_within(&self, grace: Grace) {
-        *lock(&self.shared.grace) = grace;
+        self.shared.tasks.set_grace(grace);
         self.stop();
         self.shared.ending.ended.cancelled().await;
     }
@@ -345,10 +368,37 @@ impl Rpc {
         }
     }
 
+    /// The server may have lost the session: wakes [`session_doubted`](Self::session_doubted).
+    pub(crate) fn doubt_session(&self) {
+        self.shared.pending_requests.doubt_session();
+    }
+
+    /// Waits until the server may have lost the session.
+    pub(crate) async fn session_doubted(&self) {
+        self.shared
+            .pending_requests
+            .session_doubted
+            .notified()
+            .await;
+    }
+
+    /// Ends the connection as soon as no request is in flight.
+    pub(crate) fn close_when_idle(&self, error: LinkError) {
+        self.shared.pending_requests.close_when_idle(error);
+    }
+
     /// Whether the connection has ended, or is ending.
     pub(crate) fn is_over(&self) -> bool {
         let shared = &self.shared;
-        shared.stop.is_cancelled() || shared.ending.ended.is_cancelled() || self.orders.is_closed()
+        shared.stop.is_cancelled()
+            || shared.ending.ended.is_cancelled()
+            || self.orders.is_closed()
+            || shared.pending_requests.lost().is_some()
+    }
+
+    /// Why the connection has ended.
+    pub(crate) fn end_reason(&self) -> LinkError {
+        self.shared.ending.reason()
     }
 
     /// Reports the end of the connection.

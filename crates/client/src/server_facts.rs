@@ -6,27 +6,28 @@ use plexus_mcp_wire::{Object, Raw};
 
 use crate::link::LinkError;
 
-/// What a server says of itself when it is greeted.
+/// The server's description of itself, from the handshake.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServerFacts {
-    /// The revision that is spoken with it.
+    /// The negotiated revision.
     pub revision: Revision,
-    /// Who it is.
+    /// Its name and version.
     pub identity: Implementation,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: ServerCapabilities,
-    /// How a model should use it.
+    /// Its instructions to the model.
     pub instructions: Option<String>,
-    /// The versions it says it speaks; a legacy server only says which one it chose.
+    /// The versions that it supports; a handshake-era server names only the one it chose.
     pub versions: Vec<String>,
 }
 
 impl ServerFacts {
     /// Reads the result of `initialize`.
     pub(crate) fn from_initialize(result: &Raw) -> Result<Self, LinkError> {
-        let nonsense =
-            |why: String| LinkError::InvalidAnswer(format!("initialize was answered oddly: {why}"));
+        let nonsense = |why: String| {
+            LinkError::InvalidAnswer(format!("initialize got an invalid answer: {why}"))
+        };
         let object = Object::parse(result).map_err(|error| nonsense(error.to_string()))?;
         let version: String = object
             .get("protocolVersion")
@@ -69,7 +70,7 @@ impl ServerFacts {
     }
 }
 
-/// What a stateless server says of itself, before a revision is chosen.
+/// The description of a stateless server, before a revision is chosen.
 #[derive(Debug, Clone)]
 pub(crate) struct Discovered {
     identity: Implementation,
@@ -90,7 +91,7 @@ impl Discovered {
     }
 }
 
-/// A server that does not say who it is gets no name rather than no connection.
+/// A server without a valid identity gets an empty name; the connection does not fail.
 fn identity(raw: Option<&Raw>) -> Implementation {
     raw.and_then(|raw| raw.decode().ok())
         .unwrap_or_else(|| Implementation::new("", ""))

@@ -12,15 +12,16 @@ use plexus_mcp_core::{
     Boxed, Call, CallSpan, Catalogue, EventSender, Outcome, Peer, Service, Updates,
 };
 use plexus_mcp_protocol::messages::CallToolResult;
-use plexus_mcp_protocol::{Fault, method};
+use plexus_mcp_protocol::{Era, Fault, method};
 use plexus_mcp_wire::Raw;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
 
 use crate::auth::AuthError;
 use crate::child::Grace;
 use crate::connect::{ConnectError, Quirk};
 use crate::connected_server::{CallFailure, ConnectedServer};
-use crate::definition::{Definition, Timeouts};
+use crate::definition::{Affinity, Definition, Timeouts};
 use crate::listing::{ListProblem, Quarantined};
 use crate::lock::lock;
 use crate::rpc::ProtocolViolations;
@@ -29,6 +30,7 @@ use crate::status::{ProcessInfo, ServerState, Status};
 use shared::Shared;
 use sign_in::SignIn;
 pub use slots::StartSlots;
+pub(crate) use supervisor::holding;
 use supervisor::{Supervisor, SupervisorRequest};
 
 /// How often the caller of one call may be asked to sign in (AUTH26-18).
@@ -36,8 +38,8 @@ const MAX_SIGN_IN_INVITATIONS_PER_CALL: u32 = 2;
 /// How many requests may wait for the supervisor; a further one waits for room.
 const MAX_QUEUED_SUPERVISOR_REQUESTS: usize = 256;
 
-/// One MCP server, of whatever revision and behind whatever transport, as a [`Service`]. Cheap to
-/// clone: all clones are one.
+/// One MCP server, of any revision and behind any transport, as a [`Service`]. Cheap to clone:
+/// clones share one connection.
 ///
 /// It is connected when it is started or first called, and reconnected with exponential backoff when
 /// it is lost; a call that needs it makes an attempt at once, and waits for it. A request is sent
@@ -156,8 +158,8 @@ impl Upstream {
         drop(self.handle.requests.try_send(SupervisorRequest::Start));
     }
 
-    /// Connects, unless it is connected. When this returns, the server was greeted and listed, or
-    /// the reason why not is also its status.
+    /// Connects, unless it is connected. When this returns, the handshake is done and the lists were
+    /// read, or the server's status has the error.
     ///
     /// Dropping the future leaves the attempt to the supervisor.
     ///
@@ -205,10 +207,10 @@ impl Upstream {
         }
     }
 
-    /// Waits until the server is connected, as a call of it would.
+    /// Waits until the server is connected, like a call does.
     ///
     /// # Errors
-    /// Why it cannot be connected, or that it takes longer than a call may.
+    /// It cannot be connected, or not within the timeout of a call.
     pub async fn ready(&self) -> Result<(), ConnectError> {
         if self.is_connected() {
             return Ok(());
@@ -216,6 +218,16 @@ impl Upstream {
         Box::pin(self.awaited(SupervisorRequest::Call))
             .await
             .map(drop)
+    }
+
+    /// Whether the server is told the capabilities of each caller, so that it may list other tools
+    /// for other callers: it is stateless, or callers with other capabilities have sessions of their
+    /// own. `false` while there is no connection.
+    pub fn lists_by_capabilities(&self) -> bool {
+        self.handle.shared.server().is_some_and(|server| {
+            server.facts.revision.era() == Era::Stateless
+                || server.definition.affinity == Affinity::Principal
+        })
     }
 
     /// Whether there is a connection.
@@ -233,9 +245,10 @@ impl Upstream {
         self.handle.shared.is_known()
     }
 
-    /// Whether an attempt to connect it was made, beyond waiting for other programs to start.
-    pub fn has_started(&self) -> bool {
-        self.handle.shared.has_started()
+    /// When the last attempt to connect it began, and all changes. `None` before the first attempt,
+    /// and while one waits for other programs to start.
+    pub fn started_at(&self) -> watch::Receiver<Option<Instant>> {
+        self.handle.shared.started_at()
     }
 
     /// Whether the last attempt to connect failed.
@@ -291,13 +304,13 @@ impl Upstream {
         outcome.await.unwrap_or_else(|_gone| ended())
     }
 
-    /// The connection; if there is none, one is made and waited for, as far as the lifecycle lets a
-    /// call do that.
+    /// The connection. If there is none, requests one and waits for it, unless the lifecycle
+    /// refuses calls.
     async fn server(&self) -> Result<Arc<ConnectedServer>, CallFailure> {
         match self.handle.shared.server() {
             Some(server) => Ok(server),
-            // Boxed: seldom needed, and otherwise part of the future of every call.
-            None => Box::pin(self.awaited(SupervisorRequest::Call))
+            None => self
+                .awaited(SupervisorRequest::Call)
                 .await
                 .map_err(|error| self.not_connected(error)),
         }
@@ -308,9 +321,9 @@ impl Upstream {
         &self,
         request: impl FnOnce(supervisor::Reply) -> SupervisorRequest,
     ) -> Result<Arc<ConnectedServer>, ConnectError> {
-        let patience = self.timeouts().call;
-        let connected = tokio::time::timeout(patience, self.ask(request)).await;
-        let late = || ConnectError::NotStarted(format!("not within {} s", patience.as_secs()));
+        let timeout = self.timeouts().call;
+        let connected = tokio::time::timeout(timeout, self.ask(request)).await;
+        let late = || ConnectError::NotStarted(format!("not within {} s", timeout.as_secs()));
         connected.unwrap_or_else(|_elapsed| Err(late()))
     }
 
@@ -359,8 +372,8 @@ impl Upstream {
         }
     }
 
-    /// Has the caller sign in, if that can be offered to it: for itself if it calls in its own name,
-    /// but for the server as long as that is not even connected.
+    /// Invites the caller to sign in: for its own credentials if it has them and the server is
+    /// connected, else for those of the shared connection.
     async fn ask_to_sign_in(&self, events: &EventSender) -> Result<bool, AuthError> {
         let Some(definition) = self.handle.shared.definition() else {
             return Ok(false);
@@ -376,8 +389,8 @@ impl Upstream {
         }
     }
 
-    /// Whether the caller's calls have credentials of their own, so that a refusal of them says nothing
-    /// about the server's own connection.
+    /// Whether the caller's calls have credentials of their own, so that their refusal does not
+    /// affect the shared connection.
     fn has_own_identity(&self, peer: &Peer) -> bool {
         let definition = self.handle.shared.definition();
         definition.is_some_and(|definition| !matches!(definition.identity(peer), Ok(None)))
@@ -424,9 +437,11 @@ impl Upstream {
         let shared = &self.handle.shared;
         let wanting = shared.status.borrow().state == ServerState::NeedsAuth;
         // The call may have used a connection that was replaced meanwhile.
-        let is_connected = shared.server().is_some();
-        if wanting && is_connected && !self.has_own_identity(peer) {
-            shared.set_status(ServerState::Connected, None);
+        if let Some(server) = shared.server()
+            && wanting
+            && !self.has_own_identity(peer)
+        {
+            shared.publish_connected(&server);
         }
     }
 
@@ -464,8 +479,8 @@ impl Service for Upstream {
                 return Err(Fault::MethodNotFound(method));
             }
             let server = upstream.server().await?;
-            let patience = upstream.timeouts().request;
-            server.subscriptions()?.watch(&uri, patience).await
+            let timeout = upstream.timeouts().request;
+            server.subscriptions()?.watch(&uri, timeout).await
         })
     }
 }

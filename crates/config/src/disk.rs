@@ -1,4 +1,4 @@
-//! Reads configuration files, which may be anything.
+//! Reads configuration files. Refuses paths that are no regular file, too large, or not UTF-8.
 
 use std::fs;
 use std::io;
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_placed() {
+    fn invalid_utf8_is_reported_with_its_position() {
         let problem = text(Path::new("x"), b"{\n \"\xff".to_vec()).unwrap_err();
         assert_eq!(
             problem.to_string(),

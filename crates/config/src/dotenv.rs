@@ -9,9 +9,9 @@ const DOLLAR_PLACEHOLDER: char = '\u{ffff}';
 
 /// The variables of an environment file, in order.
 ///
-/// The syntax is that of `dotenvy`: a value with spaces, quotes or backslashes is quoted; single
-/// quotes take it as it is, double quotes know `\n`, `\"`, `\\` and `\$`; quoted values may have
-/// several lines. Variables are not expanded: a `$` is a `$`, as in passwords.
+/// The syntax is that of `dotenvy`: a value with spaces, quotes or backslashes is quoted; in
+/// single quotes it has no escapes, in double quotes the escapes `\n`, `\"`, `\\` and `\$`; quoted
+/// values may have several lines. Variables are not expanded: a `$` is a `$`, as in passwords.
 ///
 /// # Errors
 /// The number, from 1, of the line that cannot be parsed. The error of `dotenvy` is dropped, since

@@ -1,4 +1,4 @@
-//! Changing a configuration file, without touching what else is in it.
+//! Changes a configuration file. All other members of the file stay unchanged.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use super::problem::ConfigProblem;
 use super::{disk, json};
 
-pub use self::write::write;
+pub use self::write::{private_directory, write};
 
 /// Why a file was not changed.
 #[derive(Debug, thiserror::Error)]

@@ -3,6 +3,7 @@
 mod digest;
 mod shown;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -60,8 +61,28 @@ pub struct ServerEntry {
     pub sign_in: SignIn,
     /// The members of its definition that Plexus does not know.
     pub other: Object,
+    /// See [`ServerEntry::written`].
+    written: WrittenDefinition,
     /// See [`ServerEntry::approval`].
     approval: [u8; 32],
+}
+
+/// The definition of a server as its files have it, with variables that are not expanded. Its debug
+/// form shows nothing of it.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct WrittenDefinition {
+    /// The members of the definition.
+    pub members: Object,
+    /// The variables of its environment file.
+    pub file_variables: Vec<(String, String)>,
+}
+
+/// It may hold secrets.
+impl fmt::Debug for WrittenDefinition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WrittenDefinition").finish_non_exhaustive()
+    }
 }
 
 /// The source of an entry.
@@ -123,7 +144,7 @@ pub enum Kind {
     /// A program that speaks MCP on its standard input and output.
     Stdio {
         /// Its name or path.
-        command: String,
+        command: Text,
         /// Its arguments.
         args: Vec<Text>,
         /// Environment variables that are set in addition to our own, each name once.
@@ -171,6 +192,7 @@ impl ServerEntry {
             tools: ToolFilter::default(),
             sign_in: SignIn::default(),
             other: Object::new(),
+            written: WrittenDefinition::default(),
             approval: [0; 32],
         };
         let fingerprint = entry.fingerprint();
@@ -179,9 +201,15 @@ impl ServerEntry {
     }
 
     /// Ties the approval to the written definition, and to the environment file it names.
-    pub(super) fn written(mut self, definition: &Digest) -> Self {
-        self.approval = approval(&self.name, &self.source.file, &definition.clone().finish());
+    pub(super) fn with_written(mut self, written: WrittenDefinition, digest: &Digest) -> Self {
+        self.approval = approval(&self.name, &self.source.file, &digest.clone().finish());
+        self.written = written;
         self
+    }
+
+    /// The definition that the [approval](Self::approval) is for.
+    pub fn written(&self) -> &WrittenDefinition {
+        &self.written
     }
 
     /// The fingerprint of everything that the connection depends on: the server is reconnected if
@@ -226,7 +254,9 @@ impl ServerEntry {
                 env,
                 cwd,
             } => {
-                let mut program = Program::new(command).args(args.iter().map(Text::expanded));
+                let mut program = Program::new(command.expanded())
+                    .shown_as(command.written())
+                    .args(args.iter().map(Text::expanded));
                 program.cwd.clone_from(cwd);
                 for (name, value) in env {
                     program = program.env(name, self.value("env", name, value, secrets)?);
@@ -303,13 +333,13 @@ impl ServerEntry {
 
 /// Parses the URL of an endpoint.
 pub(super) fn endpoint_url(url: &str) -> Result<Uri, &'static str> {
-    const WHAT: &str = "not an http:// or https:// URL";
+    const NOT_HTTP_URL: &str = "not an http:// or https:// URL";
     let Ok(uri) = url.parse::<Uri>() else {
-        return Err(WHAT);
+        return Err(NOT_HTTP_URL);
     };
     match (uri.scheme_str(), uri.host()) {
         (Some("http" | "https"), Some(host)) if !host.is_empty() => Ok(uri),
-        _ => Err(WHAT),
+        _ => Err(NOT_HTTP_URL),
     }
 }
 

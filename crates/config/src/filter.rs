@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_admits_all() {
+    fn the_default_filter_admits_all_tools() {
         assert!(ToolFilter::default().admits("anything"));
     }
 

@@ -14,7 +14,7 @@ use super::settings::{self, Settings};
 use super::{disk, json};
 
 /// The loaded configuration.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Loaded {
     /// Every valid server, in the order of precedence, then of the file.
@@ -52,8 +52,15 @@ pub fn load(locations: &Locations, environment: &dyn Fn(&str) -> Option<String>)
     let mut problems = loading.problems;
     let mut files = loading.files.into_inner();
     let sources = locations.settings_files();
-    files.extend(sources.iter().map(|source| source.file.clone()));
-    let settings = settings::load(&sources, &mut problems);
+    let permissions = locations.permission_files();
+    let of_settings = sources.iter().chain(&permissions);
+    for source in of_settings {
+        // A file may have servers and permissions.
+        if !files.contains(&source.file) {
+            files.push(source.file.clone());
+        }
+    }
+    let settings = settings::load(&sources, &permissions, &mut problems);
     Loaded {
         servers: loading.servers,
         settings,
@@ -65,7 +72,8 @@ pub fn load(locations: &Locations, environment: &dyn Fn(&str) -> Option<String>)
 /// Reads Plexus's own settings alone, with the problems of their files.
 pub fn load_settings(locations: &Locations) -> (Settings, Vec<ConfigProblem>) {
     let mut problems = Vec::new();
-    let settings = settings::load(&locations.settings_files(), &mut problems);
+    let sources = locations.settings_files();
+    let settings = settings::load(&sources, &locations.permission_files(), &mut problems);
     (settings, problems)
 }
 
@@ -183,7 +191,7 @@ impl Loading<'_> {
 }
 
 /// The definitions under `mcpServers` (S001-37).
-fn definitions(
+pub(super) fn definitions(
     place: &ServerFile,
     text: &str,
     problems: &mut Vec<ConfigProblem>,

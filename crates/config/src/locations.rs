@@ -17,12 +17,16 @@ pub struct Locations {
     pub project_dir: PathBuf,
     /// The user's home directory, if there is one.
     pub home: Option<PathBuf>,
-    /// The directory of the user's own `plexus.toml`.
+    /// The directory of the user's own `plexus.toml` and `servers.json`.
     pub config_dir: Option<PathBuf>,
 }
 
 /// The file name of Plexus's own settings.
 pub const SETTINGS_FILE: &str = "plexus.toml";
+
+/// The file name of the user's servers, in the directory of the user's settings. It is a file of
+/// Plexus alone: Claude Code loads `~/.mcp.json` as well, and would have every server twice.
+const SERVERS_FILE: &str = "servers.json";
 
 impl Locations {
     /// The locations for a user with this environment.
@@ -51,8 +55,13 @@ impl Locations {
             Scope::Explicit => self.explicit.last().cloned(),
             Scope::Local => Some(self.project_dir.join(LOCAL)),
             Scope::Project => Some(self.project_dir.join(SHARED)),
-            Scope::User => Some(self.home.as_ref()?.join(SHARED)),
+            Scope::User => Some(self.config_dir.as_ref()?.join(SERVERS_FILE)),
         }
+    }
+
+    /// The user's `~/.mcp.json`, which Claude Code loads as well; `None` without a home directory.
+    pub fn shared_user_file(&self) -> Option<PathBuf> {
+        Some(self.home.as_ref()?.join(SHARED))
     }
 
     /// The files that may define servers, whether they exist or not, in the order of precedence.
@@ -82,11 +91,17 @@ impl Locations {
             // In the home directory, the files have the user's scope.
             .filter(|_| !self.is_home())
             .map(|(scope, name)| place(scope, self.project_dir.join(name)));
+        let own = self.config_dir.iter();
+        let own = own.map(|directory| place(Scope::User, directory.join(SERVERS_FILE)));
         let of_user = self
             .home
             .iter()
             .flat_map(|home| [LOCAL, SHARED].map(|name| place(Scope::User, home.join(name))));
-        explicit.chain(of_project).chain(of_user).collect()
+        explicit
+            .chain(of_project)
+            .chain(own)
+            .chain(of_user)
+            .collect()
     }
 
     /// The files with settings, in the order of precedence.
@@ -98,6 +113,18 @@ impl Locations {
             .iter()
             .map(|directory| Source::new(Scope::User, directory.join(SETTINGS_FILE)));
         of_project.into_iter().chain(of_user).collect()
+    }
+
+    /// The files with permissions, in the order of precedence.
+    pub(super) fn permission_files(&self) -> Vec<Source> {
+        let of_project = [(Scope::Local, LOCAL), (Scope::Project, PERMISSIONS)]
+            .into_iter()
+            .filter(|_| !self.is_home())
+            .map(|(scope, name)| Source::new(scope, self.project_dir.join(name)));
+        let of_user = self.home.iter().flat_map(|home| {
+            [LOCAL, PERMISSIONS].map(|name| Source::new(Scope::User, home.join(name)))
+        });
+        of_project.chain(of_user).collect()
     }
 
     fn is_home(&self) -> bool {
@@ -120,7 +147,7 @@ pub(super) struct ServerFile {
 }
 
 impl ServerFile {
-    fn new(source: Source, locations: &Locations) -> Self {
+    pub(super) fn new(source: Source, locations: &Locations) -> Self {
         Self {
             base: locations.base(&source).to_owned(),
             source,
@@ -130,12 +157,14 @@ impl ServerFile {
     /// Whether the file is for servers only. A settings file of another client may have no servers
     /// at all.
     pub(super) fn is_for_servers(&self) -> bool {
-        self.source.scope == Scope::Explicit || self.source.file.ends_with(SHARED)
+        !self.source.file.ends_with(LOCAL)
     }
 }
 
 const LOCAL: &str = ".claude/settings.local.json";
 const SHARED: &str = ".mcp.json";
+/// The settings of Claude Code that a project shares, and those of a user.
+const PERMISSIONS: &str = ".claude/settings.json";
 
 #[cfg(test)]
 mod tests {
@@ -158,6 +187,7 @@ mod tests {
             (Scope::Explicit, "/a.json"),
             (Scope::Local, "/project/.claude/settings.local.json"),
             (Scope::Project, "/project/.mcp.json"),
+            (Scope::User, "/home/ada/.config/plexus/servers.json"),
             (Scope::User, "/home/ada/.claude/settings.local.json"),
             (Scope::User, "/home/ada/.mcp.json"),
         ];

@@ -1,5 +1,7 @@
 //! Masking of text that looks like a secret in arguments and URLs.
 
+use plexus_mcp_core::is_secret_name;
+
 use super::secret::MASK;
 use super::text::Text;
 
@@ -58,11 +60,11 @@ fn argument(flag: &str, written: &str) -> String {
     if matches!(flag, "-e" | "--env") && written.contains('=') {
         return masked_after(written, '=');
     }
-    if !flag.contains('=') && is_sensitive(flag) && !written.starts_with('-') {
+    if !flag.contains('=') && is_secret_name(flag) && !written.starts_with('-') {
         return masked(written).to_owned();
     }
     match written.split_once('=') {
-        Some((name, _)) if is_sensitive(name) => masked_after(written, '='),
+        Some((name, _)) if is_secret_name(name) => masked_after(written, '='),
         _ if has_known_prefix(written) => masked(written).to_owned(),
         _ => url(written),
     }
@@ -90,21 +92,6 @@ fn parameter(parameter: &str) -> String {
         Some((name, value)) => format!("{name}={}", masked(value)),
         None => masked(parameter).to_owned(),
     }
-}
-
-fn is_sensitive(name: &str) -> bool {
-    const WORDS: [&str; 8] = [
-        "token",
-        "key",
-        "secret",
-        "password",
-        "passwd",
-        "auth",
-        "credential",
-        "bearer",
-    ];
-    let name = name.to_ascii_lowercase();
-    WORDS.iter().any(|word| name.contains(word))
 }
 
 /// Whether the text has the prefix of a well-known service's tokens.

@@ -23,6 +23,10 @@ pub struct ConfigProblem {
     pub advice: Option<Box<str>>,
     /// See [`ConfigProblem::is_about_environment`].
     about_environment: bool,
+    /// See [`ConfigProblem::is_about_settings`].
+    about_settings: bool,
+    /// See [`ConfigProblem::is_about_permissions`].
+    about_permissions: bool,
 }
 
 /// A position in a text, counted from 1.
@@ -46,6 +50,8 @@ impl ConfigProblem {
             what: what.into(),
             advice: None,
             about_environment: false,
+            about_settings: false,
+            about_permissions: false,
         }
     }
 
@@ -83,14 +89,37 @@ impl ConfigProblem {
         self.about_environment
     }
 
+    /// Whether it concerns the permissions in a settings file, and no server.
+    pub fn is_about_permissions(&self) -> bool {
+        self.about_permissions
+    }
+
     /// Whether nothing in the file can be used: it is not text, or its syntax is wrong.
     pub fn is_about_whole_file(&self) -> bool {
         self.server.is_none() && self.key.is_none()
     }
 
+    /// Whether it makes a whole settings file unusable: its syntax, a key or the type of a value is
+    /// wrong.
+    pub fn is_about_settings(&self) -> bool {
+        self.about_settings
+    }
+
+    /// Marks it as a problem that makes a settings file unusable.
+    pub(super) fn of_settings(mut self) -> Self {
+        self.about_settings = true;
+        self
+    }
+
     /// Marks it as a problem of a variable or an environment file.
     pub(super) fn of_environment(mut self) -> Self {
         self.about_environment = true;
+        self
+    }
+
+    /// Marks it as a problem of the permissions in a settings file.
+    pub(super) fn of_permissions(mut self) -> Self {
+        self.about_permissions = true;
         self
     }
 

@@ -1,6 +1,7 @@
 //! Parses the definition of one server.
 
 mod fields;
+mod keys;
 mod sign_in;
 #[cfg(test)]
 mod tests;
@@ -16,16 +17,18 @@ use plexus_mcp_protocol::{Era, UnknownEra};
 use plexus_mcp_wire::{Kind as JsonKind, Object, ObjectError, Raw};
 
 use super::dotenv;
-use super::entry::{Digest, Kind, ServerEntry, Source, endpoint_url, header};
+use super::entry::{Digest, Kind, ServerEntry, Source, WrittenDefinition, endpoint_url, header};
 use super::filter::ToolFilter;
 use super::json;
 use super::problem::ConfigProblem;
 use super::secret::{Secret, Value};
 use super::text::Text;
 
+pub use keys::{KeyDefault, KeyServers, KeyValue, SERVER_KEYS, ServerKey};
+
 /// The maximum of all times for the start of a server.
-pub(super) const MAX_STARTUP: Duration = Duration::from_hours(1);
-const MIN_STARTUP_TIMEOUT: Duration = Duration::from_millis(1);
+pub(super) const STARTUP_TIME_MAX: Duration = Duration::from_hours(1);
+const STARTUP_TIMEOUT_MIN: Duration = Duration::from_millis(1);
 
 /// The context in which a definition is read.
 pub(super) struct ReadContext<'a> {
@@ -33,7 +36,7 @@ pub(super) struct ReadContext<'a> {
     pub(super) source: &'a Source,
     /// The base of relative paths.
     pub(super) base: &'a Path,
-    /// The environment.
+    /// Looks up an environment variable.
     pub(super) environment: &'a dyn Fn(&str) -> Option<String>,
     /// Reads an environment file.
     pub(super) read: &'a dyn Fn(&Path) -> Result<Option<String>, ConfigProblem>,
@@ -73,6 +76,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read(mut self, definition: &Raw) -> Result<ServerEntry, ConfigProblem> {
+        let members = self.fields.clone();
         let mut written = Digest::new("definition");
         written.text(&json::compact(definition));
         let file_variables = self.environment_file()?;
@@ -82,7 +86,7 @@ impl Reader<'_> {
         }
         self.variables.extend(file_variables.iter().cloned());
 
-        let kind = self.kind(file_variables)?;
+        let kind = self.kind(file_variables.clone())?;
         let sign_in = self.sign_in(&kind)?;
         let mut entry = ServerEntry::new(self.name, self.context.source.clone(), kind);
         entry.disabled = self.flag("disabled")?;
@@ -91,7 +95,7 @@ impl Reader<'_> {
         entry.auto_restart = self
             .optional("auto_restart", "true or false")?
             .unwrap_or(true);
-        entry.startup_timeout = self.seconds("startup_timeout", MIN_STARTUP_TIMEOUT)?;
+        entry.startup_timeout = self.seconds("startup_timeout", STARTUP_TIMEOUT_MIN)?;
         entry.startup_wait = self.seconds("startup_wait", Duration::ZERO)?;
         entry.timeout = self.timeout()?;
         entry.era = self.era()?;
@@ -100,7 +104,11 @@ impl Reader<'_> {
         entry.tools = self.tools()?;
         entry.sign_in = sign_in;
         entry.other = self.fields;
-        Ok(entry.written(&written))
+        let definition = WrittenDefinition {
+            members,
+            file_variables,
+        };
+        Ok(entry.with_written(definition, &written))
     }
 
     /// C23: the type is optional if it follows from the other keys.
@@ -167,7 +175,7 @@ impl Reader<'_> {
             }
         }
         Ok(Kind::Stdio {
-            command: self.without_tilde(command.expanded()),
+            command: command.map_expanded(|command| self.without_tilde(command)),
             args,
             env,
             cwd,
@@ -204,7 +212,8 @@ impl Reader<'_> {
             .map_err(|problem| self.problem(KEY, format!("{shown}: {}", problem.what)))?
             .ok_or_else(|| {
                 let what = format!("{shown}: there is no such file");
-                self.problem(KEY, what).of_environment()
+                let advice = format!("create {shown}, or remove \"{KEY}\"");
+                self.problem(KEY, what).advice(advice).of_environment()
             })?;
         dotenv::parse(&text).map_err(|line| {
             self.problem(
@@ -236,9 +245,9 @@ impl Reader<'_> {
             return Ok(None);
         };
         let time = Duration::try_from_secs_f64(seconds).ok();
-        let time = time.filter(|time| (min..=MAX_STARTUP).contains(time));
+        let time = time.filter(|time| (min..=STARTUP_TIME_MAX).contains(time));
         let range = || {
-            let (min, max) = (min.as_secs_f64(), MAX_STARTUP.as_secs());
+            let (min, max) = (min.as_secs_f64(), STARTUP_TIME_MAX.as_secs());
             format!("use a number of seconds from {min} to {max}, or remove it for the default")
         };
         let out_of_range = || {

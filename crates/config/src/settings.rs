@@ -1,8 +1,11 @@
 //! `plexus.toml`: Plexus's own settings.
 
 mod access;
+mod address;
+mod effective;
 mod limits;
 mod merge;
+mod permissions;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,12 +19,16 @@ use serde::Deserialize;
 use super::disk;
 use super::entry::{Scope, Source};
 use super::filter::ToolFilter;
+use super::nearest::nearest;
 use super::problem::{ConfigProblem, Position};
-use super::server::MAX_STARTUP;
+use super::server::STARTUP_TIME_MAX;
 
 use limits::LimitsTable;
+use permissions::Permissions;
 
 pub use access::{Access, IntrospectionClient, SecretReference, TokenIssuer};
+pub use address::listen_address;
+pub use effective::{EffectiveKey, effective_settings};
 pub use limits::Limits;
 
 /// Plexus's own settings. Everything has a default.
@@ -73,7 +80,8 @@ impl ClientSettings {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Policy {
-    /// Any matching deny wins, else the first match decides, else the mode (C29).
+    /// Any matching deny wins, else the first match decides, else the mode (C29). A rule of a
+    /// first-match list decides only if it is the first match, also if it denies.
     pub rules: Vec<Rule>,
     /// The decision about calls that no rule matches.
     pub mode: Mode,
@@ -96,6 +104,11 @@ pub struct Rule {
     pub action: Action,
     /// The file that contains the rule.
     pub file: PathBuf,
+    /// Whether it is a rule of a first-match list.
+    pub first_match: bool,
+    /// Whether it is a rule of a project that allows calls, and the user has not approved it. Such a
+    /// rule matches nothing.
+    pub awaits_approval: bool,
 }
 
 impl Rule {
@@ -108,12 +121,15 @@ impl Rule {
             scope: None,
             action,
             file: file.into(),
+            first_match: false,
+            awaits_approval: false,
         }
     }
 }
 
 /// A decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[expect(clippy::exhaustive_enums, reason = "a decision is one of these")]
 pub enum Action {
@@ -125,34 +141,54 @@ pub enum Action {
     Deny,
 }
 
+impl Action {
+    /// Its name in a configuration file.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
 /// The decision about calls that no rule matches (C26), the strictest last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[expect(clippy::exhaustive_enums, reason = "each has its own decision")]
 pub enum Mode {
-    /// They are allowed.
+    /// Such calls are allowed.
     DangerouslySkipPermissions,
-    /// The user is asked.
+    /// Such calls are allowed, because the client asks its user itself.
     #[default]
     Default,
-    /// They are refused.
+    /// Such calls are refused.
     DontAsk,
 }
 
-/// How clients connect.
+/// How clients reach `plexus serve` over HTTP. With `--stdio` alone these keys have no effect.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Serve {
-    /// The address for HTTP.
+    /// The address and port; `localhost` is 127.0.0.1. The option `--http` has precedence.
+    #[serde(deserialize_with = "address::deserialize")]
+    #[cfg_attr(test, schemars(with = "Option<String>", extend("default" = "127.0.0.1:4445", "examples" = ["localhost:8080"])))]
     pub http: Option<SocketAddr>,
-    /// Whether HTTP+SSE is served as well.
+    /// Also serve HTTP+SSE, the transport of 2024-11-05, at `/sse`.
+    #[cfg_attr(test, schemars(extend("examples" = [true])))]
     pub sse: bool,
-    /// The path of the HTTP endpoint.
+    /// The path of the endpoint. The option `--path` has precedence.
+    #[cfg_attr(test, schemars(extend("default" = "/mcp", "examples" = ["/plexus"])))]
     pub path: Option<String>,
-    /// Host names that requests may have, besides those of this machine.
+    /// Host names that requests may have, in addition to those of this machine and `--allow-host`.
+    #[cfg_attr(test, schemars(extend("examples" = [["plexus.local"]])))]
     pub allow_hosts: Vec<String>,
-    /// Origins whose web pages may send requests.
+    /// Origins whose web pages may send requests, in addition to those of this machine and
+    /// `--allow-origin`.
+    #[cfg_attr(test, schemars(extend("examples" = [["https://app.example"]])))]
     pub allow_origins: Vec<String>,
 }
 
@@ -164,6 +200,8 @@ pub struct Hub {
     pub start: Start,
     /// The built-in services that are offered, as written.
     pub builtin: Option<BuiltinWords>,
+    /// Whether clients are offered the tools that manage servers.
+    pub management: bool,
     /// How long lists wait for servers with an unknown offer, unless a server's definition says
     /// otherwise.
     pub startup_wait: Option<Duration>,
@@ -184,85 +222,166 @@ pub struct BuiltinWords {
 
 /// When servers are connected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[expect(clippy::exhaustive_enums, reason = "each is a way to start")]
 pub enum Start {
-    /// All at start, in the background.
+    /// All servers at the start. With a client on standard input, cached servers are connected
+    /// after its first list or call.
     #[default]
     Eager,
-    /// At their first call; those whose tools are not known yet, at start.
+    /// Each server at its first call. Servers that are not cached yet are connected at the start.
     Lazy,
 }
 
-/// Loads the settings of the given files, the one with precedence first.
+/// Loads the settings of the files in `sources`, and the permissions in those of `permissions`, each
+/// with the file that has precedence first.
 ///
-/// A file that cannot be parsed may have denied anything. Until it is repaired, nothing is allowed
-/// that no rule allows.
-pub(super) fn load(sources: &[Source], problems: &mut Vec<ConfigProblem>) -> Settings {
+/// A file that cannot be parsed may have denied anything, so the settings without it allow nothing
+/// that no rule allows. A gateway does not start with them, and while it runs it keeps those that it
+/// had.
+pub(super) fn load(
+    sources: &[Source],
+    permissions: &[Source],
+    problems: &mut Vec<ConfigProblem>,
+) -> Settings {
     let mut settings = Settings::default();
+    let is_users = |source: &&Source| source.scope == Scope::User;
+    let (users, projects): (Vec<_>, Vec<_>) = permissions
+        .iter()
+        .cloned()
+        .partition(|source| is_users(&source));
+    let (users, projects) = (
+        Permissions::read(&users, problems),
+        Permissions::read(&projects, problems),
+    );
+    let (own, of_project): (Vec<_>, Vec<_>) = sources.iter().partition(is_users);
     // From the general to the specific, so that the specific file is merged over the general one.
+    merge(&own, &mut settings, problems);
+    let allowed = users.add_behind(&mut settings.policy);
+    let allowed_by_project = projects.add_in_front(&mut settings.policy);
+    merge(&of_project, &mut settings, problems);
+    // Claude Code's lists rank deny, ask, allow, whichever files they are in.
+    settings.policy.rules.extend(allowed_by_project);
+    settings.policy.rules.extend(allowed);
+    settings
+}
+
+/// Merges files over the settings, the one with precedence last.
+fn merge(sources: &[&Source], settings: &mut Settings, problems: &mut Vec<ConfigProblem>) {
     for source in sources.iter().rev() {
         let read = disk::read(&source.file).and_then(|text| match text {
             Some(text) => SettingsFile::parse(&source.file, &text).map(Some),
             None => Ok(None),
         });
         match read {
-            Ok(Some(file)) => file.merge_into(&mut settings, source, problems),
+            Ok(Some(file)) => file.merge_into(settings, source, problems),
             Ok(None) => {}
             Err(problem) => {
                 settings.policy.mode = Mode::DontAsk;
                 settings.access.is_uncertain |= source.scope != Scope::Project;
-                problems.push(match problem.advice {
-                    Some(_) => problem,
-                    None => problem.advice("until then, only tools that a rule allows can be used"),
-                });
+                problems.push(problem.of_settings());
             }
         }
     }
-    settings
 }
 
 /// A settings file. Every key is optional.
 #[derive(Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-struct SettingsFile {
-    policy: PolicyTable,
-    serve: Option<Serve>,
-    access: Option<Access>,
+pub(crate) struct SettingsFile {
     hub: HubTable,
-    limits: Option<LimitsTable>,
+    serve: Option<Serve>,
     clients: BTreeMap<String, ClientTable>,
+    policy: PolicyTable,
+    access: Option<Access>,
+    limits: Option<LimitsTable>,
 }
 
+/// Which tool calls are allowed.
 #[derive(Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 struct PolicyTable {
+    /// The rules, in order.
+    #[cfg_attr(test, schemars(extend("default" = [], "examples" = [[{"tool": "git__git_commit", "action": "ask"}]])))]
     rules: Vec<RuleTable>,
+    /// The decision about calls that no rule matches.
+    #[cfg_attr(test, schemars(extend("default" = "default", "examples" = ["dont-ask"])))]
     mode: Option<Mode>,
+    /// How the rules of this file decide.
+    #[cfg_attr(test, schemars(extend("default" = "deny-wins", "examples" = ["first-match"])))]
+    order: Order,
 }
 
+/// How a list of rules decides.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+enum Order {
+    /// Any matching rule that denies, else the first match.
+    #[default]
+    DenyWins,
+    /// The first match.
+    FirstMatch,
+}
+
+/// A rule of the policy.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct RuleTable {
+    /// A glob over the names of a tool: `git__git_commit`, `mcp__git__git_commit` or
+    /// `git.git_commit`.
+    #[cfg_attr(test, schemars(extend("examples" = ["git__git_commit"])))]
     tool: String,
-    pattern: Option<String>,
-    principal: Option<String>,
-    scope: Option<String>,
+    /// The decision about the calls that the rule matches.
+    #[cfg_attr(test, schemars(extend("examples" = ["ask"])))]
     action: Action,
+    /// A glob over the arguments: over each string in them and over the whole as compact JSON.
+    #[cfg_attr(test, schemars(extend("x-default" = "any arguments", "examples" = ["*rm *"])))]
+    pattern: Option<String>,
+    /// A glob over principals, which name the callers; a leading `!` negates it.
+    #[cfg_attr(test, schemars(extend("x-default" = "all callers", "examples" = ["!token:laptop"])))]
+    principal: Option<String>,
+    /// A scope that the caller's token must have; a leading `!` negates it. Such a rule does not
+    /// match callers without a token.
+    #[cfg_attr(test, schemars(extend("x-default" = "all callers", "examples" = ["!files:write"])))]
+    scope: Option<String>,
 }
 
+/// How servers are started and listed.
 #[derive(Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 struct HubTable {
+    /// When servers are connected.
+    #[cfg_attr(test, schemars(extend("default" = "eager", "examples" = ["lazy"])))]
     start: Option<Start>,
+    /// The built-in services: a list of names, `"all"` or `"none"`. The names are `health`, `echo`,
+    /// `task`, `context`, `arbor`, `cone`, `bash`, `loopback` and `claudecode`. The option
+    /// `--builtin` has precedence.
+    #[cfg_attr(test, schemars(extend("default" = ["health", "echo", "task", "context"], "x-default" = "`[\"health\", \"echo\", \"task\", \"context\"]` while no server is configured, else `\"none\"`", "examples" = [["task", "cone"]])))]
     builtin: Option<Names>,
-    /// In seconds.
+    /// Offer the tools with which a model lists, reads and watches resources of servers:
+    /// `ListMcpResources`, `ReadMcpResource`, `SubscribeMcpResource`, `UnsubscribeMcpResource`,
+    /// `SubscribePolling` and `UnsubscribePolling`. They are not offered while no server is
+    /// configured.
+    #[cfg_attr(test, schemars(extend("default" = false, "examples" = [true])))]
+    management: Option<bool>,
+    /// How long lists wait for servers that are not cached yet, from 0 to 3600. The key
+    /// `startup_wait` of a server has precedence.
+    #[cfg_attr(test, schemars(range(min = 0, max = 3600), extend("default" = 8, "x-unit" = "seconds", "examples" = [2.5])))]
     startup_wait: Option<f64>,
+    /// The most entries in one page of a list, at least 1.
+    #[cfg_attr(test, schemars(extend("default" = 1000, "x-unit" = "entries", "examples" = [200])))]
     page_size: Option<PageSize>,
 }
 
 /// The number of entries in one page of a list.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(
     untagged,
     expecting = "a whole number of entries is expected, at least 1"
@@ -272,6 +391,7 @@ enum PageSize {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(
     untagged,
     expecting = "a list of names is expected, or \"all\", or \"none\""
@@ -292,17 +412,29 @@ impl Names {
     }
 }
 
+/// What a client sees. The name of the table is the name that the client gives itself; `"*"` is for
+/// all clients without a table of their own.
 #[derive(Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 struct ClientTable {
     tools: FilterTable,
+    /// The client sees three tools to find, describe and call all others (`SearchTools`,
+    /// `DescribeTool`, `CallTool`). The option `--tool-search` sets it for all clients.
+    #[cfg_attr(test, schemars(extend("examples" = [true])))]
     search: bool,
 }
 
+/// The tools that a client sees.
 #[derive(Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 struct FilterTable {
+    /// Globs over tool names. If there are any, the client sees only tools that match one of them.
+    #[cfg_attr(test, schemars(extend("examples" = [["github__*"]])))]
     allow: Vec<String>,
+    /// Globs over tool names. The client does not see tools that match one of them.
+    #[cfg_attr(test, schemars(extend("examples" = [["*__delete_*"]])))]
     deny: Vec<String>,
 }
 
@@ -313,9 +445,12 @@ impl FilterTable {
 }
 
 impl SettingsFile {
-    fn parse(file: &Path, text: &str) -> Result<Self, ConfigProblem> {
+    pub(crate) fn parse(file: &Path, text: &str) -> Result<Self, ConfigProblem> {
         let parsed: Self = toml::from_str(text).map_err(|error| {
-            let problem = ConfigProblem::new(file, one_line(error.message()));
+            let what = one_line(error.message());
+            let nearest = unknown_name(&what).and_then(|(unknown, valid)| nearest(unknown, valid));
+            let nearest = nearest.map(|nearest| format!("; did you mean {nearest}?"));
+            let problem = ConfigProblem::new(file, what.clone() + &nearest.unwrap_or_default());
             match error.span() {
                 Some(span) => {
                     let problem = problem.at(Position::of_offset(text, span.start));
@@ -347,7 +482,7 @@ impl SettingsFile {
         }
         if let Some(seconds) = parsed.hub.startup_wait {
             startup_wait(seconds).ok_or_else(|| {
-                let max = MAX_STARTUP.as_secs();
+                let max = STARTUP_TIME_MAX.as_secs();
                 ConfigProblem::new(file, format!("it is {seconds}"))
                     .key("hub.startup_wait")
                     .advice(format!("use a number of seconds from 0 to {max}"))
@@ -368,7 +503,18 @@ impl SettingsFile {
 /// Converts `startup_wait`, if it is within its range.
 fn startup_wait(seconds: f64) -> Option<Duration> {
     let time = Duration::try_from_secs_f64(seconds).ok();
-    time.filter(|time| *time <= MAX_STARTUP)
+    time.filter(|time| *time <= STARTUP_TIME_MAX)
+}
+
+/// The unknown key or word that a message of serde names, and the valid ones.
+fn unknown_name(message: &str) -> Option<(&str, impl Iterator<Item = &str>)> {
+    let named = ["unknown field `", "unknown variant `"]
+        .into_iter()
+        .find_map(|start| message.strip_prefix(start));
+    let mut quoted = named?.split('`');
+    let unknown = quoted.next()?;
+    // Every second part is between two quotes: the first of them follows "expected".
+    Some((unknown, quoted.skip(1).step_by(2)))
 }
 
 fn one_line(message: &str) -> String {

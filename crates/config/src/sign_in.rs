@@ -69,7 +69,7 @@ pub enum Grant {
     Enterprise {
         /// Its token endpoint.
         token_endpoint: String,
-        /// Our client id at the identity provider.
+        /// The client id of Plexus at the identity provider.
         client_id: String,
         /// The user's id token of the identity provider; fetched each time that it is needed.
         id_token: Value,

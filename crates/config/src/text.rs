@@ -38,6 +38,14 @@ impl Text {
         Ok(Self { written, expanded })
     }
 
+    /// The same written string, with another expanded one.
+    pub(super) fn map_expanded(self, change: impl FnOnce(&str) -> String) -> Self {
+        Self {
+            expanded: change(&self.expanded),
+            written: self.written,
+        }
+    }
+
     /// The string as the file has it.
     pub fn written(&self) -> &str {
         &self.written
@@ -162,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_variable_stays() {
+    fn text_without_a_valid_variable_is_unchanged() {
         for text in [
             "$USER", "${", "a ${USER", "${x%y}", "${}", "${1}", "}", "$${",
         ] {
@@ -184,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_what_was_written() {
+    fn debug_output_is_the_unexpanded_text() {
         let text = Text::expand("Bearer ${USER}".into(), &|_| Some("hunter2".into())).unwrap();
         assert_eq!(text.expanded(), "Bearer hunter2");
         assert_eq!(format!("{text:?}"), "\"Bearer ${USER}\"");

@@ -22,7 +22,7 @@ pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// Debounce interval: files are read when they have not changed for this long. Editors write
 /// several times, and some write in place.
-const DEBOUNCE: Duration = Duration::from_millis(200);
+const DEBOUNCE_INTERVAL: Duration = Duration::from_millis(200);
 /// After this many changes in a row, files are read although they still change.
 const MAX_DEBOUNCED_CHANGES: usize = 50;
 
@@ -97,7 +97,10 @@ impl Watcher {
 
     async fn quiet(&self) {
         for _ in 0..MAX_DEBOUNCED_CHANGES {
-            if timeout(DEBOUNCE, self.signal.notified()).await.is_err() {
+            if timeout(DEBOUNCE_INTERVAL, self.signal.notified())
+                .await
+                .is_err()
+            {
                 return;
             }
         }

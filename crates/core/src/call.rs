@@ -39,6 +39,12 @@ pub trait Service: Send + Sync + 'static {
         None
     }
 
+    /// The same for a list of `peer`. A part of its catalogue may be unknown that depends on its
+    /// capabilities.
+    fn settling_for(&self, _peer: &Arc<Peer>) -> Option<Boxed<()>> {
+        self.settling()
+    }
+
     /// Carries out a call. Dropping the future abandons the call.
     fn call(&self, call: Call) -> Boxed<Outcome>;
 
@@ -99,7 +105,7 @@ impl Updates {
         }
     }
 
-    /// The same, with a guard whose drop tells the source that the subscription has ended.
+    /// As [`Self::new`], with a guard that is dropped when the subscription ends, to notify its source.
     pub fn guarded(
         versions: watch::Receiver<u64>,
         guard: impl std::any::Any + Send + Sync,

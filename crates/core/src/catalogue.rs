@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use plexus_mcp_protocol::Fault;
 use plexus_mcp_protocol::header::{HeaderParams, InvalidHeaderAnnotation};
 use plexus_mcp_protocol::messages::{Implementation, ServerCapabilities};
 use plexus_mcp_wire::{Object, ObjectError, Raw};
@@ -100,12 +101,12 @@ impl Entry {
         })
     }
 
-    /// An entry of `section` from a cache, with its key. The definition is parsed again only if it
-    /// may have `x-mcp-header` annotations.
+    /// An entry of `section` whose key is known, such as one from a cache. The definition is parsed
+    /// only if it may have `x-mcp-header` annotations.
     ///
     /// # Errors
     /// See [`InvalidDefinition`].
-    pub fn kept(
+    pub fn with_key(
         section: Section,
         key: impl Into<Arc<str>>,
         definition: Raw,
@@ -233,6 +234,7 @@ pub struct Catalogue {
     resources: Arc<List>,
     templates: Arc<List>,
     prompts: Arc<List>,
+    list_errors: HashMap<Section, Fault>,
 }
 
 impl Catalogue {
@@ -247,7 +249,18 @@ impl Catalogue {
             resources: Arc::default(),
             templates: Arc::default(),
             prompts: Arc::default(),
+            list_errors: HashMap::new(),
         }
+    }
+
+    /// Why the entries of a list are not known. A request for the list is answered with this.
+    pub fn list_error(&self, section: Section) -> Option<&Fault> {
+        self.list_errors.get(&section)
+    }
+
+    /// Sets why the entries of a list are not known. [`Self::set_list`] removes it.
+    pub fn set_list_error(&mut self, section: Section, error: Fault) {
+        self.list_errors.insert(section, error);
     }
 
     /// One of the lists.
@@ -263,6 +276,7 @@ impl Catalogue {
     /// Replaces one of the lists.
     pub fn set_list(&mut self, section: Section, list: impl Into<Arc<List>>) {
         let list = list.into();
+        self.list_errors.remove(&section);
         match section {
             Section::Tools => self.tools = list,
             Section::Resources => self.resources = list,
@@ -271,13 +285,14 @@ impl Catalogue {
         }
     }
 
-    /// Whether anything in it differs from `other`.
+    /// Whether this catalogue differs from `other`.
     pub fn differs_from(&self, other: &Self) -> bool {
         self.changes_since(other) != Changes::default()
             || self.identity != other.identity
             || self.instructions != other.instructions
             || self.capabilities != other.capabilities
             || self.cache != other.cache
+            || self.list_errors != other.list_errors
     }
 
     /// Which lists differ from those of `before`.

@@ -25,7 +25,7 @@ use crate::peer::{Peer, Principal};
 
 /// A client of a [`Service`], with the operations of MCP as typed methods. Cheap to clone.
 ///
-/// The answers are the same whatever revision and transport the server behind it speaks. A tool that
+/// The answers do not depend on the revision and the transport of the server. A tool that
 /// fails is a [`CallToolResult`] with `is_error`; a [`Fault`] means that the request itself failed.
 ///
 /// ```
@@ -151,6 +151,36 @@ impl Client {
 
     /// Proposes values for an argument of a prompt or a resource template, of which `value` has
     /// been typed so far.
+    ///
+    /// [`Request::context`] adds the arguments that are already known:
+    ///
+    /// ```
+    /// use plexus_mcp_core::{
+    ///     Client, CompletionContext, CompletionReference, Context, LocalService, NoArguments,
+    ///     Prompt, PromptMessage, Variables,
+    /// };
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let service = LocalService::builder("travel", "1.0.0")
+    ///     .prompt(Prompt::new("trip"), async |_: NoArguments, _: Context| {
+    ///         PromptMessage::user("Plan a trip.")
+    ///     })
+    ///     .complete_prompt("trip", "city", async |_: String, known: Variables| {
+    ///         match known.get("country").map(|country| &**country) {
+    ///             Some("Italy") => vec!["Milan", "Rome"],
+    ///             _ => Vec::new(),
+    ///         }
+    ///     })
+    ///     .build()?;
+    /// let client = Client::new(service);
+    /// let trip = CompletionReference::Prompt { name: "trip".to_owned() };
+    /// let known = CompletionContext {
+    ///     arguments: [("country".to_owned(), "Italy".to_owned())].into(),
+    /// };
+    /// let proposed = client.complete(trip, "city", "").context(&known).await?;
+    /// assert_eq!(proposed.completion.values, ["Milan", "Rome"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn complete(
         &self,
         reference: CompletionReference,

@@ -164,8 +164,8 @@ impl Context {
         self.inner.events.content(text.into()).await;
     }
 
-    /// Streams the standard error of a program. It is not added to the result; the handler does
-    /// that if it wants to.
+    /// Streams the standard error of a program. It is not added to the result; the handler can
+    /// add it.
     pub async fn stderr(&self, text: impl Into<String>) {
         self.inner.events.aside(Event::Stderr(text.into())).await;
     }

@@ -14,7 +14,7 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// `token`, which was issued for `audience`: for us, by the name that its issuer knows us by.
+    /// `token`, which was issued for `audience`: the name of this gateway at the issuer.
     pub fn new(token: impl Into<String>, audience: impl Into<String>) -> Self {
         Self {
             token: Zeroizing::new(token.into()),

@@ -47,7 +47,10 @@ pub struct Progress {
 
 /// A tool that a call uses itself.
 #[derive(Debug, Clone)]
-#[expect(clippy::exhaustive_structs, reason = "what the founding document has")]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "mirrors the native event `tool_use`"
+)]
 pub struct ToolUse {
     /// The name of the tool.
     pub name: String,
@@ -74,11 +77,11 @@ pub struct Log {
     reason = "an edge must be able to put every question"
 )]
 pub enum Question {
-    /// Have the user fill in a form or visit a URL; `elicitation/create` parameters, newest form.
+    /// Ask the user to fill in a form or visit a URL: the parameters of `elicitation/create`, newest form.
     Elicit(Raw),
-    /// Have the client's model answer; `sampling/createMessage` parameters, newest form.
+    /// Ask the client's model: the parameters of `sampling/createMessage`, newest form.
     Sample(Raw),
-    /// Name the roots that may be worked on.
+    /// List the roots of the client.
     Roots,
 }
 
@@ -125,7 +128,7 @@ impl Question {
     }
 }
 
-/// A question on its way to the caller, with the slot for its answer.
+/// A question to the caller, with the slot for its answer.
 #[derive(Debug)]
 pub struct Ask {
     /// The key of the question among the questions of this call, if the service gives it one.
@@ -142,7 +145,7 @@ impl Ask {
         drop(self.reply.send(answer));
     }
 
-    /// Waits until the call no longer wants an answer.
+    /// Waits until the call no longer waits for an answer.
     pub async fn withdrawn(&mut self) {
         self.reply.closed().await;
     }
@@ -339,7 +342,7 @@ impl EventSender {
     }
 
     /// Waits for room in the queue (C57). The event is dropped if the receiver is gone; the call
-    /// learns of that by its cancellation.
+    /// is cancelled in that case.
     async fn send(&self, event: Event) {
         drop(self.queue.send(event).await);
     }

@@ -15,7 +15,7 @@ pub struct Excerpt {
     /// How many bytes each of head and tail may have.
     half: usize,
     head: String,
-    /// Longer than half: so long that it need not be cut for every piece.
+    /// The newest text: up to twice `half` bytes, so that it need not be shortened for every piece.
     tail: String,
     /// How many bytes were between the two.
     omitted: u64,
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_is_kept_whole() {
+    fn text_within_the_limit_is_kept_whole() {
         for pieces in [&["ab", "cd", "ef"][..], &["abcdef"], &["a", "bcdef"]] {
             let mut excerpt = Excerpt::new(6);
             assert!(excerpt.is_empty());

@@ -116,14 +116,14 @@ fn forget_null(field: &mut Value) {
     }
 }
 
-/// The variants of an enum as choices, called by their titles or doc comments where they have any.
+/// The variants of an enum as choices, with their titles or doc comments as titles.
 fn titled(variants: Value) -> Value {
     let Value::Array(variants) = variants else {
         return variants;
     };
     let choices = variants.iter().flat_map(|variant| {
         let title = variant.get("title").or_else(|| variant.get("description"));
-        // Variants of which nothing is said come together, as one `enum`.
+        // schemars puts variants without title and doc comment together, in one `enum`.
         let together = variant.get("enum").and_then(Value::as_array);
         let values = variant.get("const").into_iter();
         let values = values.chain(together.into_iter().flatten());

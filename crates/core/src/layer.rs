@@ -50,7 +50,8 @@ pub trait Layer: Send + Sync + 'static {
     }
 }
 
-/// A service with a [`Layer`] around it. Several layers are several of these, the outermost first.
+/// A service with a [`Layer`] around it. To use several layers, nest this type; the outermost layer
+/// sees a call first.
 pub struct Layered<L> {
     inner: Arc<dyn Service>,
     layer: L,
@@ -74,6 +75,10 @@ impl<L: Layer> Service for Layered<L> {
 
     fn settling(&self) -> Option<Boxed<()>> {
         self.inner.settling()
+    }
+
+    fn settling_for(&self, peer: &Arc<Peer>) -> Option<Boxed<()>> {
+        self.inner.settling_for(peer)
     }
 
     fn call(&self, call: Call) -> Boxed<Outcome> {

@@ -1,9 +1,8 @@
 //! The era-neutral core of Plexus: everything that answers MCP calls is a [`Service`].
 //!
-//! A service offers a [`Catalogue`] and carries out [`Call`]s. On its way a call yields
-//! [`Event`]s (progress, log messages, pieces of the answer, questions to the caller), and ends with
-//! one [`Outcome`]. Revisions and transports are the business of the edges: a handler is written
-//! once, and never asks which era it is in.
+//! A service offers a [`Catalogue`] and carries out [`Call`]s. A call yields [`Event`]s (progress, log
+//! messages, pieces of the answer, questions to the caller), and ends with one [`Outcome`]. Only the
+//! edges depend on revisions and transports: a handler is written once, for all eras.
 //!
 //! Most services are written with [`LocalService`]:
 //!
@@ -18,7 +17,7 @@
 //!
 //! let service = LocalService::builder("greeter", "1.0.0")
 //!     .tool(
-//!         Tool::new("greet").description("Greets somebody"),
+//!         Tool::new("greet").description("Greets a person"),
 //!         async |Greet { name }: Greet, ctx: Context| {
 //!             ctx.progress(1.0, Some(2.0), "thinking of a greeting").await;
 //!             format!("Hello, {name}!")
@@ -115,7 +114,7 @@
 //!
 //! # Resources and prompts
 //!
-//! Resources are read by URI. A template stands for many of them, and passes its handler the URI and
+//! Resources are read by URI. A template covers many of them, and passes its handler the URI and
 //! the values of the variables in it. A completer proposes values for arguments of prompts and
 //! variables of templates while a user types.
 //!
@@ -171,7 +170,7 @@
 //! Sockets, sessions, JSON-RPC ids and protocol versions are deliberately absent from this crate.
 //!
 //! Dropping the future of [`Service::call`] abandons the call and drops its handler. Work that the
-//! handler started elsewhere learns of it by [`Context::cancelled`].
+//! handler started in other tasks can wait for [`Context::cancelled`].
 
 pub mod bm25;
 mod call;
@@ -187,6 +186,7 @@ mod layer;
 mod local;
 mod peer;
 mod schema;
+mod secret_name;
 mod tool_result;
 mod uri_template;
 pub mod wire_log;
@@ -205,14 +205,16 @@ pub use layer::{Layer, Layered};
 pub use local::{BuildError, Builder, IntoContents, IntoPrompt, LocalService};
 pub use peer::{Peer, Presence, Principal, Scopes};
 pub use schema::NoArguments;
+pub use secret_name::is_secret_name;
 pub use tool_result::{IntoToolResult, Json, ToolError, ToolResult};
 pub use uri_template::{InvalidTemplate, UriTemplate, Variables};
 
 pub use plexus_mcp_protocol::Fault;
 pub use plexus_mcp_protocol::messages::{
-    Annotations, CallToolResult, ClientCapability, ContentBlock, CreateMessageParams,
-    CreateMessageResult, ElicitAction, ElicitParams, ElicitResult, Icon, Implementation, LogLevel,
-    Prompt, PromptArgument, PromptMessage, Resource, ResourceContents, ResourceTemplate, Role,
-    Root, SamplingContent, SamplingMessage, Tool, ToolAnnotations,
+    Annotations, CallToolResult, ClientCapability, CompletionContext, CompletionReference,
+    ContentBlock, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitParams,
+    ElicitResult, Icon, Implementation, LogLevel, Prompt, PromptArgument, PromptMessage, Resource,
+    ResourceContents, ResourceTemplate, Role, Root, SamplingContent, SamplingMessage, Tool,
+    ToolAnnotations,
 };
-pub use plexus_mcp_wire::{Limits, Object, Raw};
+pub use plexus_mcp_wire::{Limits, Object, Raw, RpcError};

@@ -28,7 +28,8 @@ use crate::context::Context;
 use crate::peer::Peer;
 use crate::tool_result::ToolError;
 
-/// A service whose tools, resources and prompts are functions. Cheap to clone: all clones are one.
+/// A service whose tools, resources and prompts are functions. Cheap to clone: clones share one
+/// service.
 #[derive(Clone)]
 pub struct LocalService {
     inner: Arc<Inner>,
@@ -294,7 +295,7 @@ impl std::fmt::Debug for LocalService {
     }
 }
 
-/// The parameters that matter to us, where they are more than a name.
+/// Decodes the parameters of a call.
 fn params<T: DeserializeOwned>(call: &Call) -> Result<T, Fault> {
     let decoded = call.params.to_raw().decode();
     decoded.map_err(|error| Fault::InvalidParams(format!("{}: {error}", call.method)))

@@ -13,7 +13,7 @@ use crate::credential::Credentials;
 
 /// The identity of a caller. It comes from verified credentials only, never from the client's
 /// description of itself, its address or its connection.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Principal(Arc<str>);
 
 impl Principal {
@@ -78,18 +78,18 @@ impl Presence {
         Arc::as_ptr(&self.0).addr()
     }
 
-    /// The caller is gone.
+    /// Marks the caller as disconnected.
     pub fn end(&self) {
         self.0.is_over.store(true, Ordering::SeqCst);
         self.0.ended.notify_waiters();
     }
 
-    /// Whether the caller is gone.
+    /// Whether the caller has disconnected.
     pub fn is_over(&self) -> bool {
         self.0.is_over.load(Ordering::SeqCst)
     }
 
-    /// Waits until the caller is gone.
+    /// Waits until the caller has disconnected.
     pub async fn over(&self) {
         // Created before the check, so that an end in between is not missed.
         let ended = self.0.ended.notified();

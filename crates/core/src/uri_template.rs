@@ -29,8 +29,8 @@ impl UriTemplate {
     /// Reads a template.
     ///
     /// # Errors
-    /// Unbalanced braces, empty names, operators beyond level 2, or two variables side by side,
-    /// between which no URI could be divided.
+    /// Unbalanced braces, empty names, operators beyond level 2, or two adjacent variables, whose
+    /// values could not be told apart in a URI.
     pub fn parse(template: &str) -> Result<Self, InvalidTemplate> {
         let invalid = |reason| InvalidTemplate {
             template: template.to_owned(),
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(matching("plain://x", "plain://x"), values(&[]));
     }
 
-    /// RES-07: nothing that is not meant to match does.
+    /// RES-07: a URI that does not fit the template does not match.
     #[test]
     fn other_uris_do_not_match() {
         let template = "test://template/{id}/data";

@@ -8,10 +8,8 @@
 use std::borrow::Cow;
 use std::fs;
 use std::io;
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, SystemTime};
 
 use plexus_mcp_core::{Catalogue, Entry, List, Section};
@@ -23,12 +21,10 @@ use serde_json::value::RawValue;
 
 use plexus_mcp_config::edit;
 
-/// The largest catalogue that is cached.
-const MAX_CATALOGUE_BYTES: usize = 16 * 1024 * 1024;
+/// The largest catalogue that is cached: 50,000 tools of more than 1 KiB each.
+const MAX_CATALOGUE_BYTES: usize = 64 * 1024 * 1024;
 /// How many catalogues are cached; the oldest files are evicted first.
 const MAX_CACHED_CATALOGUES: usize = 1000;
-/// A thread that reads fewer files than this costs more than it saves.
-const MIN_FILES_PER_THREAD: usize = 8;
 /// How long lists do not wait for a server that did not answer. It is short, because the user may
 /// repair the server at any time.
 const SILENCE_TTL: Duration = Duration::from_hours(1);
@@ -57,43 +53,8 @@ impl CatalogueCache {
         }
     }
 
-    /// The cached offers of the servers with these fingerprints, in the same order. They are read
-    /// in parallel, because the first response waits for them.
-    pub(crate) fn find_all(&self, fingerprints: &[[u8; 32]]) -> Vec<Option<CachedOffer>> {
-        // Querying the number of cores takes longer than reading a few files.
-        let threads = match fingerprints.len() {
-            0..=MIN_FILES_PER_THREAD => 1,
-            _ => thread::available_parallelism().map_or(1, NonZero::get),
-        };
-        let share = fingerprints
-            .len()
-            .div_ceil(threads)
-            .max(MIN_FILES_PER_THREAD);
-        let find = |share: &[[u8; 32]]| -> Vec<_> {
-            share
-                .iter()
-                .map(|fingerprint| self.find(fingerprint))
-                .collect()
-        };
-        let mut shares = fingerprints.chunks(share);
-        let Some(own) = shares.next() else {
-            return Vec::new();
-        };
-        thread::scope(|scope| {
-            let others: Vec<_> = shares
-                .map(|share| scope.spawn(move || find(share)))
-                .collect();
-            let mut found = find(own);
-            for other in others {
-                // A thread that panicked found nothing.
-                found.extend(other.join().unwrap_or_default());
-            }
-            found
-        })
-    }
-
     /// The cached offer of the server with this fingerprint.
-    fn find(&self, fingerprint: &[u8; 32]) -> Option<CachedOffer> {
+    pub(crate) fn find(&self, fingerprint: &[u8; 32]) -> Option<CachedOffer> {
         let bytes = fs::read(self.file(fingerprint)).ok()?;
         let limits = Limits {
             max_bytes: MAX_CATALOGUE_BYTES,
@@ -113,6 +74,7 @@ impl CatalogueCache {
         if text.len() > MAX_CATALOGUE_BYTES {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
+        edit::private_directory(&self.directory)?;
         edit::write(&self.file(fingerprint), &text)?;
         self.evict_oldest()
     }
@@ -126,6 +88,7 @@ impl CatalogueCache {
         if fs::metadata(&file).is_ok_and(|file| file.len() > 0) {
             return Ok(());
         }
+        edit::private_directory(&self.directory)?;
         edit::write(&file, "")?;
         self.evict_oldest()
     }
@@ -227,7 +190,7 @@ impl CatalogueFile<Cow<'_, str>, &RawValue> {
         ] {
             let entries = definitions
                 .into_iter()
-                .map(|(key, definition)| Entry::kept(section, key, file.part(definition)))
+                .map(|(key, definition)| Entry::with_key(section, key, file.part(definition)))
                 .collect::<Result<_, _>>()
                 .ok()?;
             catalogue.set_list(section, List::new(entries).ok()?);
@@ -274,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_is_found_whole() {
+    fn a_cached_catalogue_is_found_unchanged() {
         let directory = tempfile::tempdir().unwrap();
         let cache = CatalogueCache::in_directory(directory.path().join("catalogues"));
         assert!(cache.find(&[1; 32]).is_none());
@@ -284,6 +247,34 @@ mod tests {
         assert!(!found.catalogue.differs_from(&kept.catalogue));
         assert_eq!(found.revision, kept.revision);
         assert!(cache.find(&[2; 32]).is_none(), "another definition");
+    }
+
+    /// The list of a gateway waits for every server whose catalogue is not cached.
+    #[test]
+    fn a_catalogue_of_50_000_tools_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = CatalogueCache::in_directory(directory.path().join("catalogues"));
+        let description = "x".repeat(1_000);
+        let tool = |number: usize| {
+            let text = format!(
+                r#"{{"name":"t{number}","description":"{description}","inputSchema":{{"type":"object"}}}}"#
+            );
+            let raw = Raw::parse(text.into(), &Limits::default()).unwrap();
+            Entry::new(Section::Tools, raw).unwrap()
+        };
+        let mut catalogue = Catalogue::new(
+            Implementation::new("git", "2"),
+            ServerCapabilities::default(),
+        );
+        let tools = (0..50_000).map(tool).collect();
+        catalogue.set_list(Section::Tools, List::new(tools).unwrap());
+        let kept = CachedOffer {
+            catalogue: Arc::new(catalogue),
+            revision: None,
+        };
+        cache.keep(&[1; 32], &kept).unwrap();
+        let found = cache.find(&[1; 32]).unwrap();
+        assert_eq!(found.catalogue.list(Section::Tools).entries().len(), 50_000);
     }
 
     #[test]

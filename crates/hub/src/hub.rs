@@ -15,7 +15,7 @@ mod subscriptions;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
-use plexus_mcp_client::StartSlots;
+use plexus_mcp_client::{StartSlots, Upstream};
 use plexus_mcp_core::{Boxed, Call, Catalogue, Fault, Outcome, Peer, Service, Updates};
 use plexus_mcp_protocol::messages::{CallToolResult, Implementation, ServerCapabilities};
 use plexus_mcp_protocol::method;
@@ -27,12 +27,13 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::catalogue_cache::CatalogueCache;
-use crate::clients::Clients;
+use crate::clients::{Clients, PeerView};
 use crate::manage::SubscriptionRegistry;
 use crate::member::Member;
 use crate::policy::{Gate, Policy};
-use crate::routes::{Offer, Owner, Routes, merge};
+use crate::routes::{Offer, Owner, Routes, encoded, merge};
 use crate::search::Index;
+use crate::ui;
 use plexus_mcp_config::ClientSettings;
 
 pub(crate) use management::WeakHub;
@@ -44,8 +45,6 @@ pub use status::MemberStatus;
 
 /// How many events are queued for a receiver before it loses the oldest.
 const EVENT_QUEUE_CAPACITY: usize = 256;
-/// How often the route of a call is looked up again when members change in between.
-const MAX_ROUTE_ATTEMPTS: usize = 8;
 
 /// Many servers as one [`Service`]. Clones are cheap and share one hub.
 #[derive(Clone)]
@@ -66,6 +65,8 @@ struct Inner {
     changed: Arc<Notify>,
     /// The offers that were merged last. The lock serializes merging.
     merging: Mutex<Vec<Offer>>,
+    /// See [`Hub::set_notice`].
+    notice: Mutex<Option<String>>,
     /// Serializes changes of the members.
     changing: tokio::sync::Mutex<()>,
     /// Stores the offers of members across processes.
@@ -76,6 +77,8 @@ struct Inner {
     leaving: TaskTracker,
     /// Limits how many programs start at once.
     slots: StartSlots,
+    /// Cancelled when the hub is closed: members that leave wait for their calls no longer.
+    closing: CancellationToken,
     /// Cancelled when the hub is dropped.
     gone: CancellationToken,
 }
@@ -112,12 +115,14 @@ impl Hub {
                 registry: OnceLock::new(),
                 changed: Arc::default(),
                 merging: Mutex::default(),
+                notice: Mutex::default(),
                 changing: tokio::sync::Mutex::default(),
                 cache,
                 events: broadcast::Sender::new(EVENT_QUEUE_CAPACITY),
                 tasks: TaskTracker::new(),
                 leaving: TaskTracker::new(),
                 slots: StartSlots::default(),
+                closing: CancellationToken::new(),
                 gone: CancellationToken::new(),
             }),
         };
@@ -145,6 +150,17 @@ impl Hub {
         drop(merging);
         // Wake every subscriber: its filtered catalogue may have changed.
         inner.catalogue.send_modify(|_whole| {});
+    }
+
+    /// Sets a notice that follows the instructions of the members, such as how many servers are not
+    /// available.
+    pub fn set_notice(&self, notice: Option<String>) {
+        let mut known = self.inner.notice();
+        if *known != notice {
+            *known = notice;
+            drop(known);
+            self.inner.merge_again();
+        }
     }
 
     /// Stores "always allow" answers in `directory`, and uses those that are already there.
@@ -180,50 +196,59 @@ impl Hub {
     }
 
     /// Routes a call to its owner, checks permission, and runs it there.
-    #[expect(
-        clippy::manual_async_fn,
-        reason = "an async fn keeps its parameters twice, and is copied with them"
-    )]
-    fn forward(self, mut call: Call) -> impl Future<Output = Outcome> + Send {
-        async move {
-            let mut has_waited = false;
-            for _ in 0..MAX_ROUTE_ATTEMPTS {
-                let Destination { member, change } = match self.address(&call) {
-                    Ok(addressed) => addressed,
-                    Err(fault) if has_waited => return Err(fault),
-                    Err(fault) => {
-                        has_waited = true;
-                        Box::pin(self.wait_for_owner(&call, fault)).await?;
-                        continue;
-                    }
-                };
-                // The caller's own value, in case of another attempt.
-                let given = change.map(|(name, value)| (name, call.params.set(name, value)));
-                if let Some(refusal) = self.refusal(&call, &member).await? {
-                    return Ok(CallToolResult::error(refusal).to_raw());
-                }
-                let Some(entered) = member.enter() else {
-                    // The member was replaced in between. Nothing was sent, so the call goes to its
-                    // successor.
-                    if let Some((name, Some(given))) = given {
-                        call.params.set(name, given);
-                    }
+    async fn forward(self, mut call: Call) -> Outcome {
+        let mut has_waited = false;
+        let mut permit = None;
+        // Each further round follows a change of the members.
+        loop {
+            let Destination { member, change } = match self.address(&call) {
+                Ok(addressed) => addressed,
+                Err(fault) if has_waited => return Err(fault),
+                Err(fault) => {
+                    has_waited = true;
+                    Box::pin(self.wait_for_owner(&call, fault)).await?;
                     continue;
-                };
-                if !member.plain_names {
-                    call.events = call.events.naming(&member.name);
                 }
-                let before = member.catalogue();
-                let outcome = run_on_member(&member, call, entered).await;
-                // A caller that has changed a list sees the change at once.
-                if !Arc::ptr_eq(&before, &member.catalogue()) {
-                    self.inner.merge();
-                }
-                return outcome;
+            };
+            // The caller's own value, in case of another attempt.
+            let given = change.map(|(name, value)| (name, call.params.set(name, value)));
+            // The user is asked at most once per call.
+            let refusal = match &permit {
+                Some(permit) => self.revoked(permit, &call, &member)?,
+                None => match self.permit(&call, &member).await? {
+                    Ok(given) => {
+                        permit = Some(given);
+                        None
+                    }
+                    Err(refusal) => Some(refusal),
+                },
+            };
+            if let Some(refusal) = refusal {
+                return Ok(CallToolResult::error(refusal).to_raw());
             }
-            Err(Fault::Internal(
-                "the configured servers changed too often during this call; try again".to_owned(),
-            ))
+            let Some(admitted) = member.admit().await? else {
+                // The member was replaced in between. Nothing was sent, so the call goes to its
+                // successor.
+                if let Some((name, Some(given))) = given {
+                    call.params.set(name, given);
+                }
+                continue;
+            };
+            if !member.plain_names {
+                call.events = call.events.naming(&member.name);
+            }
+            let before = member.catalogue();
+            let outcome = run_on_member(&member, call, admitted).await;
+            // A caller that has changed a list sees the change at once.
+            if !Arc::ptr_eq(&before, &member.catalogue()) {
+                self.inner.merge();
+            }
+            return if member.plain_names {
+                outcome
+            } else {
+                let server = encoded(&member.name);
+                outcome.map(|result| ui::shown_result(&server, result))
+            };
         }
     }
 
@@ -252,12 +277,14 @@ impl Hub {
                 (owner.ok_or_else(unknown)?, "uri", called)
             }
             method::COMPLETE => return self.address_completion(&routes, &call.params),
-            // A method that we do not know is forwarded if there is exactly one server.
+            // A method of an extension is for the server that has it. If there is exactly one server,
+            // it gets all methods that we do not know.
             other => {
-                let only = self.only_server();
+                let of_extension = || self.member(routes.extension_owner(other)?).ok();
+                let member = self.only_server().or_else(of_extension);
                 let unknown = || Fault::MethodNotFound(other.to_owned());
                 return Ok(Destination {
-                    member: only.ok_or_else(unknown)?,
+                    member: member.ok_or_else(unknown)?,
                     change: None,
                 });
             }
@@ -326,7 +353,30 @@ impl Inner {
         if same {
             return;
         }
-        let (merged, routes) = merge(self.identity.clone(), &offers);
+        self.merge_into(&mut merging, offers);
+    }
+
+    fn notice(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.notice.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Merges the same offers again, because the notice changed.
+    fn merge_again(&self) {
+        let mut merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
+        let offers = std::mem::take(&mut *merging);
+        self.merge_into(&mut merging, offers);
+    }
+
+    fn merge_into(&self, merging: &mut Vec<Offer>, offers: Vec<Offer>) {
+        let (mut merged, mut routes) = merge(self.identity.clone(), &offers);
+        if let Some(notice) = &*self.notice() {
+            let said = merged.instructions.take();
+            merged.instructions = Some(match said {
+                Some(said) => format!("{said}\n\n{notice}"),
+                None => notice.clone(),
+            });
+        }
+        routes.notice.clone_from(&self.notice());
         self.clients.refresh(&merged, &routes);
         *merging = offers;
         *self.routes.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(routes);
@@ -349,23 +399,17 @@ async fn keep_merged(inner: Weak<Inner>, changed: Arc<Notify>, gone: Cancellatio
 }
 
 /// Runs a call on `member`. The token `entered` keeps the member until the call has ended.
-#[expect(
-    clippy::manual_async_fn,
-    reason = "an async fn keeps its parameters twice, and is copied with them"
-)]
-fn run_on_member(
-    member: &Member,
-    call: Call,
-    entered: TaskTrackerToken,
-) -> impl Future<Output = Outcome> + Send {
-    async move {
-        let _entered = entered;
-        let service = member.service()?;
-        let began = Instant::now();
-        let outcome = service.call(call).await;
+async fn run_on_member(member: &Member, call: Call, admitted: TaskTrackerToken) -> Outcome {
+    let _admitted = admitted;
+    let service = member.service()?;
+    let was_connected = member.upstream().is_none_or(Upstream::is_connected);
+    let began = Instant::now();
+    let outcome = service.call(call).await;
+    // The time until a server is connected is not its latency.
+    if was_connected && matches!(outcome, Ok(_) | Err(Fault::Upstream(_))) {
         member.answered_within(began.elapsed());
-        outcome
     }
+    outcome
 }
 
 impl Service for Hub {
@@ -374,11 +418,27 @@ impl Service for Hub {
     }
 
     fn catalogue_for(&self, peer: &Peer) -> Option<watch::Receiver<Arc<Catalogue>>> {
-        self.inner.clients.catalogue(peer)
+        let inner = &self.inner;
+        match inner.clients.view(peer) {
+            PeerView::Whole => None,
+            PeerView::Known(shown) => Some(shown),
+            PeerView::Missing(key) => {
+                // The lock keeps the catalogue from changing before the view is stored.
+                let merging = inner.merging.lock().unwrap_or_else(PoisonError::into_inner);
+                let whole = Arc::clone(&inner.catalogue.borrow());
+                let shown = inner.clients.add_view(key, &whole, &self.routes());
+                drop(merging);
+                Some(shown)
+            }
+        }
     }
 
     fn settling(&self) -> Option<Boxed<()>> {
         self.awaited_members()
+    }
+
+    fn settling_for(&self, peer: &Arc<Peer>) -> Option<Boxed<()>> {
+        self.awaited_lists(peer)
     }
 
     fn call(&self, call: Call) -> Boxed<Outcome> {

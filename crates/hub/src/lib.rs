@@ -40,8 +40,10 @@
 //!
 //! Deliberately absent: revisions, eras and transports, which only the edges know.
 
+mod capability_sets;
 pub mod catalogue_cache;
 mod clients;
+mod extensions;
 mod hub;
 mod latest_wins;
 pub mod manage;
@@ -51,7 +53,8 @@ pub mod policy;
 mod routes;
 mod search;
 pub mod secrets;
+mod ui;
 
 pub use hub::{Hub, HubEvent, MemberStatus, Origin, SetMembers};
-pub use member::{MemberKind, MemberSpec, Resolve, STARTUP_WAIT, ToolFilter};
+pub use member::{LIST_STARTUP_TIMEOUT, MemberKind, MemberSpec, Resolve, ToolFilter};
 pub use plexus_mcp_client::Prepare;

@@ -24,7 +24,7 @@
 //!
 //! Changes that come faster than they are read are counted and reported as one. A subscription ends
 //! with its client, when it is cancelled, or after repeated failures, which are reported as well.
-//! Over HTTP of the stateless era there is no sign that a client has gone. There a subscription
+//! Over HTTP of the stateless era a client does not disconnect visibly. There a subscription
 //! expires when it was neither read nor watched for some time, and it is read by its id only,
 //! because the next call cannot be attributed to the same client.
 

@@ -1,9 +1,11 @@
 //! One member of a hub.
 
+use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use futures_util::future::OptionFuture;
 use plexus_mcp_client::child::Grace;
 use plexus_mcp_client::{
     Definition, Prepare, ServerState, StartSlots, Status, Supervision, Upstream,
@@ -12,7 +14,7 @@ use plexus_mcp_config::Scope;
 use plexus_mcp_core::{Catalogue, Fault, Service};
 use plexus_mcp_protocol::messages::{Implementation, ServerCapabilities};
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -22,7 +24,7 @@ use crate::latest_wins::LatestWins;
 
 /// How long lists wait for a server whose offer is not known yet, unless its configuration says
 /// otherwise. Many clients list once, right after they connect, and never again.
-pub const STARTUP_WAIT: Duration = Duration::from_secs(8);
+pub const LIST_STARTUP_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// The specification of a member.
 #[non_exhaustive]
@@ -66,7 +68,7 @@ impl MemberSpec {
             scope: None,
             disabled: false,
             auto_restart: true,
-            startup_wait: STARTUP_WAIT,
+            startup_wait: LIST_STARTUP_TIMEOUT,
             shows_tool: Arc::new(|_| true),
             plain_names: false,
             resolve_tool: None,
@@ -74,7 +76,7 @@ impl MemberSpec {
     }
 }
 
-/// The kind of a member.
+/// An upstream server or a service in this process.
 #[expect(
     clippy::exhaustive_enums,
     reason = "there is no further kind of member"
@@ -140,7 +142,10 @@ pub(crate) struct Member {
     enabled: AtomicBool,
     /// Whether its configuration disables it; users may override that while it runs.
     configured_off: AtomicBool,
-    /// Until when lists wait for it; `None` if it recently did not answer.
+    /// How long it may take to answer before it counts as silent; `None` if lists do not wait for it,
+    /// for example because it recently was silent.
+    startup_wait: Option<Duration>,
+    /// Until when lists wait for it.
     startup_deadline: Option<Instant>,
     latency: Mutex<Option<Duration>>,
     calls: TaskTracker,
@@ -191,6 +196,8 @@ impl Member {
             Nature::Server(upstream) => upstream.catalogue(),
             Nature::Unavailable(_, nothing) => nothing.subscribe(),
         };
+        let is_awaited = !was_silent && !spec.startup_wait.is_zero();
+        let startup_wait = is_awaited.then_some(spec.startup_wait);
         Self {
             name,
             fingerprint: spec.fingerprint,
@@ -203,7 +210,8 @@ impl Member {
             shows_tool: RwLock::new(spec.shows_tool),
             enabled: AtomicBool::new(!spec.disabled),
             configured_off: AtomicBool::new(spec.disabled),
-            startup_deadline: (!was_silent).then(|| Instant::now() + spec.startup_wait),
+            startup_wait,
+            startup_deadline: startup_wait.map(|wait| Instant::now() + wait),
             latency: Mutex::default(),
             calls: TaskTracker::new(),
             over,
@@ -233,9 +241,13 @@ impl Member {
             .shows_tool
             .write()
             .unwrap_or_else(PoisonError::into_inner) = spec.shows_tool;
-        let was_off = self.configured_off.swap(spec.disabled, Ordering::Relaxed);
+        let was_configured_off = self.configured_off.swap(spec.disabled, Ordering::Relaxed);
         // A user's choice to enable or disable it holds until the configuration changes.
-        was_off != spec.disabled && !self.enable(!spec.disabled) && !spec.disabled
+        if was_configured_off == spec.disabled {
+            return false;
+        }
+        let was_enabled = self.enable(!spec.disabled);
+        !was_enabled && !spec.disabled
     }
 
     /// Whether a user disabled it, and not its configuration.
@@ -295,13 +307,33 @@ impl Member {
         is_awaited.then_some(deadline)
     }
 
-    /// Whether its startup wait is over, and it has still not answered.
-    pub(crate) fn was_silent(&self) -> bool {
-        let waited = |deadline| Instant::now() >= deadline;
-        let is_starting = |upstream: &Upstream| {
-            upstream.has_started() && !upstream.is_known() && !upstream.is_failing()
+    /// Waits until its startup wait is over and an attempt to connect it has taken three quarters of
+    /// that time, without an answer or a failure. A server that waited long for other programs to
+    /// start gets the time from its own start; one that was started a moment late is recorded when
+    /// the lists stop waiting for it, because Plexus may end soon after. Never ends if that does not
+    /// happen.
+    pub(crate) async fn silent(&self) {
+        let (Some(upstream), Some(wait), Some(deadline)) =
+            (self.upstream(), self.startup_wait, self.startup_deadline)
+        else {
+            return pending().await;
         };
-        self.upstream().is_some_and(is_starting) && self.startup_deadline.is_some_and(waited)
+        let mut started_at = upstream.started_at();
+        loop {
+            let started = *started_at.borrow_and_update();
+            let silent_at = started.map(|started| deadline.max(started + wait * 3 / 4));
+            tokio::select! {
+                changed = started_at.changed() => if changed.is_err() {
+                    return pending().await;
+                },
+                Some(()) = OptionFuture::from(silent_at.map(sleep_until)) => {
+                    if upstream.is_known() || upstream.is_failing() {
+                        return pending().await;
+                    }
+                    return;
+                }
+            }
+        }
     }
 
     /// Waits until its offer is known, or it has failed, or its startup wait is over.
@@ -314,16 +346,27 @@ impl Member {
         drop(tokio::time::timeout_at(deadline, status.wait_for(settled)).await);
     }
 
-    /// The status of its connection; `None` for a service in this process.
+    /// The status of its connection; `None` for a service in this process. A server that is being
+    /// connected again keeps the reason why it failed before.
     pub(crate) fn condition(&self) -> Option<Status> {
         match &self.nature {
             Nature::Local(_) => None,
-            Nature::Server(upstream) => Some(upstream.status().borrow().clone()),
+            Nature::Server(upstream) => {
+                let mut status = upstream.status().borrow().clone();
+                if status.state == ServerState::Pending
+                    && status.reason.is_none()
+                    && upstream.is_failing()
+                    && let Some((_, error)) = upstream.history().last_error
+                {
+                    status.reason = Some(format!("starting again; before: {error}"));
+                }
+                Some(status)
+            }
             Nature::Unavailable(status, _) => Some(status.clone()),
         }
     }
 
-    /// How long its last response took.
+    /// How long the last call that it answered took, without calls that waited for it to start.
     pub(crate) fn latency(&self) -> Option<Duration> {
         *self.latency.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -349,9 +392,32 @@ impl Member {
         upstream.is_known().then(known)
     }
 
+    /// Admits a call once its server is connected. `None` if the member leaves before that: nothing
+    /// was sent, so the call goes to the member's successor.
+    ///
+    /// # Errors
+    /// Why the server cannot be connected. A server that requires a sign-in is called, because the
+    /// call asks for it.
+    pub(crate) async fn admit(&self) -> Result<Option<TaskTrackerToken>, Fault> {
+        if self.is_enabled()
+            && let Some(upstream) = self.upstream()
+            && !upstream.is_connected()
+        {
+            let ready = Box::pin(self.over.run_until_cancelled(upstream.ready()));
+            match ready.await {
+                None => return Ok(None),
+                Some(Err(error)) if !error.wants_user() => {
+                    return Err(self.failure(&error.for_caller()));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(self.enter())
+    }
+
     /// Admits a call, unless the member is leaving. While the token is held, the member waits for
     /// the call.
-    pub(crate) fn enter(&self) -> Option<TaskTrackerToken> {
+    fn enter(&self) -> Option<TaskTrackerToken> {
         // The token is taken first, so that the member cannot leave in between.
         let token = self.calls.token();
         (!self.over.is_cancelled()).then_some(token)
@@ -361,8 +427,7 @@ impl Member {
     /// it.
     pub(crate) fn service(&self) -> Result<Arc<dyn Service>, Fault> {
         if !self.is_enabled() {
-            let why = format!("the server {:?} is turned off", &*self.name);
-            return Err(Fault::Internal(why));
+            return Err(Fault::Internal(self.disabled_error()));
         }
         match &self.nature {
             Nature::Local(service) => Ok(Arc::clone(service)),
@@ -383,7 +448,26 @@ impl Member {
         }
     }
 
-    /// Waits until it is connected, as a call would.
+    /// Closes its connection and opens a new one.
+    pub(crate) async fn reconnect(&self) -> Result<(), Fault> {
+        let name = &self.name;
+        if !self.is_enabled() {
+            return Err(Fault::Internal(self.disabled_error()));
+        }
+        match &self.nature {
+            Nature::Local(_) => {
+                let why = format!("{name:?} is a part of Plexus, and has no connection");
+                Err(Fault::InvalidParams(why))
+            }
+            Nature::Server(upstream) => {
+                let reconnected = upstream.reconnect().await;
+                reconnected.map_err(|error| self.failure(&error.to_string()))
+            }
+            Nature::Unavailable(status, _) => Err(self.unavailable(status)),
+        }
+    }
+
+    /// Waits until the server is connected, like a call does.
     pub(crate) async fn ready(&self) -> Result<(), Fault> {
         match &self.nature {
             Nature::Local(_) => Ok(()),
@@ -395,14 +479,27 @@ impl Member {
         }
     }
 
-    /// Disconnects it. Its calls may take `calls` to finish, and its process `process` to exit.
-    pub(crate) async fn leave(&self, calls: Duration, process: Grace) {
+    /// Disconnects it. Its calls may take `calls` to finish, unless the hub closes, and its process
+    /// `process` to exit.
+    pub(crate) async fn leave(&self, calls: Duration, process: Grace, closing: CancellationToken) {
         self.over.cancel();
         self.calls.close();
-        drop(tokio::time::timeout(calls, self.calls.wait()).await);
+        let finished = tokio::time::timeout(calls, self.calls.wait());
+        if let Some(Err(_elapsed)) = closing.run_until_cancelled(finished).await {
+            tracing::debug!(
+                server = &*self.name,
+                "calls of a removed server are cancelled"
+            );
+        }
         if let Some(upstream) = self.upstream() {
             upstream.disconnect_within(process).await;
         }
+    }
+
+    /// The error of a call while it is disabled, and what to do about it.
+    pub(crate) fn disabled_error(&self) -> String {
+        let name = &*self.name;
+        format!("the server {name:?} is disabled; to enable it: plexus servers toggle {name} --on")
     }
 
     fn unavailable(&self, status: &Status) -> Fault {
@@ -418,6 +515,6 @@ impl Member {
 }
 
 /// An empty catalogue.
-fn nothing() -> Catalogue {
+pub(crate) fn nothing() -> Catalogue {
     Catalogue::new(Implementation::new("", ""), ServerCapabilities::default())
 }

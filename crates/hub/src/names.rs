@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use sha2::{Digest, Sha256};
 
 /// The longest name that all model APIs accept, in characters.
-pub const MAX_NAME: usize = 64;
+pub const MAX_NAME_CHARS: usize = 64;
 const SEPARATOR: &str = "__";
 /// Hexadecimal digits of the hash that distinguishes names which would otherwise be equal.
 const HASH_DIGITS: usize = 8;
@@ -18,14 +18,14 @@ const HASH_DIGITS: usize = 8;
 pub struct Names<T> {
     shown: HashMap<Arc<str>, T>,
     /// The named entries, in order.
-    named: Vec<Named>,
+    named: Vec<NamedEntry>,
     /// Alternative names. Few callers use one, and thousands of names are made before the first
     /// client is answered, so they are computed at the first lookup.
     others: OnceLock<Others>,
 }
 
 #[derive(Debug, Clone)]
-struct Named {
+struct NamedEntry {
     server: Arc<str>,
     entry: Arc<str>,
     name: Arc<str>,
@@ -63,7 +63,7 @@ impl<T> Names<T> {
         plain.extend(server.chars().map(legal));
         plain.push_str(SEPARATOR);
         plain.extend(entry.chars().map(legal));
-        let fits = plain.len() <= MAX_NAME && !self.shown.contains_key(plain.as_str());
+        let fits = plain.len() <= MAX_NAME_CHARS && !self.shown.contains_key(plain.as_str());
         let name: Arc<str> = if fits {
             plain.into()
         } else {
@@ -71,7 +71,7 @@ impl<T> Names<T> {
         };
         self.shown.insert(Arc::clone(&name), stands_for);
         self.others.take();
-        self.named.push(Named {
+        self.named.push(NamedEntry {
             server,
             entry,
             name: Arc::clone(&name),
@@ -121,9 +121,9 @@ impl<T> Names<T> {
 }
 
 impl Others {
-    fn of(named: &[Named]) -> Self {
+    fn of(named: &[NamedEntry]) -> Self {
         let mut others = Self::default();
-        for Named {
+        for NamedEntry {
             server,
             entry,
             name,
@@ -191,7 +191,10 @@ fn hashed(plain: &str, server: &str, entry: &str, salt: u32) -> String {
         .unwrap_or((&[0; HASH_DIGITS / 2], &[]));
     let hash = format!("{:0HASH_DIGITS$x}", u32::from_be_bytes(*start));
     // The plain name is ASCII, so any cut is between characters.
-    let kept: String = plain.chars().take(MAX_NAME - HASH_DIGITS - 1).collect();
+    let kept: String = plain
+        .chars()
+        .take(MAX_NAME_CHARS - HASH_DIGITS - 1)
+        .collect();
     format!("{kept}_{hash}")
 }
 
@@ -206,7 +209,7 @@ mod tests {
         assert_eq!(&*names.add("git", "status", 1), "git__status");
         assert_eq!(&*names.add("my server", "a.b/c", 2), "my_server__a_b_c");
         let long = names.add("server", "x".repeat(200), 3);
-        assert_eq!(long.len(), MAX_NAME);
+        assert_eq!(long.len(), MAX_NAME_CHARS);
         for (name, stands_for) in [
             ("git__status", 1),
             ("git.status", 1),
@@ -284,7 +287,7 @@ mod tests {
         assert_eq!(first, expected);
         let second = names.add("victim", long, 1);
         assert_ne!(first, second);
-        assert!(second.len() <= MAX_NAME);
+        assert!(second.len() <= MAX_NAME_CHARS);
         assert_eq!(
             (names.find(&first), names.find(&second)),
             (Some(&2), Some(&1))

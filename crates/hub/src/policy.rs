@@ -2,7 +2,7 @@
 //! denied.
 //!
 //! Any rule that denies a call wins; otherwise the first rule that matches decides; otherwise the
-//! mode does (C29). A rule names tools by a glob over any of their names: as shown
+//! mode does (C29). In a first-match list, a rule that denies has no precedence. A rule names tools by a glob over any of their names: as shown
 //! (`github__search`), as `mcp__github__search`, or as `github.search`.
 //!
 //! A rule's `pattern` is a glob over the arguments: over each string in them, at any depth, and
@@ -22,7 +22,7 @@
 //! twice would only train users to agree. A last rule `{ tool = "*", action = "ask" }` asks
 //! nevertheless. Without such a client, [Plexus asks](Policy::new).
 //!
-//! The tools that [manage servers](crate::manage) need no permission, whatever the mode; only a
+//! The tools that [manage servers](crate::manage) need no permission in any mode; only a
 //! rule with their shown name applies to them (S001-58).
 //!
 //! The user is asked through the client. "Always" is stored, across processes if there is a
@@ -88,7 +88,12 @@ impl Policy {
     /// unless a trusted server declares the tool read-only (C26, S001-35).
     pub fn new(settings: &config::Policy) -> Self {
         Self {
-            rules: settings.rules.iter().map(CompiledRule::new).collect(),
+            rules: settings
+                .rules
+                .iter()
+                .filter(|rule| !rule.awaits_approval)
+                .map(CompiledRule::new)
+                .collect(),
             applicable: ApplicableRules::default(),
             mode: settings.mode,
             behind_client: false,
@@ -123,7 +128,7 @@ impl Policy {
         let mut first = None;
         let applicable = self.applicable.of(&self.rules, tool);
         for rule in applicable.iter().filter_map(|&rule| self.rules.get(rule)) {
-            let undecided = first.is_none() || rule.source.action == Action::Deny;
+            let undecided = first.is_none() || rule.wins();
             if undecided && rule.matches_arguments(&arguments) {
                 if rule.source.action == Action::Deny {
                     return Decision::Deny(Reason::Rule(&rule.source));
@@ -175,15 +180,11 @@ impl fmt::Display for Reason<'_> {
                 if let Some(scope) = &rule.scope {
                     write!(f, ", scope = {scope:?}")?;
                 }
-                let action = match rule.action {
-                    Action::Allow => "allow",
-                    Action::Ask => "ask",
-                    Action::Deny => "deny",
-                };
+                let action = rule.action.as_str();
                 write!(f, ", action = {action:?} }} in {}", rule.file.display())
             }
             Self::Mode(Mode::DontAsk) => f.write_str(
-                "the mode \"dont-ask\", which is also in force while a plexus.toml cannot be read",
+                "the mode \"dont-ask\", which is also in force while a file with rules cannot be read",
             ),
             Self::Mode(_) => f.write_str("the mode, since no rule matches this tool"),
         }
@@ -211,6 +212,11 @@ impl CompiledRule {
             source: rule.clone(),
             globs: Globs::compile(rule).ok(),
         }
+    }
+
+    /// Whether the rule decides wherever it stands in the list.
+    fn wins(&self) -> bool {
+        self.source.action == Action::Deny && !self.source.first_match
     }
 
     /// Whether the rule applies to the caller.

@@ -9,8 +9,10 @@ use plexus_mcp_protocol::messages::{
 };
 use plexus_mcp_wire::{Object, Raw};
 
+use crate::extensions::Extensions;
 use crate::member::ToolFilter;
 use crate::names::Names;
+use crate::ui;
 
 /// The prefix of URIs that name their owner.
 const SCHEME: &str = "plexus://";
@@ -55,6 +57,10 @@ impl Offer {
 /// The routes from shown names to owners.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
+    /// See [`Hub::set_notice`](crate::Hub::set_notice).
+    pub(crate) notice: Option<String>,
+    /// The members whose offers are not known yet.
+    pub(crate) unknown_members: Vec<Arc<str>>,
     tools: Names<Owner>,
     /// The shown names of each member's tools, by the member's own names.
     shown_tools: HashMap<Arc<str>, HashMap<Arc<str>, Arc<str>>>,
@@ -65,6 +71,7 @@ pub(crate) struct Routes {
     qualifiers: HashMap<String, Arc<str>>,
     /// Members by the schemes of the URIs that they list; `None` where several members list some.
     schemes: HashMap<String, Option<Arc<str>>>,
+    extensions: Extensions,
 }
 
 #[derive(Debug)]
@@ -103,6 +110,11 @@ impl Routes {
         self.prompts.called(name)
     }
 
+    /// The member that serves a method of an extension.
+    pub(crate) fn extension_owner(&self, method: &str) -> Option<&Arc<str>> {
+        self.extensions.owner(method)
+    }
+
     /// The owner of a resource: the member that its URI names, else the one that lists it, else the
     /// first with a matching template.
     pub(crate) fn resource(&self, uri: &str) -> Option<Owner> {
@@ -116,6 +128,15 @@ impl Routes {
         }
         if let Some(owner) = self.resources.get(uri) {
             return Some(owner.clone());
+        }
+        // A server need not list its pages.
+        if let Some((server, own)) = ui::split(uri)
+            && let Some(member) = self.qualifiers.get(&format!("{SCHEME}{server}/"))
+        {
+            return Some(Owner {
+                member: Arc::clone(member),
+                key: own.into(),
+            });
         }
         let fitting = self.templates.iter().find(|template| template.fits(uri));
         fitting.map(|template| Owner {
@@ -139,7 +160,8 @@ impl Routes {
 
     /// Records that `member` lists a URI.
     fn note_scheme(&mut self, uri: &str, member: &Arc<str>) {
-        let Some(scheme) = scheme(uri) else {
+        // The URI of a page names its owner.
+        let Some(scheme) = scheme(uri).filter(|_| !ui::is_page(uri)) else {
             return;
         };
         let owner = self.schemes.entry(scheme.to_owned());
@@ -189,6 +211,9 @@ pub(crate) fn merge(identity: Implementation, offers: &[Offer]) -> (Catalogue, R
         .iter()
         .map(|offer| (qualifier(&offer.member), Arc::clone(&offer.member)));
     routes.qualifiers.extend(qualifiers);
+    let unknown = offers.iter().filter(|offer| !offer.is_known);
+    let unknown = unknown.map(|offer| Arc::clone(&offer.member));
+    routes.unknown_members.extend(unknown);
     let mut tools = Vec::new();
     let mut prompts = Vec::new();
     let mut resources = Vec::new();
@@ -214,6 +239,10 @@ pub(crate) fn merge(identity: Implementation, offers: &[Offer]) -> (Catalogue, R
         for entry in catalogue.list(Section::Tools).entries() {
             if shows_tool(&entry.key) {
                 let name = named(&mut routes.tools, &entry.key);
+                let with_page = (!plain_names)
+                    .then(|| ui::shown_tool(&encoded(member), entry))
+                    .flatten();
+                let entry = with_page.as_ref().unwrap_or(entry);
                 let shown_entry = renamed(Section::Tools, entry, &name);
                 tools.extend(shown_entry.map(|shown| (*plain_names, shown)));
                 let shown = routes.shown_tools.entry(Arc::clone(member)).or_default();
@@ -230,7 +259,7 @@ pub(crate) fn merge(identity: Implementation, offers: &[Offer]) -> (Catalogue, R
             let taken =
                 routes.resources.contains_key(&entry.key) || routes.qualifier(&entry.key).is_some();
             routes.note_scheme(&entry.key, member);
-            let uri = shown_uri(member, &entry.key, taken);
+            let uri = shown_uri(member, &entry.key, taken, *plain_names);
             if let Some(shown) = renamed(Section::Resources, entry, &uri) {
                 routes.resources.insert(uri, owner(&entry.key));
                 resources.push((*plain_names, shown));
@@ -243,7 +272,7 @@ pub(crate) fn merge(identity: Implementation, offers: &[Offer]) -> (Catalogue, R
                 .any(|template| template.shown == entry.key)
                 || routes.qualifier(&entry.key).is_some();
             routes.note_scheme(&entry.key, member);
-            let shown = shown_uri(member, &entry.key, taken);
+            let shown = shown_uri(member, &entry.key, taken, *plain_names);
             if let Some(renamed) = renamed(Section::Templates, entry, &shown) {
                 routes.templates.push(Template {
                     owner: owner(&entry.key),
@@ -254,7 +283,8 @@ pub(crate) fn merge(identity: Implementation, offers: &[Offer]) -> (Catalogue, R
             }
         }
     }
-    let mut merged = Catalogue::new(identity, capabilities(offers));
+    routes.extensions = Extensions::of(offers);
+    let mut merged = Catalogue::new(identity, capabilities(offers, &routes.extensions));
     merged.instructions = instructions(offers);
     for (section, mut entries) in [
         (Section::Tools, tools),
@@ -293,9 +323,13 @@ pub(crate) fn qualified_contents(result: &Raw, qualifier: &str) -> Option<Raw> {
     Some(result.to_raw())
 }
 
-/// The shown URI: unchanged, or if it is taken, with the qualifier of its owner.
-fn shown_uri(member: &str, uri: &Arc<str>, taken: bool) -> Arc<str> {
-    if taken {
+/// The shown URI: unchanged, or if it is taken, with the qualifier of its owner. The URI of a server's
+/// page always names its owner.
+fn shown_uri(member: &str, uri: &Arc<str>, taken: bool, plain_names: bool) -> Arc<str> {
+    let page = (!plain_names).then(|| ui::shown_uri(&encoded(member), uri));
+    if let Some(page) = page.flatten() {
+        page.into()
+    } else if taken {
         format!("{}{uri}", qualifier(member)).into()
     } else {
         Arc::clone(uri)
@@ -304,6 +338,11 @@ fn shown_uri(member: &str, uri: &Arc<str>, taken: bool) -> Arc<str> {
 
 /// The qualifier of a member: the prefix of its URIs that name their owner.
 fn qualifier(member: &str) -> String {
+    format!("{SCHEME}{}/", encoded(member))
+}
+
+/// The name of a member as a part of a URI.
+pub(crate) fn encoded(member: &str) -> String {
     let mut name = String::new();
     for byte in member.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.') {
@@ -312,7 +351,7 @@ fn qualifier(member: &str) -> String {
             name.extend(["%", &format!("{byte:02X}")]);
         }
     }
-    format!("{SCHEME}{name}/")
+    name
 }
 
 /// The scheme of a URI.
@@ -326,14 +365,14 @@ fn split_qualified(uri: &str) -> Option<(&str, &str)> {
     uri.split_at_checked(SCHEME.len() + end + 1)
 }
 
-fn capabilities(offers: &[Offer]) -> ServerCapabilities {
+fn capabilities(offers: &[Offer], extensions: &Extensions) -> ServerCapabilities {
     // Most clients read the capabilities only once, perhaps before all members are connected.
     let of = |has: fn(&ServerCapabilities) -> bool| {
         offers
             .iter()
             .any(|offer| !offer.is_known || has(&offer.catalogue.capabilities))
     };
-    // The lists of a hub change when members come and go, so every list declares `listChanged`.
+    // The lists of a hub change when members are added or removed, so every list declares `listChanged`.
     let list = ListCapability { list_changed: true };
     let subscribe = of(|c| {
         c.resources
@@ -344,27 +383,14 @@ fn capabilities(offers: &[Offer]) -> ServerCapabilities {
         subscribe,
         list_changed: true,
     };
-    let first = |raw: fn(&ServerCapabilities) -> Option<&Raw>| {
-        let mut all = Object::new();
-        for offer in offers {
-            let members =
-                raw(&offer.catalogue.capabilities).and_then(|raw| Object::parse(raw).ok());
-            for (name, value) in members.iter().flat_map(Object::iter) {
-                if !all.contains(name) {
-                    all.set(name.to_owned(), value.clone());
-                }
-            }
-        }
-        (!all.is_empty()).then(|| all.to_raw())
-    };
     ServerCapabilities {
         tools: Some(list),
         resources: of(|c| c.resources.is_some()).then_some(resources),
         prompts: of(|c| c.prompts.is_some()).then_some(list),
         completions: of(|c| c.completions),
         logging: of(|c| c.logging),
-        extensions: first(|c| c.extensions.as_ref()),
-        experimental: first(|c| c.experimental.as_ref()),
+        extensions: extensions.served(offers, |c| c.extensions.as_ref()),
+        experimental: extensions.served(offers, |c| c.experimental.as_ref()),
     }
 }
 

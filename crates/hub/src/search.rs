@@ -1,12 +1,12 @@
 //! Tools that are found instead of listed.
 //!
 //! A client that asked for a small list is shown three tools: `SearchTools` finds tools by what
-//! they do, `DescribeTool` says what one takes, and `CallTool` calls it. A call through `CallTool`
-//! is the call that it stands for in every respect: policy, progress, questions and cancellation
-//! are those of the tool that is meant. What a client's filter hides is not found either.
+//! they do, `DescribeTool` shows the definition of one, and `CallTool` calls it. A call through
+//! `CallTool` is treated as a call of the tool that it names: policy, progress, questions and
+//! cancellation apply to that tool. Tools that a client's filter hides are not found either.
 //!
-//! The three never change, so that such a client is never told that its list did, and nothing of it
-//! depends on a session.
+//! The three tools never change, so such a client gets no change notifications for its tools, and
+//! needs no session.
 
 mod index;
 
@@ -26,11 +26,11 @@ pub(crate) const DESCRIBE: &str = "DescribeTool";
 /// Calls a tool.
 pub(crate) const CALL: &str = "CallTool";
 
-/// How many tools a search finds, unless it says otherwise.
-const LIMIT: usize = 10;
-const MAX_LIMIT: usize = 50;
+/// The most tools that a search returns if it sets no limit.
+const DEFAULT_RESULTS: usize = 10;
+const MAX_RESULTS: usize = 50;
 /// The longest description that a search shows of a tool, in characters.
-const MAX_DESCRIPTION: usize = 200;
+const MAX_DESCRIPTION_CHARS: usize = 200;
 
 /// What to look for.
 #[derive(Deserialize)]
@@ -43,7 +43,7 @@ pub(crate) struct SearchArguments {
 
 impl SearchArguments {
     pub(crate) fn limit(&self) -> usize {
-        self.limit.unwrap_or(LIMIT).clamp(1, MAX_LIMIT)
+        self.limit.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS)
     }
 }
 
@@ -61,10 +61,10 @@ struct CallArguments {
     arguments: Option<Raw>,
 }
 
-/// The arguments of one of the three.
+/// Decodes the arguments of a call of one of the three tools.
 ///
 /// # Errors
-/// They are not what its schema says.
+/// The arguments do not match the tool's schema.
 pub(crate) fn arguments<T: for<'de> Deserialize<'de>>(params: &Object) -> Result<T, Fault> {
     let given = params.get("arguments").cloned();
     let given = given.unwrap_or_else(Raw::empty_object);
@@ -73,10 +73,10 @@ pub(crate) fn arguments<T: for<'de> Deserialize<'de>>(params: &Object) -> Result
         .map_err(|error| Fault::InvalidArguments(format!("arguments: {error}")))
 }
 
-/// The parameters of the call that a call of `CallTool` stands for.
+/// The parameters of the call that a call of `CallTool` contains.
 ///
 /// # Errors
-/// It stands for none.
+/// The arguments do not match the schema of `CallTool`.
 pub(crate) fn unwrapped(params: &Object) -> Result<Object, Fault> {
     let CallArguments { name, arguments } = arguments(params)?;
     let mut params = params.clone();
@@ -85,18 +85,23 @@ pub(crate) fn unwrapped(params: &Object) -> Result<Object, Fault> {
     Ok(params)
 }
 
-/// What a client that searches is shown of `whole`, in which these servers have tools for it.
-pub(crate) fn shown(whole: &Catalogue, servers: &[Arc<str>]) -> Catalogue {
+/// The catalogue for a client that searches: `whole` with the three tools instead of its own, and
+/// instructions that name `servers`, followed by the notice of the hub.
+pub(crate) fn shown(whole: &Catalogue, servers: &[Arc<str>], notice: Option<&str>) -> Catalogue {
     let mut shown = whole.clone();
     let entries = definitions().into_iter();
     let entries = entries.filter_map(|tool| Entry::new(Section::Tools, tool).ok());
     let list = List::new(entries.collect()).unwrap_or_default();
     shown.set_list(Section::Tools, list);
-    shown.instructions = Some(format!(
+    let mut instructions = format!(
         "The tools of these servers are not listed: {}. Find the ones you need with {SEARCH}, see \
          what one takes with {DESCRIBE}, and call it with {CALL}.",
         servers.join(", ")
-    ));
+    );
+    if let Some(notice) = notice {
+        instructions.extend(["\n\n", notice]);
+    }
+    shown.instructions = Some(instructions);
     shown.cache.public = false;
     shown
 }
@@ -104,14 +109,14 @@ pub(crate) fn shown(whole: &Catalogue, servers: &[Arc<str>]) -> Catalogue {
 /// A tool in one line.
 pub(crate) fn line(entry: &Entry) -> String {
     #[derive(Deserialize, Default)]
-    struct Described {
+    struct DescribedTool {
         title: Option<String>,
         description: Option<String>,
     }
-    let Described { title, description } = entry.definition.decode().unwrap_or_default();
+    let DescribedTool { title, description } = entry.definition.decode().unwrap_or_default();
     let text = description.or(title).unwrap_or_default();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut short: String = text.chars().take(MAX_DESCRIPTION).collect();
+    let mut short: String = text.chars().take(MAX_DESCRIPTION_CHARS).collect();
     if short.len() < text.len() {
         short.push('…');
     }
@@ -133,8 +138,8 @@ fn definitions() -> Vec<Raw> {
                 "limit": {
                     "type": "integer",
                     "minimum": 1,
-                    "maximum": MAX_LIMIT,
-                    "default": LIMIT,
+                    "maximum": MAX_RESULTS,
+                    "default": DEFAULT_RESULTS,
                     "description": "The most tools to show.",
                 },
             },

@@ -5,7 +5,7 @@ use std::time::Duration;
 use plexus_mcp_client::child::{Child, ChildInput, ExitReport, Grace, StartError};
 use tokio::io::AsyncReadExt;
 
-use plexus_mcp_config::{FetchedSecrets, Secret, SecretSource, ServerEntry, Value};
+use plexus_mcp_config::{FetchedSecrets, Kind, Secret, SecretSource, ServerEntry, Value};
 
 /// How long a program may take to print a secret: it may have to ask its user.
 const SECRET_TIMEOUT: Duration = Duration::from_mins(2);
@@ -20,7 +20,7 @@ pub enum SecretError {
     #[error("the program for a secret: {0}")]
     Start(#[from] StartError),
     /// The program failed.
-    #[error("the program {program} for a secret {report}")]
+    #[error("the program `{program}` for a secret {report}")]
     Failed {
         /// The program, without its arguments.
         program: String,
@@ -28,8 +28,16 @@ pub enum SecretError {
         report: ExitReport,
     },
     /// It took too long, or its output is too long.
-    #[error("the program {0} for a secret printed none")]
+    #[error("the program `{0}` for a secret printed none")]
     Silent(String),
+    /// The secret of one key of a server's definition.
+    #[error("{key}: {error}")]
+    OfKey {
+        /// The key, as in `env.TOKEN`.
+        key: String,
+        /// Why it could not be fetched.
+        error: Box<SecretError>,
+    },
 }
 
 /// Fetches all secrets that `entry` needs to be connected.
@@ -40,10 +48,27 @@ pub async fn fetch(entry: &ServerEntry) -> Result<FetchedSecrets, SecretError> {
     let mut secrets = FetchedSecrets::new();
     for source in entry.secret_sources() {
         if !secrets.contains_key(source) {
-            secrets.insert(source.clone(), ask(source).await?);
+            let secret = ask(source).await.map_err(|error| SecretError::OfKey {
+                key: key_of(entry, source),
+                error: Box::new(error),
+            })?;
+            secrets.insert(source.clone(), secret);
         }
     }
     Ok(secrets)
+}
+
+/// The first key of a definition that refers to this secret.
+fn key_of(entry: &ServerEntry, wanted: &SecretSource) -> String {
+    let (group, values) = match &entry.kind {
+        Kind::Stdio { env, .. } => ("env", env.as_slice()),
+        Kind::Http { headers, .. } | Kind::Sse { headers, .. } => ("headers", headers.as_slice()),
+        Kind::Builtin(_) | Kind::Unsupported(_) => ("type", &[][..]),
+    };
+    let is_wanted =
+        |value: &Value| matches!(value, Value::Fetched { source, .. } if source == wanted);
+    let found = values.iter().find(|(_, value)| is_wanted(value));
+    found.map_or_else(|| group.to_owned(), |(name, _)| format!("{group}.{name}"))
 }
 
 /// Returns `value`, after fetching it if necessary.
@@ -101,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_program_says_is_the_secret() {
+    async fn the_output_of_the_program_is_the_secret() {
         let secret = ask(&command("echo s3cret")).await.unwrap();
         assert_eq!(secret.expose(), "s3cret");
     }

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use plexus_mcp_client::{Definition, HttpTarget, Program, ServerState};
+use plexus_mcp_client::{Affinity, Definition, Era, HttpTarget, Program, ServerState};
 use plexus_mcp_core::{
     Boxed, Context, ElicitParams, ElicitResult, Event, Fault, Implementation, LocalService,
     NoArguments, Progress, QuestionHandler, Raw, Resource, ResourceContents, Tool, ToolResult,
@@ -45,6 +45,11 @@ async fn server(name: &'static str) -> Definition {
         )
         .build()
         .unwrap();
+    serve(service).await
+}
+
+/// The service as a server over HTTP.
+async fn serve(service: LocalService) -> Definition {
     let edge = Edge::new(Arc::new(service), Options::default()).unwrap();
     let address = ["127.0.0.1:0".parse().unwrap()];
     let server = HttpServer::bind(edge, &address, HttpOptions::default())
@@ -101,6 +106,62 @@ async fn set_servers_adds_removes_updates_and_tells_what_failed() {
     assert_eq!(changes.updated, ["a", "b"]);
     let who = hub.call_tool("a", "who", ()).await.unwrap();
     assert_eq!(who.joined_text(), "b");
+}
+
+/// The client of one server goes on with the new definition, and says when the server is gone.
+#[tokio::test]
+async fn a_server_client_outlives_a_change_of_its_server() {
+    let hub = hub();
+    hub.set_servers([("s", server("before").await)]).await;
+    let client = hub.server_client("s").unwrap();
+    hub.set_servers([("s", server("after").await)]).await;
+    let who = client.call_tool("who", ()).await.unwrap();
+    assert_eq!(who.joined_text(), "after");
+    let names: Vec<_> = client.list_tools().await.unwrap();
+    assert_eq!(names.len(), 3);
+    hub.set_servers([("other", server("other").await)]).await;
+    let gone = client.call_tool("who", ()).await.unwrap_err();
+    assert!(gone.to_string().contains("\"s\""), "{gone}");
+}
+
+/// S004-53: a change of any compared field reconnects the server.
+#[tokio::test]
+async fn set_servers_reconnects_a_server_whose_client_info_changed() {
+    let hub = hub();
+    let mut definition = server("a").await;
+    hub.set_servers([("a", definition.clone())]).await;
+    let changes = hub.set_servers([("a", definition.clone())]).await;
+    assert!(changes.is_nothing(), "{changes:?}");
+    definition.client_info = Implementation::new("other", "1.0.0");
+    let changes = hub.set_servers([("a", definition)]).await;
+    assert_eq!(changes.updated, ["a"]);
+}
+
+/// The capabilities in a definition are those that the server is told.
+#[tokio::test]
+async fn set_servers_keeps_the_capabilities_of_a_definition() {
+    let service = LocalService::builder("a", "1.0.0")
+        .tool(
+            Tool::new("capabilities"),
+            async |_: NoArguments, ctx: Context| {
+                ctx.peer().capabilities.sampling.is_some().to_string()
+            },
+        )
+        .build()
+        .unwrap();
+    let mut definition = serve(service).await;
+    definition.era = Some(Era::Handshake);
+    definition.affinity = Affinity::Shared;
+    let hub = hub();
+    for (capabilities, expected) in [
+        (ClientCapabilities::everything(), "true"),
+        (ClientCapabilities::none(), "false"),
+    ] {
+        definition.capabilities = capabilities;
+        hub.set_servers([("a", definition.clone())]).await;
+        let result = hub.call_tool("a", "capabilities", ()).await.unwrap();
+        assert_eq!(result.joined_text(), expected);
+    }
 }
 
 /// S004-54: name, state, server info, error, tools and scope, of all servers and of one.
@@ -251,4 +312,32 @@ async fn arguments_that_are_no_object_are_refused() {
         matches!(&refused, Fault::InvalidParams(text) if text.contains("object")),
         "{refused:?}"
     );
+}
+
+/// The Rust code of docs/library.md is part of an example or a doctest, so it compiles.
+#[test]
+fn the_page_about_the_library_shows_code_that_compiles() {
+    const PAGE: &str = include_str!("../../../docs/library.md");
+    const SOURCES: [&str; 4] = [
+        include_str!("../../client/src/lib.rs"),
+        include_str!("../../client/examples/caller.rs"),
+        include_str!("../src/lib.rs"),
+        include_str!("../examples/joined.rs"),
+    ];
+    // Without indentation, and without the lines that a doctest hides.
+    let plain = |text: &str| -> String {
+        let lines = text.lines().map(str::trim);
+        let shown = lines.filter(|line| !line.starts_with("//! # "));
+        let plain = shown.map(|line| line.trim_start_matches("//!").trim());
+        plain.collect::<Vec<_>>().join("\n")
+    };
+    let sources = SOURCES.map(plain);
+    let blocks: Vec<_> = PAGE.split("```rust\n").skip(1).collect();
+    assert!(blocks.len() > 5, "{}", blocks.len());
+    for block in blocks {
+        let (code, _) = block.split_once("```").unwrap();
+        let shown = plain(code);
+        let is_compiled = sources.iter().any(|source| source.contains(&shown));
+        assert!(is_compiled, "not compiled:\n{code}");
+    }
 }

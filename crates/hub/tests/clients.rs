@@ -143,7 +143,7 @@ async fn others_have_a_filter_of_their_own() {
 
 /// A change of a server or of the filters is announced to the clients whose lists it changes.
 #[tokio::test]
-async fn what_clients_are_shown_follows_servers_and_filters() {
+async fn filtered_lists_change_with_servers_and_filters() {
     let (hub, git) = hub().await;
     hub.set_clients(filters([("reader", &["git__*"][..], &["git__push"][..])]));
     let reader = client("reader");

@@ -188,7 +188,7 @@ async fn prompts_resources_templates_and_completions_find_their_owner() {
 
 /// Two resources with the same URI are both listed, and each can be read.
 #[tokio::test]
-async fn resources_with_one_uri_are_told_apart() {
+async fn resources_with_the_same_uri_get_distinct_uris() {
     let hub = hub();
     hub.set_members(vec![local("a", 1), local("b", 1)]).await;
     let uris = keys(&hub, Section::Resources);
@@ -223,13 +223,13 @@ async fn members_come_go_and_change() {
     assert_eq!(
         keys(&hub, Section::Tools),
         ["c__who", "c__extra_tool"],
-        "b stays turned off"
+        "b stays disabled"
     );
 }
 
 /// S004-52, C39.
 #[tokio::test]
-async fn what_is_turned_off_is_not_offered_nor_called() {
+async fn tools_of_a_disabled_server_are_neither_listed_nor_called() {
     let hub = hub();
     hub.set_members(vec![local("a", 1), local("b", 1)]).await;
     let mut catalogue = hub.catalogue();

@@ -93,9 +93,12 @@ impl Gateway {
     }
 
     async fn connect(&self, fingerprint: u8) {
+        self.hub.set_members(vec![self.spec(fingerprint)]).await;
+    }
+
+    fn spec(&self, fingerprint: u8) -> MemberSpec {
         let kind = MemberKind::Local(Arc::new(self.shop.clone()));
-        let spec = MemberSpec::new("shop", kind, [fingerprint; 32]);
-        self.hub.set_members(vec![spec]).await;
+        MemberSpec::new("shop", kind, [fingerprint; 32])
     }
 
     /// Calls `buy` as a client that answers every question like this, or cannot be asked.
@@ -104,6 +107,16 @@ impl Gateway {
     }
 
     async fn buy_as(&self, principal: Principal, answer: Option<&str>) -> Came {
+        self.buy_while(principal, answer, async || {}).await
+    }
+
+    /// The same; every question is answered after `meanwhile`.
+    async fn buy_while(
+        &self,
+        principal: Principal,
+        answer: Option<&str>,
+        meanwhile: impl AsyncFn(),
+    ) -> Came {
         let capabilities = match answer {
             Some(_) => {
                 ClientCapabilities::from_raw(&raw(r#"{"elicitation":{"form":{}}}"#)).unwrap()
@@ -125,6 +138,7 @@ impl Gateway {
                 if let Event::Ask(ask) = event {
                     let params = ask.question.params().unwrap();
                     asked.push(params.as_str().to_owned());
+                    meanwhile().await;
                     ask.answer(Ok(raw(answer.unwrap())));
                 }
             }
@@ -190,6 +204,28 @@ async fn a_mode_that_denies_says_how_to_allow() {
     );
 }
 
+/// A user is asked once per call, also if the server is replaced before the answer arrives. The
+/// answer holds for the server that the user was asked about.
+#[tokio::test]
+async fn a_call_asks_once_also_if_its_server_is_replaced() {
+    let gateway = Gateway::new(buy(), asking()).await;
+    let same_server = async || {
+        let mut spec = gateway.spec(1);
+        spec.auto_restart = false;
+        gateway.hub.set_members(vec![spec]).await;
+    };
+    let anybody = Principal::anonymous;
+    let came = gateway.buy_while(anybody(), ONCE, same_server).await;
+    came.was_made();
+    assert_eq!(came.asked.len(), 1, "{:?}", came.asked);
+
+    let other_server = async || gateway.connect(2).await;
+    let came = gateway.buy_while(anybody(), ONCE, other_server).await;
+    let refusal = came.refusal();
+    assert!(refusal.contains("must be asked again"), "{refusal}");
+    assert_eq!(came.asked.len(), 1, "{:?}", came.asked);
+}
+
 /// S001-73
 #[tokio::test]
 async fn once_means_once() {
@@ -206,7 +242,7 @@ async fn once_means_once() {
     }
 }
 
-/// S001-D11.
+/// S001-D11: "always" allows a tool until its definition changes.
 #[tokio::test]
 async fn always_lasts_until_the_tool_changes() {
     let gateway = Gateway::new(buy(), asking()).await;

@@ -14,7 +14,7 @@ use plexus_mcp_core::{
     Boxed, Call, Context, Event, EventReceiver, EventSender, Fault, Implementation, LocalService,
     NoArguments, Object, Outcome, Peer, Principal, Raw, Section, Service, Tool, Updates,
 };
-use plexus_mcp_hub::names::MAX_NAME;
+use plexus_mcp_hub::names::MAX_NAME_CHARS;
 use plexus_mcp_hub::{Hub, MemberKind, MemberSpec, manage};
 use plexus_mcp_protocol::Revision;
 use plexus_mcp_protocol::messages::{ClientCapabilities, LogLevel};
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 const LEGACY: Revision = Revision::V2025_11_25;
 const STATELESS: Revision = Revision::V2026_07_28;
 
-/// A server with every feature, which answers no call by itself.
+/// A scripted server with every capability; the test answers its calls.
 fn offer(revision: Revision) -> Offer {
     let mut offer = Offer::tools(revision, [tool("work"), tool("rest")])
         .declaring("logging", json!({}))
@@ -166,7 +166,7 @@ fn complete(revision: Revision, mut result: Value) -> Value {
 
 /// S001-34, S004-58: a call goes to the owner of the tool only, by the owner's name for it.
 #[tokio::test]
-async fn a_call_reaches_its_owner_and_nobody_else() {
+async fn a_call_is_routed_only_to_the_owner_of_the_tool() {
     for revision in [LEGACY, STATELESS] {
         let two = Pair::alike(revision).await;
         for name in ["two__work", "two.work", "mcp__two__work"] {
@@ -422,7 +422,7 @@ async fn names_are_legal_and_lead_back() {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     for name in &shown {
         assert!(
-            name.len() <= MAX_NAME && name.chars().all(is_legal),
+            name.len() <= MAX_NAME_CHARS && name.chars().all(is_legal),
             "{name}"
         );
     }
@@ -437,7 +437,7 @@ async fn names_are_legal_and_lead_back() {
 
 /// A tool that guesses another's name affects neither that tool nor the rest.
 #[tokio::test]
-async fn a_guessed_name_costs_nobody_anything() {
+async fn a_tool_that_guesses_a_shown_name_does_not_affect_routing() {
     let long = "l".repeat(100);
     let honest = StdioServer::new(&Offer::tools(LEGACY, [tool(&long)])).await;
     let hub = empty_hub();
@@ -460,7 +460,7 @@ async fn a_guessed_name_costs_nobody_anything() {
 
 /// An invalid tool is quarantined with the reason; its server and all others go on.
 #[tokio::test]
-async fn quarantined_tools_cost_nobody_else() {
+async fn a_quarantined_tool_does_not_affect_other_tools() {
     let bad = json!({"name": "bad", "inputSchema": {"type": "nonsense"}});
     let offering = Offer::tools(LEGACY, [tool("good"), bad]);
     let two = Pair::of(&offering, &offer(LEGACY)).await;

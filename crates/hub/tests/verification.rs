@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::Method;
-use plexus_mcp_client::ServerState;
+use plexus_mcp_client::{Affinity, ServerState};
 use plexus_mcp_config::{self as config, Action, ConfigProblem, FetchedSecrets, Locations, Rule};
 use plexus_mcp_core::{
     Call, Context, Event, EventSender, Fault, Implementation, LocalService, NoArguments, Object,
@@ -61,6 +61,8 @@ impl Project {
                 .definition(&FetchedSecrets::new(), &config::Limits::default())
                 .unwrap();
             definition.timeouts.probe = Duration::from_secs(10);
+            // The scripted server over HTTP+SSE keeps the stream of one session.
+            definition.affinity = Affinity::Shared;
             let kind = MemberKind::Upstream(Box::new(definition));
             let mut member = MemberSpec::new(entry.name.clone(), kind, entry.fingerprint());
             member.auto_restart = entry.auto_restart;

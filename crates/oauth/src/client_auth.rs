@@ -174,3 +174,6 @@ fn client_assertion(
     };
     SigningKey::from_pem(&key.pem, &key.algorithm)?.sign(header, &claims)
 }
+
+#[cfg(test)]
+mod tests;

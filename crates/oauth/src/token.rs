@@ -42,6 +42,13 @@ impl Form {
         }
     }
 
+    /// The fields, for tests: their values are secrets.
+    #[cfg(test)]
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (String, String)> {
+        let fields = self.0.iter();
+        fields.map(|(name, value)| ((*name).to_owned(), value.expose().to_owned()))
+    }
+
     fn encode(&self) -> Bytes {
         let fields = self.0.iter().map(|(name, value)| (name, value.expose()));
         Serializer::new(String::new())

@@ -51,8 +51,8 @@ impl HttpAccess {
         }
         if asks && !is_near && !settings.issuers.is_empty() && settings.resource.is_none() {
             bail!(
-                "tokens are issued for one address, and nothing says under which clients know this \
-                 server; say it with --resource, as in --resource https://plexus.example.com{}",
+                "tokens are issued for one address, so the public address of this server must be \
+                 known; set it with --resource, as in --resource https://plexus.example.com{}",
                 arguments.http_options().path
             );
         }

@@ -1,12 +1,13 @@
 //! Messages to the user on standard error.
 
-use std::io::{self, Write};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use plexus_mcp_server::http::HttpOptions;
 use plexus_mcp_server::net::BindError;
 
 use crate::VERSION;
+use crate::output::say;
 
 /// Prints where HTTP is served, how to connect, and whether a token is required.
 pub(crate) fn listening(addresses: &[SocketAddr], options: &HttpOptions, needs_token: bool) {
@@ -14,14 +15,14 @@ pub(crate) fn listening(addresses: &[SocketAddr], options: &HttpOptions, needs_t
         .iter()
         .flat_map(|&address| listening_lines(address, options, needs_token))
     {
-        say(&line);
+        say(line);
     }
 }
 
 /// Explains to a user at a terminal that the program waits for messages.
 pub(crate) fn waiting_for_messages() {
-    say(&format!(
-        "plexus {VERSION} speaks MCP on standard input and output, one JSON message a line; \
+    say(format!(
+        "plexus {VERSION} serves MCP on standard input and output, one JSON message a line; \
          Ctrl-D ends it"
     ));
 }
@@ -29,11 +30,11 @@ pub(crate) fn waiting_for_messages() {
 /// Prints the URL of the sign-in page.
 pub(crate) fn sign_in(url: &str, is_open: bool) {
     if is_open {
-        say(&format!(
+        say(format!(
             "a browser shows the page to sign in; if not, open: {url}"
         ));
     } else {
-        say(&format!(
+        say(format!(
             "to sign in, open this page; if it leads to an address that cannot be shown, paste that \
              address here:\n{url}"
         ));
@@ -42,38 +43,31 @@ pub(crate) fn sign_in(url: &str, is_open: bool) {
 
 /// Prints what to do with a token that was just created.
 pub(crate) fn token_made(name: &str) {
-    say(&format!(
+    say(format!(
         "this is shown once; {name} sends it as the header 'Authorization: Bearer TOKEN'"
     ));
 }
 
 /// Prints a warning.
 pub(crate) fn problem(problem: &dyn std::fmt::Display) {
-    say(&format!("warning: {problem}"));
+    say(format!("warning: {problem}"));
 }
 
 /// Prints an error, and a tip if there is one.
 pub(crate) fn failure(error: &anyhow::Error) {
-    say(&format!("error: {error:#}"));
+    say(format!("error: {error:#}"));
     if let Some(tip) = error.downcast_ref().and_then(bind_tip) {
-        say(&format!("\n  tip: {tip}"));
+        say(format!("\n  tip: {tip}"));
     }
 }
 
 /// Prints the error text of a failed tool.
 pub(crate) fn refusal(text: &str) {
-    let text = crate::output::harmless(text.trim_end());
-    let text = if text.is_empty() {
-        "the tool failed, and does not say why"
-    } else {
-        &text
+    let text = match text.trim_end() {
+        "" => "the tool failed, and does not say why",
+        text => text,
     };
-    say(&format!("error: {text}"));
-}
-
-/// Standard error may be closed, which is not an error.
-fn say(text: &str) {
-    drop(writeln!(io::stderr(), "{text}"));
+    say(format!("error: {text}"));
 }
 
 fn listening_lines(address: SocketAddr, options: &HttpOptions, needs_token: bool) -> Vec<String> {
@@ -86,11 +80,17 @@ fn listening_lines(address: SocketAddr, options: &HttpOptions, needs_token: bool
         lines.push(format!("  HTTP+SSE: {}", url(address, &sse.stream)));
     }
     let local_url = url(reachable(address), &options.path);
+    let header = if needs_token {
+        " --header 'Authorization: Bearer TOKEN'"
+    } else {
+        ""
+    };
     lines.push(format!(
-        "  connect: claude mcp add --transport http plexus {local_url}"
+        "  connect: claude mcp add --transport http plexus {local_url}{header}"
     ));
     if needs_token {
-        lines.push("  every request needs a token".to_owned());
+        lines
+            .push("  every request needs a token; to create one: plexus token add NAME".to_owned());
     }
     lines
 }
@@ -152,7 +152,9 @@ mod tests {
         for (address, local_url) in [("0.0.0.0:80", "127.0.0.1:80"), ("[::]:80", "[::1]:80")] {
             let lines = lines_for(address, &HttpOptions::default());
             assert!(lines[0].ends_with(&format!("listening on http://{address}/mcp")));
-            assert!(lines[1].ends_with(&format!("plexus http://{local_url}/mcp")));
+            let connect =
+                format!("plexus http://{local_url}/mcp --header 'Authorization: Bearer TOKEN'");
+            assert!(lines[1].ends_with(&connect), "{}", lines[1]);
             assert!(lines[2].contains("needs a token"));
         }
     }

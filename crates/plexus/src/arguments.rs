@@ -1,7 +1,7 @@
-//! Tool arguments, written as `key=value` and converted by the tool's schema.
+//! Tool arguments, written as `key=value` and converted by the tool's schema, or as one JSON object.
 
 use plexus_mcp_core::{Limits, Raw};
-use plexus_mcp_wire::Object;
+use plexus_mcp_wire::{Kind, Object};
 use serde_json::Value;
 
 use crate::suggest::{alike, did_you_mean};
@@ -9,11 +9,24 @@ use crate::suggest::{alike, did_you_mean};
 /// The depth to which references and alternatives of a schema are followed.
 const MAX_DEPTH: usize = 8;
 
-/// Converts the arguments `words` by the input schema of a tool.
+/// Converts the arguments `words` by the input schema of a tool. A JSON object, which must be the
+/// only word, is taken as it is.
 ///
 /// # Errors
 /// The problem, in one line.
 pub(crate) fn typed(words: &[String], schema: &Raw) -> Result<Raw, String> {
+    match words {
+        [word] if word.starts_with('{') => {
+            return object(word).map_err(|wrong| format!("the argument {wrong}"));
+        }
+        words if words.iter().any(|word| word.starts_with('{')) => {
+            return Err(
+                "a JSON object stands for all arguments; write it alone, or key=value for each"
+                    .to_owned(),
+            );
+        }
+        _ => {}
+    }
     let schema: Value = schema.decode().unwrap_or_default();
     let schema = Schema(&schema);
     let mut arguments = Object::new();
@@ -37,6 +50,27 @@ pub(crate) fn typed(words: &[String], schema: &Raw) -> Result<Raw, String> {
         Ok(arguments.to_raw())
     } else {
         Err(format!("an argument is missing: {}", missing.join("; ")))
+    }
+}
+
+/// The input schema of a tool's definition.
+pub(crate) fn schema_of(definition: &Raw) -> Raw {
+    let definition = Object::parse(definition).unwrap_or_default();
+    let schema = definition.get("inputSchema").cloned();
+    schema.unwrap_or_else(Raw::empty_object)
+}
+
+/// Parses all arguments of a tool, as one JSON object.
+///
+/// # Errors
+/// What the text is instead.
+pub(crate) fn object(text: &str) -> Result<Raw, String> {
+    let given = Raw::parse(text.to_owned().into(), &Limits::default());
+    let given = given.map_err(|error| format!("is not JSON: {error}"))?;
+    if given.kind() == Kind::Object {
+        Ok(given)
+    } else {
+        Err("must be an object, as in {\"key\": 1}".to_owned())
     }
 }
 

@@ -106,7 +106,7 @@ struct LoginArgs {
 }
 
 /// A server to sign in to.
-struct Server {
+struct SignInServer {
     url: Uri,
     sign_in: SignIn,
     principal: Option<Principal>,
@@ -114,7 +114,7 @@ struct Server {
     called: String,
 }
 
-impl Server {
+impl SignInServer {
     fn account(&self) -> &str {
         self.sign_in.account.as_deref().unwrap_or(DEFAULT_ACCOUNT)
     }
@@ -245,7 +245,7 @@ async fn client(arguments: &LoginArgs, sign_in: &SignIn) -> anyhow::Result<Optio
 }
 
 /// The server that the user named.
-fn find_server(account: &AccountArgs) -> anyhow::Result<Server> {
+fn find_server(account: &AccountArgs) -> anyhow::Result<SignInServer> {
     let called = account.server.clone();
     let (address, mut sign_in) = if is_address(&called) {
         (called.clone(), SignIn::default())
@@ -262,7 +262,7 @@ fn find_server(account: &AccountArgs) -> anyhow::Result<Server> {
     let url: Uri = url.with_context(|| format!("{called} is not a URL"))?;
     sign_in.account = account.account.clone().or(sign_in.account);
     let principal = account.principal.clone();
-    Ok(Server {
+    Ok(SignInServer {
         url,
         sign_in,
         principal: principal.map(Principal::new),

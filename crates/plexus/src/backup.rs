@@ -1,7 +1,6 @@
 //! `plexus backup`: a copy of Plexus's databases.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,6 +8,7 @@ use clap::Args;
 use jiff::Timestamp;
 
 use crate::data;
+use crate::output::print;
 use crate::runtime::on_runtime;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: BackupArgs) -> anyhow::Result<ExitCode> {
                 _ => beside(&file, store.path()),
             };
             store.backup(&copy).await?;
-            writeln!(io::stdout(), "{}", copy.display())?;
+            print(format!("{}\n", copy.display()))?;
         }
         Ok(ExitCode::SUCCESS)
     })

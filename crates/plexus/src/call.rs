@@ -7,15 +7,18 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use plexus_mcp_core::{CallToolResult, Entry, Limits, LogLevel, Raw, Section};
+use plexus_mcp_core::{CallToolResult, Entry, LogLevel, Raw, Section};
 use plexus_mcp_hub::Origin;
+use plexus_mcp_hub::names::may_own;
 use plexus_mcp_protocol::method;
-use plexus_mcp_wire::{Kind, Object};
+use plexus_mcp_wire::Object;
 
-use crate::conversation::{Conversation, Ended};
-use crate::output::{Misuse, print, readable};
-use crate::session::{self, ConfigArgs, Session};
+use crate::ad_hoc::ServerChoiceArgs;
+use crate::conversation::{CallEnd, Conversation};
+use crate::output::{ConsentNeeded, Misuse, print, print_data};
+use crate::session::{self, Session};
 use crate::suggest::{alike, did_you_mean};
+use crate::terminal_prompts::TerminalPrompts;
 use crate::tools::entries;
 use crate::{announce, arguments, content};
 
@@ -24,15 +27,21 @@ Examples:
   plexus call echo_once message=hello
   plexus call git__git_log repo_path=. max_count=3
   plexus call files__edit path=a.txt 'edits:=[{\"line\": 1, \"text\": \"new\"}]'
-  plexus call shop__order --json-args '{\"item\": \"tea\"}' --json | jq .structuredContent
+  plexus call shop__order '{\"item\": \"tea\"}' --json | jq .structuredContent
+  jq .order cart.json | plexus call shop__order --json-args -
   plexus call charts__draw --save pictures < /dev/null
+  plexus call --server 'npx -y @modelcontextprotocol/server-memory' read_graph
 
 Values are typed by the tool's schema: count=3 is a number where the tool wants one. A key that is
-given several times makes an array, and key:=JSON is taken as it is. What the tool asks for on its
-way is asked at the terminal; without one, questions are declined. Ctrl-C cancels the call.
+given several times makes an array, and key:=JSON is taken as it is. A JSON object alone stands for
+all arguments. Questions that a tool asks during the call are asked at the terminal; without one they
+are declined. Ctrl-C cancels the call.
+
+To type a call is to agree to it: you are asked only if a rule in plexus.toml says \"ask\".
 
 The exit code is 0 if the tool succeeded, 1 if it failed or could not be called, 2 for wrong usage,
-wrong arguments of the tool included, and 130 if the call was cancelled.";
+wrong arguments of the tool included, 3 if a rule says \"ask\" and there is neither a terminal nor
+--yes, and 130 if the call was cancelled.";
 
 /// The longest arguments that are read from standard input.
 const MAX_INPUT_BYTES: u64 = 16 * 1024 * 1024;
@@ -41,18 +50,27 @@ const MAX_INPUT_BYTES: u64 = 16 * 1024 * 1024;
 #[derive(Debug, Args)]
 pub(crate) struct CallArgs {
     #[command(flatten)]
-    config: ConfigArgs,
+    servers: ServerChoiceArgs,
 
     /// The tool, by any of its names: as listed, or as server.tool.
     tool: String,
 
-    /// An argument of the tool.
-    #[arg(value_name = "KEY=VALUE | KEY:=JSON", conflicts_with = "json_args")]
+    /// An argument of the tool, or all of them as one JSON object.
+    #[arg(
+        value_name = "KEY=VALUE | KEY:=JSON | OBJECT",
+        conflicts_with = "json_args"
+    )]
     arguments: Vec<String>,
 
     /// The arguments as one JSON object; - reads it from standard input.
     #[arg(long, value_name = "JSON")]
     json_args: Option<String>,
+
+    /// Agree to the call if a rule of the policy says that you must be asked.
+    ///
+    /// Rules that deny calls hold nevertheless, and questions of the tool are not answered.
+    #[arg(long, short)]
+    yes: bool,
 
     /// Print the result as JSON, as the server gave it.
     #[arg(long)]
@@ -70,23 +88,36 @@ pub(crate) struct CallArgs {
 /// Runs `plexus call`.
 pub(crate) fn run(arguments: &CallArgs) -> anyhow::Result<ExitCode> {
     let given = arguments.given()?;
-    session::run(&arguments.config, async |session| {
-        let Some(origin) = session.find(Section::Tools, &arguments.tool).await else {
+    session::run_chosen(&arguments.servers, async |session| {
+        let Some(origin) = session.find(Section::Tools, &arguments.tool).await? else {
             bail!(unknown(session, &arguments.tool));
         };
         let tool =
             entry(session, &origin).context("the tool was removed by its server meanwhile")?;
         let typed = match &given {
             Some(given) => given.clone(),
-            None => {
-                arguments::typed(&arguments.arguments, &input_schema(&tool)).map_err(|wrong| {
-                    Misuse(format!(
-                        "{wrong}\n\n  tip: 'plexus explain {}' says what it takes",
-                        tool.key
-                    ))
-                })?
-            }
+            None => arguments::typed(
+                &arguments.arguments,
+                &arguments::schema_of(&tool.definition),
+            )
+            .map_err(|wrong| {
+                Misuse(format!(
+                    "{wrong}\n\n  tip: 'plexus explain {}' says what it takes",
+                    tool.key
+                ))
+            })?,
         };
+        if let Some(reason) = session.hub.question_about(&origin, &typed, &session.peer) {
+            if arguments.yes {
+                session.agree_to_all();
+            } else if !TerminalPrompts::can_ask() {
+                bail!(ConsentNeeded(format!(
+                    "{} was not called: you must be asked because of {reason}, and there is no \
+                     terminal to ask at\n\n  tip: --yes agrees to this call",
+                    tool.key
+                )));
+            }
+        }
         let mut params = Object::new();
         params.set("name", Raw::string(&tool.key));
         params.set("arguments", typed);
@@ -115,13 +146,8 @@ impl CallArgs {
         } else {
             text.clone()
         };
-        let given = Raw::parse(text.into(), &Limits::default())
-            .map_err(|error| Misuse(format!("--json-args is not JSON: {error}")))?;
-        if given.kind() != Kind::Object {
-            bail!(Misuse(
-                "--json-args must be an object, as in {\"key\": 1}".to_owned()
-            ));
-        }
+        let given = arguments::object(&text);
+        let given = given.map_err(|wrong| Misuse(format!("--json-args {wrong}")))?;
         Ok(Some(given))
     }
 }
@@ -132,30 +158,41 @@ pub(crate) fn entry(session: &Session, origin: &Origin) -> Option<Entry> {
     tools.find_map(|(entry, of)| (of == *origin).then_some(entry))
 }
 
-/// The input schema of a tool.
-pub(crate) fn input_schema(tool: &Entry) -> Raw {
-    let definition = Object::parse(&tool.definition).unwrap_or_default();
-    let schema = definition.get("inputSchema").cloned();
-    schema.unwrap_or_else(Raw::empty_object)
-}
-
 /// The error for an unknown tool, with suggestions.
 pub(crate) fn unknown(session: &Session, wrong: &str) -> String {
-    let tools = entries(session, Section::Tools);
+    let members = session.hub.status();
+    let selects = |name: &str| match &session.selected {
+        Some(_) => session.selects(name),
+        None => may_own(name, wrong),
+    };
+    let mut named = members.iter().filter(|member| selects(&member.name));
+    let unlisted =
+        named.find_map(|member| Some((&member.name, member.list_problem(Section::Tools)?)));
+    if let Some((server, problem)) = unlisted {
+        return format!(
+            "the tool {wrong:?} is unknown: the server {server:?} is connected, but {problem}"
+        );
+    }
+    let mut tools = entries(session, Section::Tools);
+    tools.retain(|(_, origin)| session.selects(&origin.member));
     let names = tools.iter().map(|(entry, _)| &*entry.key);
     let hint = did_you_mean(&alike(wrong, names));
-    if let Some(service) = session.gateway.left_out(wrong) {
+    if let (None, Some(service)) = (&session.selected, session.gateway.left_out(wrong)) {
         let service = service.as_str();
         return format!(
             "there is no tool {wrong:?}{hint}\n\n  tip: {service} is built in, but not among what \
              is offered; --builtin {service} offers it, and builtin under [hub] in plexus.toml"
         );
     }
-    format!("there is no tool {wrong:?}{hint}\n\n  tip: 'plexus tools' lists all tools")
+    if let Some(owner) = session.disabled_owner(wrong) {
+        return format!("the tool {wrong:?} is unknown; {owner}");
+    }
+    let list = session.list_with("tools");
+    format!("there is no tool {wrong:?}{hint}\n\n  tip: {list} all tools")
 }
 
-fn show(ended: Ended, arguments: &CallArgs) -> anyhow::Result<ExitCode> {
-    let Ended { outcome, printed } = ended;
+fn show(ended: CallEnd, arguments: &CallArgs) -> anyhow::Result<ExitCode> {
+    let CallEnd { outcome, printed } = ended;
     let result = match outcome {
         Ok(result) => result,
         Err(fault) => {
@@ -183,10 +220,10 @@ fn show(ended: Ended, arguments: &CallArgs) -> anyhow::Result<ExitCode> {
         finish_line(&printed)?;
         announce::refusal(&text);
     } else if let Some(rest) = text.strip_prefix(&printed) {
-        print(&readable(rest))?;
+        print_data(rest)?;
     } else {
         finish_line(&printed)?;
-        print(&readable(&text))?;
+        print_data(&text)?;
     }
     Ok(code)
 }

@@ -15,23 +15,26 @@ use clap_complete::Shell;
 use http::{HeaderName, HeaderValue};
 use plexus_mcp_agents::{Builtin, Extras};
 use plexus_mcp_client::Era;
+use plexus_mcp_config::listen_address;
 use plexus_mcp_server::http::{HttpOptions, SsePaths};
 use plexus_mcp_server::net::{Host, Origin};
 use plexus_mcp_server::{Options, ServedEras};
 
 use access::AccessArgs;
 pub(crate) use values::{
-    Compat, LogFormat, LogLevel, Profile, ServerAffinity, parse_header, server_era,
+    Compat, LogFormat, LogLevel, Profile, ServerAffinity, existing_file, parse_header, server_era,
 };
-use values::{parse_address, parse_path, parse_seconds};
+use values::{parse_path, parse_seconds};
 
 use crate::auth::{self, AuthArgs, SignInCallbacks};
 use crate::backup::{self, BackupArgs};
 use crate::call::{self, CallArgs};
+use crate::config::{self, ConfigArgs};
 use crate::doctor::{self, DoctorArgs};
 use crate::explain::{self, ExplainArgs};
 use crate::extras::{self, BuiltinArgs};
 use crate::gateway::GatewayOptions;
+use crate::healthcheck::{self, HealthcheckArgs};
 use crate::import::{self, ImportArgs};
 use crate::man::{self, ManArgs};
 use crate::mcp::{self, McpArgs};
@@ -40,6 +43,7 @@ use crate::probe::{self, ProbeArgs};
 use crate::prompts::{self, PromptArgs, PromptsArgs};
 use crate::resources::{self, ReadArgs, ResourcesArgs, SubscribeArgs};
 use crate::servers::{self, ServersArgs};
+use crate::setup::{self, SetupArgs};
 use crate::status::{self, StatusArgs};
 use crate::task::{self, TaskArgs};
 use crate::token::{self, TokenArgs};
@@ -79,8 +83,8 @@ Examples:
   Serve clients that know only HTTP+SSE as well, with details in the log:
     plexus serve --sse --log-level debug
 
-The exit code is 0 if the client left or a signal ended it in order, 1 if it could not be served,
-2 for wrong usage, and 128 and the signal's number if a second signal ended it at once.";
+The exit code is 0 if the client disconnected or after a graceful shutdown, 1 if it could not be
+served, 2 for wrong usage, and 128 and the signal's number if a second signal ended it at once.";
 
 const BRIDGE_EXAMPLES: &str = "\
 Examples:
@@ -108,8 +112,7 @@ Examples:
     version,
     override_usage = "plexus <COMMAND>",
     after_help = EXAMPLES,
-    arg_required_else_help = true,
-    disable_help_subcommand = true
+    arg_required_else_help = true
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -145,17 +148,19 @@ pub(crate) enum Command {
     /// HTTP server. Names are unchanged, and no configuration is needed.
     #[command(after_help = BRIDGE_EXAMPLES)]
     Bridge(BridgeArgs),
-    /// List the tools of all configured servers.
+    /// List the tools of all configured servers, or of one server.
     ///
-    /// The servers are connected for this command, and closed afterwards.
+    /// The servers are connected for this command, and closed afterwards. A server need not be
+    /// configured: see --server.
     #[command(after_help = tools::EXAMPLES)]
     Tools(ToolsArgs),
-    /// Call a tool of a configured server.
+    /// Call a tool of a server.
     ///
-    /// Only the server that has the tool is started, if the tool's name shows which one it is.
+    /// Only the server that has the tool is started, if the tool's name shows which one it is. A
+    /// server need not be configured: see --server.
     #[command(after_help = call::EXAMPLES)]
     Call(CallArgs),
-    /// List the resources of all configured servers.
+    /// List the resources of all configured servers, or of one server.
     #[command(after_help = resources::EXAMPLES)]
     Resources(ResourcesArgs),
     /// Print a resource.
@@ -167,7 +172,7 @@ pub(crate) enum Command {
     /// Print a line whenever a resource changes, until Ctrl-C.
     #[command(after_help = resources::SUBSCRIBE_EXAMPLES)]
     Subscribe(SubscribeArgs),
-    /// List the prompts of all configured servers.
+    /// List the prompts of all configured servers, or of one server.
     #[command(after_help = prompts::EXAMPLES)]
     Prompts(PromptsArgs),
     /// Print a prompt of a server, with its arguments filled in.
@@ -196,12 +201,15 @@ pub(crate) enum Command {
     Probe(ProbeArgs),
     /// List, add and remove MCP servers in the configuration files.
     ///
-    /// The commands are those of `claude mcp`. The files are ./.claude/settings.local.json (scope
-    /// local), ./.mcp.json (project) and ~/.mcp.json (user); `list`, `get` and `remove` also use
-    /// ~/.claude/settings.local.json. Other files of Claude Code, such as ~/.claude.json, are not
+    /// The arguments are like those of `claude mcp`. The files are ./.claude/settings.local.json (scope
+    /// local), ./.mcp.json (project) and ~/.config/plexus/servers.json (user); `list`, `get` and
+    /// `remove` also use ~/.claude/settings.local.json and ~/.mcp.json. Other files of Claude Code, such as ~/.claude.json, are not
     /// read or written: `plexus import claude-code` copies servers from there.
     #[command(after_help = mcp::EXAMPLES)]
     Mcp(McpArgs),
+    /// Show the settings in effect, and check configuration files.
+    #[command(after_help = config::EXAMPLES)]
+    Config(ConfigArgs),
     /// Sign in to remote servers, and out again.
     #[command(after_help = auth::EXAMPLES)]
     Auth(AuthArgs),
@@ -213,14 +221,22 @@ pub(crate) enum Command {
     Token(TokenArgs),
     /// Copy MCP servers from the configuration of other clients.
     ///
-    /// The servers found are shown, and added to ~/.mcp.json if you agree.
+    /// The servers found are shown, and added to ~/.config/plexus/servers.json if you agree.
     #[command(after_help = import::EXAMPLES)]
     Import(ImportArgs),
-    /// Approve the MCP servers of a project.
+    /// Put Plexus in front of the MCP servers of the agents on this machine.
+    ///
+    /// It finds the agents, shows what it would do, and if you agree: copies their servers as
+    /// `plexus import` does, adds Plexus to each agent, turns the servers off there, and runs `plexus
+    /// doctor`. All of this can be undone.
+    #[command(after_help = setup::EXAMPLES)]
+    Setup(SetupArgs),
+    /// Approve the MCP servers of a project, and what its settings files allow.
     ///
     /// Servers defined by a project, in its .mcp.json or .claude/settings.local.json, are not
     /// started until you approve them with this command. Servers that you add with `plexus mcp add`
-    /// are approved.
+    /// are approved. Rules in its .claude/settings.json and .claude/settings.local.json that allow
+    /// tools hold only once you approve them.
     #[command(after_help = trust::EXAMPLES)]
     Trust(TrustArgs),
     /// Show and change the task list that agents and users share.
@@ -238,6 +254,9 @@ pub(crate) enum Command {
     /// The copy is a consistent snapshot, even if other processes write.
     #[command(after_help = backup::EXAMPLES)]
     Backup(BackupArgs),
+    /// Ask whether a gateway answers over HTTP, for the health check of a container.
+    #[command(after_help = healthcheck::EXAMPLES, hide = true)]
+    Healthcheck(HealthcheckArgs),
     /// Write manual pages.
     #[command(after_help = man::EXAMPLES)]
     Man(ManArgs),
@@ -261,9 +280,9 @@ pub(crate) struct DownstreamArgs {
 
     /// Serve HTTP on this address; by default on 127.0.0.1:4445, if no transport is given.
     ///
-    /// Port 0 lets the system choose one. This option may be combined with --stdio. On an address
-    /// that other machines can reach, every caller needs a token.
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_address)]
+    /// localhost is 127.0.0.1, and port 0 lets the system choose a port. This option may be combined
+    /// with --stdio. On an address that other machines can reach, every caller needs a token.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen_address)]
     http: Option<SocketAddr>,
 
     /// Serve HTTP+SSE at /sse as well.
@@ -287,8 +306,8 @@ pub(crate) struct DownstreamArgs {
 
     /// Allow requests of web pages with this origin.
     ///
-    /// On a loopback address, pages that this machine serves are always allowed. This option may be
-    /// repeated.
+    /// Pages of this server itself are always allowed; on a loopback address with tokens, so are pages
+    /// that this machine serves at other ports. This option may be repeated.
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<Origin>,
 
@@ -345,7 +364,7 @@ pub(crate) struct ServeArgs {
     /// The file has the format of .mcp.json. The tools of a server called git are shown as git__….
     /// Servers of a file named here take precedence over servers of the same name in other files,
     /// and a later file over an earlier one. This option may be repeated.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = existing_file())]
     pub(crate) mcp_config: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -365,11 +384,12 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_enum, value_name = "PROFILE", default_value_t)]
     pub(crate) profile: Profile,
 
-    /// Let the client on standard input call tools as methods of their own, without a handshake.
+    /// Let clients call tools as methods of their own, without a handshake.
     ///
     /// This is the native protocol: a call of health.check is answered with the number of a stream,
-    /// whose events follow as they happen. MCP is spoken as well.
-    #[arg(long, requires = "stdio")]
+    /// whose events follow as they happen. It is spoken on standard input, and over HTTP at /native.
+    /// MCP is spoken as well.
+    #[arg(long)]
     pub(crate) native: bool,
 
     /// Add behaviour that no revision of MCP requires, for a validator that does.
@@ -414,6 +434,7 @@ impl ServeArgs {
             also: self.also(),
             tool_search: self.tool_search,
             callbacks,
+            ad_hoc: None,
         }
     }
 
@@ -522,9 +543,9 @@ impl DownstreamArgs {
         options
     }
 
-    /// Rejects combinations of arguments that are valid only alone.
-    fn check(&self) -> Result<(), clap::Error> {
-        let usage = |message| Cli::command().error(ErrorKind::ArgumentConflict, message);
+    /// Rejects combinations of arguments of `command` that are valid only alone.
+    fn check(&self, command: &str) -> Result<(), clap::Error> {
+        let usage = |message: String| usage_error(&[command], message);
         if self.address().is_none()
             && let Some(flag) = self.first_for_http()
         {
@@ -553,6 +574,19 @@ impl DownstreamArgs {
             .chain(self.access.given())
             .find_map(|(flag, given)| given.then_some(flag))
     }
+}
+
+/// A usage error of the subcommand at `path`, with the usage of that subcommand.
+pub(crate) fn usage_error(path: &[&str], message: impl std::fmt::Display) -> clap::Error {
+    let mut command = Cli::command();
+    // Names the subcommands by their whole path.
+    command.build();
+    for name in path {
+        if let Some(subcommand) = command.find_subcommand(name) {
+            command = subcommand.clone();
+        }
+    }
+    command.error(ErrorKind::ArgumentConflict, message)
 }
 
 #[cfg(test)]

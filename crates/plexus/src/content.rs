@@ -9,7 +9,7 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use plexus_mcp_core::{ContentBlock, ResourceContents};
 use plexus_mcp_protocol::messages::{EmbeddedResource, MediaContent};
 
-use crate::output::printable;
+use crate::printable::one_line;
 
 /// The blocks, one after the other. Binary content is saved to `folder`, if there is one.
 ///
@@ -62,7 +62,7 @@ fn block_text(block: &ContentBlock, folder: Option<&Path>) -> anyhow::Result<Str
         ContentBlock::Text(text) => Ok(text.text.clone()),
         ContentBlock::Image(media) => media_text("image", media, folder),
         ContentBlock::Audio(media) => media_text("audio", media, folder),
-        ContentBlock::ResourceLink(resource) => Ok(printable(&format!(
+        ContentBlock::ResourceLink(resource) => Ok(one_line(&format!(
             "[resource {} ({}); to read it: plexus read {}]",
             resource.uri, resource.name, resource.uri
         ))),
@@ -80,7 +80,7 @@ fn media_text(what: &str, media: &MediaContent, folder: Option<&Path>) -> anyhow
 
 fn binary(what: &str, kind: &str, data: &str, folder: Option<&Path>) -> anyhow::Result<String> {
     let Ok(bytes) = BASE64_STANDARD.decode(data) else {
-        return Ok(printable(&format!(
+        return Ok(one_line(&format!(
             "[{what}, {kind}, which is not valid Base64]"
         )));
     };
@@ -93,7 +93,7 @@ fn binary(what: &str, kind: &str, data: &str, folder: Option<&Path>) -> anyhow::
         }
         None => String::new(),
     };
-    Ok(printable(&format!("[{what}, {kind}, {size}{saved}]")))
+    Ok(one_line(&format!("[{what}, {kind}, {size}{saved}]")))
 }
 
 /// Writes a new file.
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_text_is_described_or_saved() {
+    fn binary_content_is_described_or_saved() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("new");
         let image = ContentBlock::image([1, 2, 3], "image/png");

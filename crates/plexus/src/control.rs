@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 #[cfg(unix)]
-pub(crate) use client::{Gateway, running};
+pub(crate) use client::{RunningGateway, running};
 #[cfg(unix)]
 pub(crate) use listener::listen;
 
@@ -32,6 +32,9 @@ pub(crate) struct Report {
     pub(crate) servers: Vec<ServerReport>,
     /// The problems of its configuration, one line each.
     pub(crate) problems: Vec<String>,
+    /// Whether one of them is about servers, which are missing therefore.
+    #[serde(default)]
+    pub(crate) has_invalid_servers: bool,
 }
 
 /// The changes of a reload.

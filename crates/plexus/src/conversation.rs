@@ -1,6 +1,5 @@
 //! One call from the command line, with progress, log messages and questions of the server.
 
-use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
 use plexus_mcp_core::{
@@ -9,14 +8,15 @@ use plexus_mcp_core::{
 use plexus_mcp_hub::Hub;
 use tokio_util::sync::CancellationToken;
 
-use crate::live::{FRAME_INTERVAL, Live};
-use crate::output::{harmless, print, printable};
+use crate::live::{FRAME_INTERVAL, StatusLine};
+use crate::output::{self, print};
+use crate::printable::one_line;
 use crate::session::Session;
 use crate::terminal_prompts::TerminalPrompts;
 
 /// A call in the foreground.
 pub(crate) struct Conversation {
-    live: Live,
+    status_line: StatusLine,
     prompts: TerminalPrompts,
     /// Parts of the result are printed as they arrive.
     shows_pieces: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Conversation {
 }
 
 /// The end of a call.
-pub(crate) struct Ended {
+pub(crate) struct CallEnd {
     pub(crate) outcome: Outcome,
     /// The part of the result that was already printed.
     pub(crate) printed: String,
@@ -36,26 +36,26 @@ impl Conversation {
     /// whole result is printed at the end.
     pub(crate) fn about(what: &str, json: bool) -> Self {
         Self {
-            live: Live::new(what),
+            status_line: StatusLine::new(what),
             prompts: TerminalPrompts::new(),
-            shows_pieces: !json && io::stdout().is_terminal(),
+            shows_pieces: !json && output::is_terminal(),
             printed: String::new(),
         }
     }
 
-    /// Makes the call, and waits for its end. Dropping the future cancels the call.
+    /// Sends the call and waits for its outcome. Dropping the future cancels the call.
     pub(crate) async fn call(
         mut self,
         session: &Session,
         method: &str,
         params: Object,
         log_level: Option<LogLevel>,
-    ) -> Ended {
+    ) -> CallEnd {
         let (events, mut said) = EventSender::channel(Arc::clone(&session.peer), true, log_level);
         let call = Call::new(method, params, events, CancellationToken::new());
         let outcome = self.converse(&session.hub, call, &mut said).await;
-        self.live.clear();
-        Ended {
+        self.status_line.clear();
+        CallEnd {
             outcome,
             printed: self.printed,
         }
@@ -72,7 +72,7 @@ impl Conversation {
                     }
                 },
                 outcome = &mut answer => break outcome,
-                () = tokio::time::sleep(FRAME_INTERVAL) => self.live.draw(),
+                () = tokio::time::sleep(FRAME_INTERVAL) => self.status_line.draw(),
             }
         };
         // Events that arrived before the end are shown before it.
@@ -85,22 +85,22 @@ impl Conversation {
     /// Shows an event, or returns it if it is a question.
     fn heed(&mut self, event: Event) -> Option<Ask> {
         match event {
-            Event::Progress(progress) => self.live.progress(progress),
-            Event::Log(log) => self.live.note(&log_line(&log)),
+            Event::Progress(progress) => self.status_line.progress(progress),
+            Event::Log(log) => self.status_line.note(&log_line(&log)),
             Event::Content(piece) => self.piece(&piece),
-            Event::Stderr(text) => self.live.note(&printable(text.trim_end())),
+            Event::Stderr(text) => self.status_line.note(&one_line(text.trim_end())),
             Event::ToolUse(tool) => {
                 let using = format!("Using tool: {}", tool.name);
-                self.live.note(&printable(&using));
+                self.status_line.note(&one_line(&using));
             }
-            Event::Recovered(reason) => self.live.note(&printable(&reason)),
+            Event::Recovered(reason) => self.status_line.note(&one_line(&reason)),
             Event::Ask(ask) => return Some(ask),
         }
         None
     }
 
     async fn ask(&mut self, mut ask: Ask) {
-        self.live.clear();
+        self.status_line.clear();
         let question = ask.question.clone();
         let answered = tokio::select! {
             answer = self.prompts.answer(&question) => Some(answer),
@@ -108,15 +108,15 @@ impl Conversation {
         };
         match answered {
             Some(answer) => ask.answer(answer),
-            None => self.live.note("the question was withdrawn"),
+            None => self.status_line.note("the question was withdrawn"),
         }
     }
 
     fn piece(&mut self, piece: &str) {
         if self.shows_pieces && !piece.is_empty() {
-            self.live.yield_to_output(piece.ends_with('\n'));
+            self.status_line.yield_to_output(piece.ends_with('\n'));
             // A closed output is noticed at the end.
-            drop(print(&harmless(piece)));
+            drop(print(piece));
             self.printed.push_str(piece);
         }
     }
@@ -126,7 +126,7 @@ fn log_line(log: &Log) -> String {
     let text = log.data.decode::<String>();
     let text = text.unwrap_or_else(|_| log.data.as_str().to_owned());
     let logger = log.logger.as_deref().map(|logger| format!(" {logger}:"));
-    printable(&format!(
+    one_line(&format!(
         "[{}]{} {text}",
         log.level,
         logger.unwrap_or_default()

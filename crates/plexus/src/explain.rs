@@ -14,9 +14,10 @@ use plexus_mcp_hub::Origin;
 use plexus_mcp_hub::names::may_own;
 use serde::{Deserialize, Serialize};
 
-use crate::call::{entry, input_schema, unknown};
+use crate::call::{entry, unknown};
 use crate::mcp::show::summary;
-use crate::output::{Misuse, as_json, print, printable};
+use crate::output::{Misuse, as_json, print};
+use crate::printable::{Printable, one_line};
 use crate::session::{self, BUILTIN, ConfigArgs, Session};
 use crate::terminal::{Canvas, Tone};
 use crate::{arguments, tools};
@@ -26,7 +27,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   plexus explain git__git_log
   plexus explain shell__run command='rm -r build'      Which rule is for this call?
-  plexus explain git__git_push --json | jq .policy
+  plexus explain git__git_commit --json | jq .policy
 
 The exit code is 0 if the tool can be seen by clients, 1 if not, and 2 for wrong usage.";
 
@@ -42,8 +43,9 @@ pub(crate) struct ExplainArgs {
     /// The tool, by any of its names, also if it is not listed.
     tool: String,
 
-    /// An argument of the call, for rules that depend on arguments.
-    #[arg(value_name = "KEY=VALUE | KEY:=JSON")]
+    /// An argument of the call, or all of them as one JSON object, for rules that depend on
+    /// arguments.
+    #[arg(value_name = "KEY=VALUE | KEY:=JSON | OBJECT")]
     arguments: Vec<String>,
 
     /// Print one JSON object instead of text.
@@ -98,7 +100,7 @@ struct ToolDescription {
 /// Runs `plexus explain`.
 pub(crate) fn run(arguments: &ExplainArgs) -> anyhow::Result<ExitCode> {
     session::run(&arguments.config, async |session| {
-        let origin = session.find(Section::Tools, &arguments.tool).await;
+        let origin = session.find(Section::Tools, &arguments.tool).await?;
         let origin = match origin {
             None => by_own_name(session, &arguments.tool)?,
             found => found,
@@ -110,8 +112,8 @@ pub(crate) fn run(arguments: &ExplainArgs) -> anyhow::Result<ExitCode> {
                 None => bail!(unknown(session, &arguments.tool)),
             },
         };
-        print(&if arguments.json {
-            as_json(&explanation)?
+        print(if arguments.json {
+            as_json(&explanation)?.into()
         } else {
             explanation.text(Canvas::output())
         })?;
@@ -135,7 +137,7 @@ fn explain_visible(
     let given = if words.is_empty() {
         Raw::empty_object()
     } else {
-        arguments::typed(words, &input_schema(&tool)).map_err(Misuse)?
+        arguments::typed(words, &arguments::schema_of(&tool.definition)).map_err(Misuse)?
     };
     let policy = Verdict::of(session, &tool, origin, &given);
     let mut explanation = Explanation::new(session, &origin.member, &origin.name);
@@ -198,7 +200,7 @@ fn explain_hidden(session: &Session, server: &str, entry: &Entry) -> Explanation
     let configured = session.configured(server);
     let reason = match configured {
         Some(server) if server.disabled => {
-            format!("its server is disabled in {}", server.source.file.display())
+            format!("its server is disabled: {}", session::disabled(server))
         }
         Some(server) if !server.tools.admits(&entry.key) => {
             let globs = |key, globs: &[String]| match globs {
@@ -211,7 +213,7 @@ fn explain_hidden(session: &Session, server: &str, entry: &Entry) -> Explanation
             let filter = filter.join("; ");
             format!("the filter of its server leaves it out ({filter})")
         }
-        _ => "its server is turned off".to_owned(),
+        _ => "its server is disabled".to_owned(),
     };
     let mut explanation = Explanation::new(session, server, &entry.key).with_hidden_reason(reason);
     explanation.definition = Some(entry.definition.clone());
@@ -264,22 +266,22 @@ impl Explanation {
         self
     }
 
-    fn text(&self, canvas: Canvas) -> String {
+    fn text(&self, canvas: Canvas) -> Printable {
         let name = self.name.as_deref().unwrap_or(&self.tool);
         let name = if name.is_empty() { &self.server } else { name };
-        let mut lines = vec![canvas.paint(Tone::Bold, &printable(name))];
+        let mut lines = vec![canvas.paint(Tone::Bold, one_line(name))];
         let words: ToolDescription = self
             .definition
             .as_ref()
             .and_then(|definition| definition.decode().ok())
             .unwrap_or_default();
         if let Some(text) = words.description.as_ref().or(words.title.as_ref()) {
-            lines.push(format!("  {}", tools::first_line(text)));
+            lines.push(format!("  {}", tools::first_line(text)).into());
         }
         let mut row = |label: &str, tone: Tone, text: &str| {
-            let text = canvas.wrap(&printable(text), LABEL_WIDTH + 2);
-            let text = canvas.paint(tone, &text);
-            lines.push(format!("  {label:<LABEL_WIDTH$}{text}"));
+            let text = canvas.wrap(&one_line(text), LABEL_WIDTH + 2);
+            let label = Printable::from(format!("  {label:<LABEL_WIDTH$}"));
+            lines.push(label + canvas.paint(tone, text));
         };
         match &self.reason {
             Some(reason) => row("visible", Tone::Bad, &format!("no: {reason}")),
@@ -325,28 +327,18 @@ impl Explanation {
                 );
             }
         }
-        let schema = self.definition.as_ref().map(schema_of);
+        let schema = self.definition.as_ref().map(arguments::schema_of);
         let takes = schema
             .as_ref()
             .map(arguments::described)
             .unwrap_or_default();
         if !takes.is_empty() {
-            lines.push("  arguments".to_owned());
-            let wrapped = takes.iter().map(|line| canvas.wrap(&printable(line), 6));
-            lines.extend(wrapped.map(|line| format!("    {line}")));
+            lines.push("  arguments".into());
+            let wrapped = takes.iter().map(|line| canvas.wrap(&one_line(line), 6));
+            lines.extend(wrapped.map(|line| format!("    {line}").into()));
         }
-        lines.join("\n") + "\n"
+        lines.into_iter().map(|line| line + "\n").collect()
     }
-}
-
-fn schema_of(definition: &Raw) -> Raw {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Tool {
-        input_schema: Raw,
-    }
-    let tool = definition.decode::<Tool>();
-    tool.map_or_else(|_| Raw::empty_object(), |tool| tool.input_schema)
 }
 
 /// The annotations of a tool, in words.

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use plexus_mcp_agents::claudecode::Settings;
-use plexus_mcp_agents::{Choice, Extras};
+use plexus_mcp_agents::{BuiltinSelection, Extras};
 
 use crate::process_env::environment;
 
@@ -12,25 +12,25 @@ pub(crate) const AGENT_VARIABLE: &str = "PLEXUS_CLAUDE";
 pub(crate) const AGENT: &str = "claude";
 
 /// The selection of built-in services.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct BuiltinArgs {
     /// Offer these built-in services: names separated by commas, all, or none.
     ///
-    /// There are health, echo, task, context, arbor, cone, bash, loopback and claudecode. By
-    /// default the first four are offered, unless `builtin = ["task", …]` under `[hub]` in
-    /// plexus.toml selects others.
+    /// There are health, echo, task, context, arbor, cone, bash, loopback and claudecode. Without
+    /// this option, `builtin = ["task", …]` under `[hub]` in plexus.toml selects them; without that
+    /// either, the first four are offered if no server is configured, and otherwise none.
     #[arg(
         long,
         value_name = "LIST",
         env = "PLEXUS_BUILTIN",
         hide_env_values = true
     )]
-    builtin: Option<Choice>,
+    builtin: Option<BuiltinSelection>,
 }
 
 impl BuiltinArgs {
     /// The selection, if there is one.
-    pub(crate) fn choice(&self) -> Option<Choice> {
+    pub(crate) fn choice(&self) -> Option<BuiltinSelection> {
         self.builtin.clone()
     }
 }

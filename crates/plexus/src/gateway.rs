@@ -1,29 +1,31 @@
 //! The gateway: the built-in tools and the configured servers, as one service.
 
 mod builtin;
+mod call_log;
+mod failures;
 mod fixed_catalogue;
 mod members;
 mod report;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use plexus_mcp_agents::{Builtin, Choice, Extras};
-use plexus_mcp_client::{ServerState, Status};
+use anyhow::bail;
+use plexus_mcp_agents::{Builtin, BuiltinSelection, Extras};
+use plexus_mcp_client::ServerState;
 use plexus_mcp_config::{
-    self as config, Limits, Loaded, Locations, Scope, ServerEntry, Settings, Start, WatchError,
-    Watcher,
+    self as config, ConfigProblem, Kind, Limits, Loaded, Locations, Scope, ServerEntry, Settings,
+    Start, WatchError, Watcher,
 };
 use plexus_mcp_core::Service;
 use plexus_mcp_hub::catalogue_cache::CatalogueCache;
 use plexus_mcp_hub::policy::Policy;
-use plexus_mcp_hub::{Hub, HubEvent, SetMembers, manage};
-use tokio::sync::broadcast::error::RecvError;
+use plexus_mcp_hub::{Hub, MemberStatus, SetMembers, manage};
 
+pub(crate) use members::{refuse_reserved, refused};
 pub(crate) use report::ServerReport;
 
 use builtin::Builtins;
@@ -31,12 +33,9 @@ use builtin::Builtins;
 use crate::auth::SignInCallbacks;
 use crate::cli::Profile;
 use crate::process_env::{environment, locations};
-use crate::trust::Approvals;
+use crate::serve_chain::ServeChain;
+use crate::trust::{self, Approvals, NOT_TRUSTED};
 use crate::{announce, data, health};
-
-/// Delay before files are watched and servers with a known offer are connected, so that the first
-/// requests are answered faster.
-const WATCH_AND_CONNECT_DELAY: Duration = Duration::from_millis(300);
 
 /// The key of the settings for clients without settings of their own.
 const ANY_CLIENT: &str = "*";
@@ -47,11 +46,13 @@ pub(crate) struct Gateway {
     pub(crate) hub: Hub,
     builtins: Builtins,
     /// The selected built-in services, which override the settings.
-    choice: Option<Choice>,
+    choice: Option<BuiltinSelection>,
     /// Built-in services to add to the selection.
     also: Vec<Builtin>,
     /// Every client searches for tools, whatever the settings say.
     tool_search: bool,
+    /// The only server, if it is in no file.
+    ad_hoc: Option<Box<ServerEntry>>,
     profile: Profile,
     locations: Locations,
     data: PathBuf,
@@ -59,6 +60,8 @@ pub(crate) struct Gateway {
     callbacks: Option<SignInCallbacks>,
     /// The limits that the settings had when the gateway was opened.
     limits: Arc<Limits>,
+    /// The gateways that this process and the programs it starts were started by.
+    chain: ServeChain,
     /// The configuration that was loaded last.
     current: Mutex<LoadedConfig>,
     /// Serializes applying the configuration.
@@ -67,8 +70,10 @@ pub(crate) struct Gateway {
 
 #[derive(Default)]
 struct LoadedConfig {
+    /// Whether any configuration was applied.
+    is_applied: bool,
     servers: Vec<ServerEntry>,
-    problems: Vec<String>,
+    problems: Vec<ConfigProblem>,
     settings: Settings,
 }
 
@@ -82,13 +87,15 @@ pub(crate) struct GatewayOptions {
     /// Built-in services that are not offered to all callers.
     pub(crate) extras: Extras,
     /// The selected built-in services; `None` for the selection in the settings.
-    pub(crate) choice: Option<Choice>,
+    pub(crate) choice: Option<BuiltinSelection>,
     /// Built-in services to add to the selection.
     pub(crate) also: Vec<Builtin>,
     /// Every client searches for tools, even if the settings do not say so.
     pub(crate) tool_search: bool,
     /// Listeners for sign-in redirects, if callers are offered sign-in pages.
     pub(crate) callbacks: Option<SignInCallbacks>,
+    /// A server that is in no file. The others and the built-in services are not used then.
+    pub(crate) ad_hoc: Option<Box<ServerEntry>>,
 }
 
 /// Opens the hub of all servers that are configured for the current directory and user, of those in
@@ -97,20 +104,36 @@ pub(crate) struct GatewayOptions {
 /// not affect the others.
 ///
 /// # Errors
-/// There is no data directory.
+/// There is no data directory, or a settings file cannot be used: it may deny anything.
 pub(crate) async fn configured(options: GatewayOptions) -> anyhow::Result<Gateway> {
     let (gateway, loaded) = Gateway::open(options)?;
+    usable_settings(&loaded.problems)?;
     gateway.apply(loaded).await;
     Ok(gateway)
+}
+
+/// Checks that every settings file can be used.
+///
+/// # Errors
+/// The problem of one that cannot be used.
+pub(crate) fn usable_settings(problems: &[ConfigProblem]) -> anyhow::Result<()> {
+    let mut problems = problems.iter();
+    match problems.find(|problem| problem.is_about_settings()) {
+        Some(problem) => bail!(
+            "{problem}\n\n  tip: correct the file, or move it away; Plexus does not start without \
+             the rules in it"
+        ),
+        None => Ok(()),
+    }
 }
 
 /// The same, for commands that report problems of the files themselves.
 ///
 /// # Errors
-/// As above.
+/// There is no data directory.
 pub(crate) async fn configured_quietly(options: GatewayOptions) -> anyhow::Result<Gateway> {
     let (gateway, loaded) = Gateway::open(options)?;
-    gateway.current().problems = loaded.problems.iter().map(ToString::to_string).collect();
+    gateway.current().problems.clone_from(&loaded.problems);
     gateway.apply(loaded).await;
     Ok(gateway)
 }
@@ -126,21 +149,31 @@ impl Gateway {
             also,
             tool_search,
             callbacks,
+            ad_hoc,
         } = options;
         let mut locations = locations()?;
         let absolute = |file| std::path::absolute(&file).unwrap_or(file);
         locations.explicit = files.into_iter().map(absolute).collect();
-        let mut loaded = config::load(&locations, &environment);
+        let choice = match &ad_hoc {
+            Some(_) => Some(BuiltinSelection::none()),
+            None => choice,
+        };
+        let mut loaded = load(&locations, ad_hoc.as_deref());
         if profile == Profile::Plexus {
-            extras.choice = Some(settled(choice.as_ref(), &mut loaded).with(&also));
+            let selection = selected_builtins(choice.as_ref(), &mut loaded, &locations);
+            extras.choice = Some(selection.with(&also));
         }
         let memory = data::when_needed()?;
         let servers = extras.servers.clone();
         let builtins = Builtins::new(profile, memory, extras)?;
         let data = data::directory()?;
-        let cache = CatalogueCache::in_directory(data.join("catalogues"));
         let identity = builtins.service().catalogue().borrow().identity.clone();
-        let hub = Hub::with_cache(identity, cache);
+        let hub = if ad_hoc.is_some() {
+            Hub::new(identity)
+        } else {
+            let cache = CatalogueCache::in_directory(data.join("catalogues"));
+            Hub::with_cache(identity, cache)
+        };
         hub.keep_consents_in(data.join("consents"));
         let reported = hub.clone();
         servers.report_by(move || health::report(&reported));
@@ -150,11 +183,13 @@ impl Gateway {
             choice,
             also,
             tool_search,
+            ad_hoc,
             profile,
             locations,
             data,
             callbacks,
             limits: Arc::new(loaded.settings.limits.clone()),
+            chain: ServeChain::of_process(),
             current: Mutex::default(),
             applying: tokio::sync::Mutex::default(),
         };
@@ -185,6 +220,14 @@ impl Gateway {
         data::announce_problems(self.builtins.data()).await;
     }
 
+    /// Checks that no gateway above this one uses the same configuration.
+    ///
+    /// # Errors
+    /// This gateway would start itself in a loop.
+    pub(crate) fn check_chain(&self) -> anyhow::Result<()> {
+        self.chain.check(&self.locations)
+    }
+
     /// The project directory.
     pub(crate) fn project(&self) -> &Path {
         &self.locations.project_dir
@@ -197,7 +240,65 @@ impl Gateway {
 
     /// The problems of the files, one line each.
     pub(crate) fn problems(&self) -> Vec<String> {
-        self.current().problems.clone()
+        let current = self.current();
+        current.problems.iter().map(ToString::to_string).collect()
+    }
+
+    /// The servers that are defined but not among the members, because their definitions or names
+    /// cannot be used, each with the problem.
+    fn refused(&self) -> Vec<(String, ConfigProblem)> {
+        let members = self.hub.status();
+        let current = self.current();
+        let refused = members::refused(&current.problems, &current.servers);
+        refused
+            .into_iter()
+            .filter(|problem| {
+                let name = problem.server.as_deref().unwrap_or_default();
+                !members
+                    .iter()
+                    .any(|member| *member.name == *name && member.status.is_some())
+            })
+            .map(|problem| {
+                let name = problem.server.as_deref().unwrap_or_default();
+                (name.to_owned(), problem.clone())
+            })
+            .collect()
+    }
+
+    /// Tells clients how many servers are not available.
+    fn update_notice(&self) {
+        let members = self.hub.status();
+        let failed = members
+            .iter()
+            .filter(|member| is_unavailable(member))
+            .count();
+        let broken = self
+            .current()
+            .problems
+            .iter()
+            .any(ConfigProblem::is_about_settings);
+        let mut notices = Vec::new();
+        match failed + self.refused().len() {
+            0 => {}
+            1 => notices.push("1 server is not available: run `plexus status`.".to_owned()),
+            many => notices.push(format!(
+                "{many} servers are not available: run `plexus status`."
+            )),
+        }
+        if broken {
+            notices.push(
+                "A plexus.toml has an error, so the settings from before it apply: run `plexus \
+                 doctor`."
+                    .to_owned(),
+            );
+        }
+        let notice = (!notices.is_empty()).then(|| notices.join(" "));
+        self.hub.set_notice(notice);
+    }
+
+    /// Whether a definition of a server, or a file with servers, is invalid.
+    pub(crate) fn has_invalid_servers(&self) -> bool {
+        has_invalid_servers(&self.current().problems, &self.locations)
     }
 
     /// The permission policy of the settings.
@@ -226,20 +327,16 @@ impl Gateway {
         self.hub.connect_unknown_in_background();
     }
 
-    /// Connects the other servers if the settings say so. Their offer is known from the cache, so
-    /// no request waits for them.
-    pub(crate) async fn connect_the_others(&self) {
-        // Answer the first requests first.
-        tokio::time::sleep(WATCH_AND_CONNECT_DELAY).await;
-        self.connect();
-    }
-
     /// Loads the files again, and applies the changes. Unchanged servers are not touched.
     pub(crate) async fn reload(&self) -> SetMembers {
-        let locations = self.locations.clone();
-        let reading = tokio::task::spawn_blocking(move || config::load(&locations, &environment));
+        let (locations, ad_hoc) = (self.locations.clone(), self.ad_hoc.clone());
+        let reading = tokio::task::spawn_blocking(move || load(&locations, ad_hoc.as_deref()));
         match reading.await {
-            Ok(loaded) => self.refresh(loaded).await,
+            Ok(loaded) => {
+                let changes = self.refresh(loaded).await;
+                self.connect();
+                changes
+            }
             // The runtime is shutting down.
             Err(_) => SetMembers::default(),
         }
@@ -250,12 +347,12 @@ impl Gateway {
     /// # Errors
     /// The system cannot watch files.
     pub(crate) async fn follow_files(&self) -> Result<Infallible, WatchError> {
-        // Answer the first requests first.
-        tokio::time::sleep(WATCH_AND_CONNECT_DELAY).await;
         let environment = Arc::new(environment);
         let (loaded, mut watcher) = Watcher::start(self.locations.clone(), environment).await?;
         // The files may have changed since they were first read.
-        self.refresh(loaded).await;
+        if !self.refresh(loaded).await.is_nothing() {
+            self.connect();
+        }
         #[expect(
             clippy::infinite_loop,
             reason = "the caller drops the future to end it"
@@ -263,30 +360,7 @@ impl Gateway {
         loop {
             let loaded = watcher.changed().await;
             self.refresh(loaded).await;
-        }
-    }
-
-    /// Prints a warning when a server cannot be connected or is lost, for as long as it is polled
-    /// (S001-41, S001-61).
-    pub(crate) async fn announce_failures(&self) {
-        let mut events = self.hub.events();
-        let mut told: HashMap<Arc<str>, String> = HashMap::new();
-        // Some servers may have failed before the subscription.
-        for member in self.hub.status() {
-            if let Some(status) = &member.status {
-                tell_failure(&mut told, &member.name, status);
-            }
-        }
-        loop {
-            match events.recv().await {
-                Ok(HubEvent::Status {
-                    name,
-                    status: Some(status),
-                    enabled: true,
-                }) => tell_failure(&mut told, &name, &status),
-                Ok(_) | Err(RecvError::Lagged(_)) => {}
-                Err(RecvError::Closed) => return,
-            }
+            self.connect();
         }
     }
 
@@ -297,7 +371,6 @@ impl Gateway {
 
     async fn refresh(&self, loaded: Loaded) -> SetMembers {
         let changes = self.apply(loaded).await;
-        self.connect();
         if !changes.is_nothing() {
             let SetMembers {
                 added,
@@ -317,7 +390,9 @@ impl Gateway {
         changes
     }
 
-    fn connect(&self) {
+    /// Starts to connect the servers that the settings select. Servers whose offer is cached are not
+    /// waited for by any list.
+    pub(crate) fn connect(&self) {
         let start = self.current().settings.hub.start;
         match start {
             Start::Eager => self.hub.connect_in_background(),
@@ -333,16 +408,19 @@ impl Gateway {
             loaded.servers.retain(named);
         }
         self.keep_servers_of_broken_files(&mut loaded);
+        self.keep_settings_of_broken_files(&mut loaded);
         let approvals = Approvals::read(&self.data).unwrap_or_else(|error| {
             announce::problem(&format!("{error:#}"));
             Approvals::none(&self.data)
         });
-        members::refuse_reserved(&mut loaded);
-        let choice = settled(self.choice.as_ref(), &mut loaded).with(&self.also);
-        if let Err(error) = self.builtins.choose(choice) {
+        trust::rules::apply(&approvals, self.project(), &mut loaded);
+        refuse_reserved(&mut loaded);
+        let choice = selected_builtins(self.choice.as_ref(), &mut loaded, &self.locations);
+        if let Err(error) = self.builtins.choose(choice.with(&self.also)) {
             announce::problem(&error);
         }
         let mut members = vec![self.builtins.member()];
+        let chain = self.chain.below(&self.locations);
         let mut trusted = Vec::new();
         for entry in &loaded.servers {
             let admitted = approvals.admit(self.project(), entry);
@@ -355,9 +433,11 @@ impl Gateway {
                 callbacks,
                 startup_wait,
                 limits,
+                &chain,
             ));
             trusted.extend(entry.trusted.then(|| entry.name.clone()));
         }
+        members.extend(members::broken(&loaded));
         let policy = Policy::behind_client(&loaded.settings.policy).trusting(trusted);
         self.hub.set_policy(policy);
         let mut clients = loaded.settings.clients.clone();
@@ -368,7 +448,11 @@ impl Gateway {
             }
         }
         self.hub.set_clients(clients);
-        if members.len() > 1 {
+        if self.ad_hoc.is_some() {
+            for member in &mut members {
+                member.plain_names = true;
+            }
+        } else if loaded.settings.hub.management && members.len() > 1 {
             match manage::member(&self.hub) {
                 Ok(management) => members.insert(1, management),
                 Err(error) => announce::problem(&error),
@@ -383,7 +467,29 @@ impl Gateway {
             }
         }
         self.note(loaded);
+        self.update_notice();
         changes
+    }
+
+    /// Keeps the settings while a file with settings cannot be used, for example after a typing
+    /// error: it may deny anything.
+    fn keep_settings_of_broken_files(&self, loaded: &mut Loaded) {
+        let current = self.current();
+        if !current.is_applied {
+            return;
+        }
+        let mut is_broken = false;
+        for problem in &mut loaded.problems {
+            if problem.is_about_settings() {
+                is_broken = true;
+                *problem = problem
+                    .clone()
+                    .advice("until then, the settings from before apply");
+            }
+        }
+        if is_broken {
+            loaded.settings = current.settings.clone();
+        }
     }
 
     /// Keeps the servers of a file that can no longer be parsed, for example after a typing error,
@@ -413,16 +519,16 @@ impl Gateway {
 
     /// Stores the loaded configuration, and prints its new problems.
     fn note(&self, loaded: Loaded) {
-        let problems = loaded.problems.iter().map(ToString::to_string).collect();
+        let problems = loaded.problems.clone();
         let now = LoadedConfig {
+            is_applied: true,
             servers: loaded.servers,
-            problems,
+            problems: loaded.problems,
             settings: loaded.settings,
         };
         let before = std::mem::replace(&mut *self.current(), now);
-        let before: HashSet<_> = before.problems.into_iter().collect();
-        for problem in self.problems() {
-            if !before.contains(&problem) {
+        for problem in problems {
+            if !before.problems.contains(&problem) {
                 announce::problem(&problem);
             }
         }
@@ -433,31 +539,61 @@ impl Gateway {
     }
 }
 
-/// The selected built-in services: those of the command line, else of the settings, else the
-/// default ones. An invalid selection in the settings is added to the problems.
-fn settled(asked: Option<&Choice>, loaded: &mut Loaded) -> Choice {
+/// Reads the files; of those, only the settings count for a server that is in no file.
+fn load(locations: &Locations, ad_hoc: Option<&ServerEntry>) -> Loaded {
+    let Some(entry) = ad_hoc else {
+        return config::load(locations, &environment);
+    };
+    let (settings, problems) = config::load_settings(locations);
+    let mut loaded = Loaded::default();
+    loaded.settings = settings;
+    loaded.problems = problems;
+    loaded.servers.push(entry.clone());
+    loaded
+}
+
+/// Whether a definition of a server, or a file with servers, is invalid.
+fn has_invalid_servers(problems: &[ConfigProblem], locations: &Locations) -> bool {
+    let sources = locations.sources();
+    problems.iter().any(|problem| {
+        let is_in_servers_file = || sources.iter().any(|source| source.file == problem.file);
+        !problem.is_about_permissions() && (problem.server.is_some() || is_in_servers_file())
+    })
+}
+
+/// The selected built-in services: those of the command line, else of the settings; else, if no
+/// server is configured, the default ones. An invalid selection in the settings is added to the
+/// problems.
+fn selected_builtins(
+    asked: Option<&BuiltinSelection>,
+    loaded: &mut Loaded,
+    locations: &Locations,
+) -> BuiltinSelection {
     if let Some(choice) = asked {
         return choice.clone();
     }
-    let chosen = loaded.settings.hub.builtin.as_ref().map(builtin::chosen);
-    match chosen {
-        Some(Ok(choice)) => choice,
-        Some(Err(problem)) => {
-            if !loaded.problems.contains(&problem) {
-                loaded.problems.push(problem);
-            }
-            Choice::usual()
-        }
-        None => Choice::usual(),
+    match loaded.settings.hub.builtin.as_ref().map(builtin::chosen) {
+        Some(Ok(choice)) => return choice,
+        Some(Err(problem)) if !loaded.problems.contains(&problem) => loaded.problems.push(problem),
+        Some(Err(_)) | None => {}
+    }
+    // A server that is disabled or invalid is configured as well: the built-in services must not
+    // appear whenever a definition breaks.
+    let is_upstream = |entry: &ServerEntry| !matches!(entry.kind, Kind::Builtin(_));
+    let has_servers =
+        loaded.servers.iter().any(is_upstream) || has_invalid_servers(&loaded.problems, locations);
+    if has_servers {
+        BuiltinSelection::none()
+    } else {
+        BuiltinSelection::usual()
     }
 }
 
-/// Prints why a server is not connected, unless the same was printed last.
-fn tell_failure(told: &mut HashMap<Arc<str>, String>, name: &Arc<str>, status: &Status) {
-    let failed = matches!(status.state, ServerState::Failed | ServerState::NeedsAuth);
-    let reason = status.reason.as_deref().unwrap_or("it gave no reason");
-    if failed && told.get(name).is_none_or(|last| last != reason) {
-        announce::problem(&format!("server {name:?}: {}: {reason}", status.state));
-        told.insert(Arc::clone(name), reason.to_owned());
+/// Whether an enabled server cannot be used: it has failed, or waits for the user.
+fn is_unavailable(member: &MemberStatus) -> bool {
+    match member.state() {
+        ServerState::Failed | ServerState::NeedsAuth => true,
+        ServerState::Pending => member.reason() == Some(NOT_TRUSTED),
+        _ => false,
     }
 }

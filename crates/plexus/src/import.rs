@@ -1,9 +1,10 @@
 //! `plexus import`: copies servers from the configuration of other clients.
 
-mod plan;
-mod show;
+pub(crate) mod plan;
+pub(crate) mod secrets;
+pub(crate) mod show;
 
-use std::io::{self, IsTerminal, Write};
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -11,16 +12,19 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use plexus_mcp_config::Locations;
+use plexus_mcp_config::clients::Client;
 use plexus_mcp_config::edit::{self, Change, EditError};
-use plexus_mcp_config::import::Client;
 use plexus_mcp_core::Raw;
 use serde::{Deserialize, Serialize};
 
 use plan::Plan;
+use secrets::{KeyringMoves, SecretPlace, move_secrets};
 
 use crate::announce;
-use crate::output::{as_json, print, printable};
+use crate::output::{self, as_json, print};
+use crate::printable::one_line;
 use crate::process_env::{environment, locations};
+use crate::runtime::on_runtime;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -37,7 +41,10 @@ Examples:
     plexus import --undo
 
 The files of the other clients are only read. Servers that they have for one project alone are
-shown, but not added for all. The exit code is 0 for success, 1 for failure, and 2 for wrong usage.";
+shown, but not added for all. Keys that mean nothing to Plexus are listed.
+
+The exit code is 0 if there is nothing left to add, and with --dry-run; 1 for failure, also if you do
+not agree or there is no terminal to ask at; and 2 for wrong usage.";
 
 /// Arguments of `plexus import`.
 #[derive(Debug, Args)]
@@ -56,7 +63,8 @@ pub(crate) struct ImportArgs {
 
     /// Do not ask.
     ///
-    /// Without a terminal, as in a script, nothing is written without this option.
+    /// Without a terminal, as in a script, nothing is written without this option, and the command
+    /// fails if there is something to add.
     #[arg(long, short)]
     yes: bool,
 
@@ -65,6 +73,12 @@ pub(crate) struct ImportArgs {
     /// This is refused if the file has changed since.
     #[arg(long, conflicts_with_all = ["client", "dry_run", "yes"])]
     undo: bool,
+
+    /// Move secrets in plain text there; by default you are asked.
+    ///
+    /// Without a terminal they stay in the file, and a note names each.
+    #[arg(long, value_enum, value_name = "PLACE", conflicts_with = "undo")]
+    secrets: Option<SecretPlace>,
 
     /// Print one JSON object instead of text. Secrets are masked.
     #[arg(long)]
@@ -89,15 +103,22 @@ pub(crate) fn run(arguments: &ImportArgs) -> anyhow::Result<ExitCode> {
         Some(client) => std::slice::from_ref(client),
         None => &Client::ALL,
     };
-    let plan = Plan::make(&locations, clients, &environment)?;
+    let mut plan = Plan::make(&locations, clients, &environment)?;
+    if let ([client], []) = (clients, plan.found.as_slice()) {
+        return Err(not_found(*client, &locations));
+    }
+    let may_ask = !(arguments.yes || arguments.dry_run || arguments.json);
+    let moves = move_secrets(&mut plan, arguments.secrets, may_ask)?;
     if !arguments.json {
         for problem in &plan.problems {
             announce::problem(problem);
         }
-        print(&show::diff(&plan))?;
+        print(show::diff(&plan))?;
     }
-    let is_written = plan.additions().next().is_some() && is_wanted(arguments, &plan)?;
+    let has_additions = plan.additions().next().is_some();
+    let is_written = has_additions && is_wanted(arguments, &plan)?;
     if is_written {
+        store(&moves)?;
         write(&plan, &locations)?;
     }
     print(&if arguments.json {
@@ -105,22 +126,41 @@ pub(crate) fn run(arguments: &ImportArgs) -> anyhow::Result<ExitCode> {
     } else {
         show::end(&plan, is_written)
     })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(if is_written || !has_additions || arguments.dry_run {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn is_wanted(arguments: &ImportArgs, plan: &Plan) -> io::Result<bool> {
     if arguments.yes || arguments.dry_run || arguments.json {
         return Ok(arguments.yes);
     }
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    if !output::can_ask() {
         return Ok(false);
     }
-    let mut terminal = io::stderr();
-    write!(terminal, "add to {}? [y/N] ", plan.file.display())?;
-    terminal.flush()?;
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    output::confirm(format!("add to {}?", plan.file.display()))
+}
+
+/// The error for a client that has no file.
+pub(crate) fn not_found(client: Client, locations: &Locations) -> anyhow::Error {
+    let files = client.user_files(locations).into_iter();
+    let files = files.chain(client.project_files(locations));
+    let files: Vec<_> = files.map(|file| file.display().to_string()).collect();
+    let files = files.join(" and ");
+    anyhow!(
+        "{} is not configured here; looked for {files}",
+        client.as_str()
+    )
+}
+
+/// Stores secrets in the keyring.
+fn store(moves: &KeyringMoves) -> anyhow::Result<()> {
+    if moves.is_empty() {
+        return Ok(());
+    }
+    on_runtime(moves.store())
 }
 
 /// Adds the servers. The record for undoing it is written first.
@@ -160,7 +200,7 @@ fn undo(locations: &Locations, json: bool) -> anyhow::Result<()> {
         EditError::Changed { .. } => anyhow!(
             "{error}; remove what is not wanted, one by one: plexus mcp remove NAME --scope user \
              (the import added {})",
-            printable(&backup.added.join(", "))
+            one_line(&backup.added.join(", "))
         ),
         other => other.into(),
     })?;
@@ -185,7 +225,7 @@ fn backup_file(locations: &Locations) -> anyhow::Result<PathBuf> {
 }
 
 /// Parses the name of a client, and lists the names.
-fn client_names() -> impl TypedValueParser<Value = Client> {
+pub(crate) fn client_names() -> impl TypedValueParser<Value = Client> {
     let names = Client::ALL.map(Client::as_str);
     PossibleValuesParser::new(names).try_map(|name| {
         let client = Client::ALL

@@ -11,6 +11,7 @@ pub(crate) fn apply(limits: &Limits, options: &mut Options) {
     options.max_answer = limits.max_answer_bytes;
     options.max_in_flight = limits.max_in_flight_requests;
     options.max_parked = limits.max_parked_calls;
+    options.max_parked_bytes = limits.max_parked_bytes;
     options.answer_time = limits.answer_timeout_seconds;
     options.max_resource_subscriptions = limits.max_resource_subscriptions;
     options.drain = limits.shutdown_drain_seconds;
@@ -20,6 +21,8 @@ pub(crate) fn apply(limits: &Limits, options: &mut Options) {
 pub(crate) fn apply_to_http(limits: &Limits, options: &mut HttpOptions) {
     let connections = &mut options.connections;
     connections.connections = limits.max_connections;
+    connections.write_stall = limits.write_timeout_seconds;
+    connections.unread_bytes = limits.max_unread_bytes;
     connections.head_bytes = limits.max_request_head_bytes;
     connections.head_time = limits.request_head_timeout_seconds;
     connections.drain = limits.shutdown_drain_seconds;
@@ -27,9 +30,11 @@ pub(crate) fn apply_to_http(limits: &Limits, options: &mut HttpOptions) {
     options.body_total = limits.request_body_timeout_seconds;
     options.keep_alive = limits.stream_keep_alive_seconds;
     options.max_sessions = limits.max_sessions;
+    options.max_sessions_per_principal = limits.max_sessions_per_principal;
     options.session_idle = limits.session_idle_timeout_seconds;
     options.replay.messages = limits.max_replay_messages;
     options.replay.bytes = limits.max_replay_bytes;
+    options.replay.total_bytes = limits.max_replay_total_bytes;
     options.replay.time = limits.replay_timeout_seconds;
 }
 

@@ -1,13 +1,13 @@
 //! A status line with spinner and progress bar, at the end of a terminal. If standard error is not
 //! a terminal, nothing is drawn.
 
-use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use plexus_mcp_core::Progress;
 use tokio::time::Instant;
 
-use crate::output::printable;
+use crate::output::{self, say, say_in_line};
+use crate::printable::{Printable, TerminalControl, one_line};
 use crate::terminal::{Canvas, Tone};
 
 /// How often the line is redrawn.
@@ -19,7 +19,7 @@ const BAR_WIDTH: usize = 20;
 
 /// The status line.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct StatusLine {
     is_terminal: bool,
     is_drawn: bool,
     /// Standard output is the same terminal, and in the middle of a line.
@@ -30,11 +30,11 @@ pub(crate) struct Live {
     progress: Option<Progress>,
 }
 
-impl Live {
+impl StatusLine {
     /// A line with `text`.
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self {
-            is_terminal: io::stderr().is_terminal(),
+            is_terminal: output::errors_are_at_terminal(),
             is_drawn: false,
             is_held: false,
             frame: 0,
@@ -67,8 +67,7 @@ impl Live {
     /// Prints a permanent line.
     pub(crate) fn note(&mut self, line: &str) {
         self.clear();
-        // Standard error may be closed, which is not an error.
-        drop(writeln!(io::stderr(), "{line}"));
+        say(line);
     }
 
     /// Clears the line for standard output, which either `ends_line` or continues later.
@@ -80,7 +79,7 @@ impl Live {
     /// Clears the line.
     pub(crate) fn clear(&mut self) {
         if self.is_drawn {
-            drop(write!(io::stderr(), "\r\u{1b}[K"));
+            say_in_line(TerminalControl::ClearLine);
             self.is_drawn = false;
         }
     }
@@ -96,8 +95,7 @@ impl Live {
         // A line of full width would wrap.
         let line = canvas.fit(&self.line(), 1);
         let line = canvas.paint(Tone::Dim, &line);
-        drop(write!(io::stderr(), "\r\u{1b}[K{line}"));
-        drop(io::stderr().flush());
+        say_in_line(Printable::from(TerminalControl::ClearLine) + line);
         self.is_drawn = true;
     }
 
@@ -108,7 +106,7 @@ impl Live {
             return format!("{spinner} {} ({seconds} s)", self.text);
         };
         let message = progress.message.as_deref().unwrap_or(&self.text);
-        let message = printable(message);
+        let message = one_line(message);
         match progress.total {
             Some(total) if total > 0.0 && progress.progress.is_finite() => {
                 let part = (progress.progress / total).clamp(0.0, 1.0);
@@ -127,7 +125,7 @@ impl Live {
     }
 }
 
-impl Drop for Live {
+impl Drop for StatusLine {
     fn drop(&mut self) {
         self.clear();
     }
@@ -138,20 +136,20 @@ mod tests {
     use super::*;
 
     fn shown(progress: f64, total: Option<f64>, message: Option<&str>) -> String {
-        let mut live = Live::new("calling");
-        live.progress = Some(Progress {
+        let mut status_line = StatusLine::new("calling");
+        status_line.progress = Some(Progress {
             progress,
             total,
             message: message.map(str::to_owned),
         });
-        live.line()
+        status_line.line()
     }
 
     #[tokio::test]
     async fn progress_is_a_bar_if_its_end_is_known() {
         assert_eq!(
             shown(1.0, Some(4.0), Some("re\u{1b}ading")),
-            "[#####---------------] 1/4 re\u{fffd}ading"
+            "[#####---------------] 1/4 re\\u001bading"
         );
         assert_eq!(shown(3.5, None, None), "3.5 calling");
         // Servers may report progress above the total, or a total of zero.

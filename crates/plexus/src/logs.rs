@@ -1,7 +1,7 @@
 //! Logs, which go to standard error only: standard output may carry the protocol (STDIO-02,
 //! S000-06).
 
-use std::io::{self, IsTerminal};
+use std::io;
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -27,7 +27,9 @@ pub(crate) fn start(arguments: &DownstreamArgs) {
         .log_internal_errors(false);
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match arguments.log_format {
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
-        LogFormat::Text if io::stderr().is_terminal() => lines.compact().with_target(false).boxed(),
+        LogFormat::Text if crate::output::errors_are_at_terminal() => {
+            lines.compact().with_target(false).boxed()
+        }
         LogFormat::Text => lines.with_ansi(false).boxed(),
     };
     Registry::default().with(lines.with_filter(filter)).init();

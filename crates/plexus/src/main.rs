@@ -1,6 +1,7 @@
 //! The `plexus` command: parses the command line, runs the command, and prints errors.
 
 mod access;
+mod ad_hoc;
 mod announce;
 mod arguments;
 
@@ -9,6 +10,7 @@ mod backup;
 mod bridge;
 mod call;
 mod cli;
+mod config;
 mod content;
 mod control;
 mod conversation;
@@ -18,7 +20,9 @@ mod explain;
 mod extras;
 mod gateway;
 mod health;
+mod healthcheck;
 mod import;
+mod keyring;
 mod limits;
 mod live;
 mod logs;
@@ -27,14 +31,17 @@ mod mcp;
 mod memory;
 mod named;
 mod output;
+mod printable;
 mod probe;
 mod process_env;
 mod prompts;
 mod resources;
 mod runtime;
 mod serve;
+mod serve_chain;
 mod servers;
 mod session;
+mod setup;
 mod signals;
 mod status;
 mod suggest;
@@ -45,6 +52,7 @@ mod terminal_prompts;
 mod token;
 mod tools;
 mod trust;
+mod words;
 
 use std::process::ExitCode;
 
@@ -58,8 +66,6 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 fn main() -> ExitCode {
     let ended = match Cli::read() {
-        Ok(Command::Serve(arguments)) => serve::run(&arguments),
-        Ok(Command::Bridge(arguments)) => bridge::run(&arguments),
         Ok(command) => run(command),
         Err(usage) => {
             // Help and version come this way as well. A closed pipe is not an error.
@@ -71,15 +77,14 @@ fn main() -> ExitCode {
         announce::failure(&error);
         if error.is::<output::Misuse>() {
             ExitCode::from(2)
+        } else if error.is::<output::ConsentNeeded>() {
+            ExitCode::from(output::ConsentNeeded::EXIT_CODE)
         } else {
             ExitCode::FAILURE
         }
     })
 }
 
-/// Runs any command. Kept out of `main`, because the stack frame for all commands costs time and
-/// memory that the commands that serve do not need.
-#[inline(never)]
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve(arguments) => serve::run(&arguments),
@@ -97,13 +102,16 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),
         Command::Mcp(arguments) => mcp::run(&arguments),
+        Command::Config(arguments) => config::run(&arguments),
         Command::Auth(arguments) => auth::run(&arguments),
         Command::Token(arguments) => token::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
+        Command::Setup(arguments) => setup::run(&arguments),
         Command::Trust(arguments) => trust::run(&arguments),
         Command::Task(arguments) => task::run(arguments),
         Command::Memory(arguments) => memory::run(arguments),
         Command::Backup(arguments) => backup::run(arguments),
+        Command::Healthcheck(arguments) => healthcheck::run(&arguments),
         Command::Man(arguments) => man::run(&arguments, Cli::command()),
         Command::Completions { shell } => completions(shell),
     }
@@ -112,6 +120,6 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
 fn completions(shell: Shell) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "plexus", &mut script);
-    output::print(&String::from_utf8(script)?)?;
+    output::print(String::from_utf8(script)?)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -32,6 +32,8 @@ pub(crate) struct ManArgs {
 
 /// Runs `plexus man`.
 pub(crate) fn run(arguments: &ManArgs, mut command: Command) -> anyhow::Result<ExitCode> {
+    // `plexus help` shows what the pages contain, and needs no pages of its own.
+    command = command.disable_help_subcommand(true);
     // Commands have their full names only after this.
     command.build();
     let Some(folder) = &arguments.folder else {

@@ -8,15 +8,17 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
-use plexus_mcp_config::edit::{self, EditError};
+use plexus_mcp_config::edit::{self, Document, EditError};
 use plexus_mcp_config::{self as config, Loaded, Locations, Scope, Source};
 use plexus_mcp_core::{Limits, Raw};
 
 use add::AddArgs;
 
+use crate::announce;
+use crate::gateway::{refuse_reserved, refused};
 use crate::output::{as_json, print};
 use crate::process_env::{environment, file_of, locations};
-use crate::{announce, trust};
+use crate::trust::{self, ProjectApprovals};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -34,7 +36,8 @@ Examples:
     plexus mcp list --json | jq -r '.servers[].name'
 
 The files are, from the highest precedence to the lowest: ./.claude/settings.local.json (local),
-./.mcp.json (project), ~/.claude/settings.local.json and ~/.mcp.json (user).
+./.mcp.json (project), ~/.config/plexus/servers.json, ~/.claude/settings.local.json and ~/.mcp.json
+(user).
 
 The exit code is 0 for success, 1 for failure, and 2 for wrong usage.";
 
@@ -103,7 +106,7 @@ enum ScopeName {
     Local,
     /// The project, shared with others: ./.mcp.json.
     Project,
-    /// You, in all projects: ~/.mcp.json.
+    /// You, in all projects: ~/.config/plexus/servers.json.
     User,
 }
 
@@ -118,7 +121,7 @@ impl From<ScopeName> for Scope {
 }
 
 impl McpArgs {
-    /// Rejects combinations of arguments that are valid only alone.
+    /// Rejects arguments that cannot be combined.
     ///
     /// # Errors
     /// The usage error.
@@ -151,7 +154,12 @@ pub(crate) fn run(arguments: &McpArgs) -> anyhow::Result<ExitCode> {
             add(&locations, name, &definition, &source)?;
             show::changed("added", name, &[source], json)?
         }
-        McpCommand::List => list(&config::load(&locations, &environment), json)?,
+        McpCommand::List => {
+            let approvals = ProjectApprovals::read(&locations.project_dir)?;
+            let mut loaded = config::load(&locations, &environment);
+            refuse_reserved(&mut loaded);
+            list(&loaded, &approvals, json)?
+        }
         McpCommand::Get { name } => get(&config::load(&locations, &environment), name, json)?,
         McpCommand::Remove { name, scope } => {
             let sources = remove::remove_server(&locations, name, scope.map(Into::into))?;
@@ -191,15 +199,34 @@ fn add(locations: &Locations, name: &str, definition: &Raw, source: &Source) -> 
             "it is not used here: the server {name:?} of {} has precedence",
             other.source.file.display()
         )),
-        Some(added) => trust::allow_added(&locations.project_dir, added),
-        None => {}
+        added => {
+            if let Some(added) = added {
+                trust::allow_added(&locations.project_dir, added);
+            }
+            announce_shadowed(locations, name, source);
+        }
     }
     Ok(())
 }
 
-fn list(loaded: &Loaded, json: bool) -> anyhow::Result<String> {
+/// Says which files define `name` as well, and have lower precedence than `source`.
+fn announce_shadowed(locations: &Locations, name: &str, source: &Source) {
+    let sources = locations.sources().into_iter();
+    let lower = sources
+        .skip_while(|other| other.file != source.file)
+        .skip(1);
+    for other in lower {
+        let document = Document::open(&other.file);
+        if document.is_ok_and(|document| document.servers().any(|(other, _)| other == name)) {
+            let file = other.file.display();
+            announce::problem(&format!("it takes precedence over {name:?} in {file}"));
+        }
+    }
+}
+
+fn list(loaded: &Loaded, approvals: &ProjectApprovals, json: bool) -> anyhow::Result<String> {
     if json {
-        return as_json(&show::ConfigOutput::of(loaded));
+        return as_json(&show::ConfigOutput::of(loaded, approvals));
     }
     for problem in &loaded.problems {
         announce::problem(problem);
@@ -207,13 +234,16 @@ fn list(loaded: &Loaded, json: bool) -> anyhow::Result<String> {
     if loaded.servers.is_empty() && loaded.problems.is_empty() {
         return Ok("no server is configured; to add one, see: plexus mcp add --help\n".to_owned());
     }
-    Ok(loaded.servers.iter().map(show::line).collect())
+    let servers = loaded.servers.iter();
+    let servers = servers.map(|entry| show::line(entry, approvals));
+    let refused = refused(&loaded.problems, &loaded.servers).into_iter();
+    Ok(servers.chain(refused.map(show::refused_line)).collect())
 }
 
 fn get(loaded: &Loaded, name: &str, json: bool) -> anyhow::Result<String> {
     if let Some(entry) = loaded.servers.iter().find(|entry| entry.name == name) {
         return if json {
-            as_json(&show::Server::of(entry))
+            as_json(&show::ShownServer::of(entry))
         } else {
             Ok(show::details(entry))
         };

@@ -8,7 +8,8 @@ use clap::{Args, Subcommand};
 use plexus_mcp_builtins::context::{Forget, Graph, NewNode, Node, Search};
 
 use crate::data;
-use crate::output::{as_json, if_nothing, print, printable, readable};
+use crate::output::{as_json, if_nothing, print_data};
+use crate::printable::one_line;
 use crate::runtime::on_runtime;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -78,10 +79,10 @@ enum MemoryCommand {
         /// Only with this label. This may be repeated.
         #[arg(long = "tag", value_name = "TAG")]
         tags: Vec<String>,
-        /// Only texts stored in the last so many days.
+        /// Only texts stored in the last NUMBER days.
         #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=36_500))]
         days: Option<u32>,
-        /// At most so many.
+        /// The most texts to print.
         #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
         limit: u32,
     },
@@ -90,7 +91,7 @@ enum MemoryCommand {
         /// Only in this namespace.
         #[arg(long, value_name = "NAME")]
         namespace: Option<String>,
-        /// At most so many.
+        /// The most texts to print.
         #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
         limit: u32,
     },
@@ -116,7 +117,7 @@ pub(crate) fn run(arguments: MemoryArgs) -> anyhow::Result<ExitCode> {
     on_runtime(async {
         let data = data::when_needed()?;
         let answer = answer(&data.builtins.context, arguments).await?;
-        print(if_nothing(&answer, "nothing found\n"))?;
+        print_data(if_nothing(&answer, "nothing found\n"))?;
         Ok(ExitCode::SUCCESS)
     })
 }
@@ -151,7 +152,7 @@ async fn answer(graph: &Graph, arguments: MemoryArgs) -> anyhow::Result<String> 
             if json {
                 return as_json(&found);
             }
-            let content = readable(&found.node.content);
+            let content = &found.node.content;
             let end = if content.ends_with('\n') { "" } else { "\n" };
             Ok(format!("{content}{end}"))
         }
@@ -222,5 +223,5 @@ fn line(node: &Node) -> String {
     let words: Vec<&str> = node.content.split_whitespace().collect();
     let content: String = words.join(" ").chars().take(MAX_EXCERPT_CHARS).collect();
     let shown = format!("{}/{name}  {content}", node.namespace);
-    printable(&shown) + "\n"
+    one_line(&shown) + "\n"
 }

@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &ProbeArgs) -> anyhow::Result<ExitCode> {
 async fn probe(arguments: &ProbeArgs) -> anyhow::Result<ExitCode> {
     let definition = arguments.definition()?;
     let server = address(&definition.target);
-    let patience = definition.timeouts.connect;
+    let timeout = definition.timeouts.connect;
     let capabilities = definition.capabilities.clone();
     let upstream = Upstream::supervised(definition, Supervision::once());
     let started = Instant::now();
@@ -55,7 +55,7 @@ async fn probe(arguments: &ProbeArgs) -> anyhow::Result<ExitCode> {
     let findings = match upstream.report() {
         Some(Report { facts, .. }) => {
             let peer = Peer::new(facts.revision, capabilities, None, Principal::anonymous());
-            let latency = measure(&upstream, &Arc::new(peer), &facts, connect, patience).await;
+            let latency = measure(&upstream, &Arc::new(peer), &facts, connect, timeout).await;
             Findings::of(&upstream, server, latency)
         }
         None => None,
@@ -92,13 +92,13 @@ async fn measure(
     peer: &Arc<Peer>,
     facts: &ServerFacts,
     connect: Duration,
-    patience: Duration,
+    timeout: Duration,
 ) -> Latency {
     let time = async |method: &'static str| {
         let (events, _) = EventSender::channel(Arc::clone(peer), false, None);
         let call = Call::new(method, Object::new(), events, CancellationToken::new());
         let started = Instant::now();
-        let answered = tokio::time::timeout(patience, upstream.call(call)).await;
+        let answered = tokio::time::timeout(timeout, upstream.call(call)).await;
         matches!(answered, Ok(Ok(_))).then(|| started.elapsed())
     };
     let list = match facts.capabilities.tools {

@@ -12,13 +12,15 @@ use plexus_mcp_protocol::method;
 use plexus_mcp_wire::Object;
 use serde::Serialize;
 
+use crate::ad_hoc::ServerChoiceArgs;
 use crate::content;
 use crate::conversation::Conversation;
-use crate::output::{Misuse, as_json, print, printable, readable};
-use crate::session::{self, ConfigArgs, Session};
+use crate::output::{Misuse, as_json, print, print_data};
+use crate::printable::Printable;
+use crate::session::{self, Session};
 use crate::suggest::{alike, did_you_mean};
 use crate::terminal::{Canvas, Cell, Tone};
-use crate::tools::{Failed, connect, entries, failed, first_line};
+use crate::tools::{Failed, disabled, entries, failed, first_line, note_disabled};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -40,11 +42,7 @@ included.";
 #[derive(Debug, Args)]
 pub(crate) struct PromptsArgs {
     #[command(flatten)]
-    config: ConfigArgs,
-
-    /// Only prompts of this server; no other is started.
-    #[arg(long, value_name = "NAME")]
-    server: Option<String>,
+    servers: ServerChoiceArgs,
 
     /// Print one JSON object instead of text.
     #[arg(long)]
@@ -55,7 +53,7 @@ pub(crate) struct PromptsArgs {
 #[derive(Debug, Args)]
 pub(crate) struct PromptArgs {
     #[command(flatten)]
-    config: ConfigArgs,
+    servers: ServerChoiceArgs,
 
     /// The prompt, by any of its names.
     name: String,
@@ -78,6 +76,8 @@ struct PromptsOutput {
     prompts: Vec<PromptListing>,
     /// Servers whose prompts are not known.
     failed: Vec<Failed>,
+    /// Servers whose prompts are not listed, because their definitions disable them.
+    disabled: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -91,28 +91,31 @@ struct PromptListing {
 
 /// Runs `plexus prompts`.
 pub(crate) fn list(arguments: &PromptsArgs) -> anyhow::Result<ExitCode> {
-    session::run(&arguments.config, async |session| {
-        connect(session, arguments.server.as_deref()).await?;
+    session::run_chosen(&arguments.servers, async |session| {
+        session.connect_selected().await?;
         let entries = entries(session, Section::Prompts).into_iter();
         let prompts = entries.map(|(entry, origin)| PromptListing::new(&entry, &origin));
-        let server = arguments.server.as_deref();
-        let prompts = prompts.filter(|prompt| server.is_none_or(|name| prompt.server == name));
+        let prompts = prompts.filter(|prompt| session.selects(&prompt.server));
         let output = PromptsOutput {
             prompts: prompts.collect(),
             failed: failed(session),
+            disabled: disabled(session),
         };
-        print(&if arguments.json {
-            as_json(&output)?
+        print(if arguments.json {
+            as_json(&output)?.into()
         } else {
             output.text()
         })?;
+        if !arguments.json {
+            note_disabled(session)?;
+        }
         Ok(ExitCode::SUCCESS)
     })
 }
 
 /// Runs `plexus prompt`.
 pub(crate) fn get(arguments: &PromptArgs) -> anyhow::Result<ExitCode> {
-    session::run(&arguments.config, async |session| {
+    session::run_chosen(&arguments.servers, async |session| {
         let (entry, name) = find(session, &arguments.name).await?;
         let given = given(&arguments.arguments, &entry).map_err(Misuse)?;
         let mut params = Object::new();
@@ -142,21 +145,30 @@ pub(crate) fn get(arguments: &PromptArgs) -> anyhow::Result<ExitCode> {
                 Role::User => "user: ",
                 Role::Assistant => "assistant: ",
             };
-            print(&format!("{role}{}", readable(&text)))?;
+            print_data(&format!("{role}{text}"))?;
         }
         Ok(ExitCode::SUCCESS)
     })
 }
 
 async fn find(session: &Session, name: &str) -> anyhow::Result<(Entry, String)> {
-    let origin = session.find(Section::Prompts, name).await;
+    let origin = session.find(Section::Prompts, name).await?;
     let prompts = entries(session, Section::Prompts);
     let of = |origin: Origin| prompts.iter().find(|(_, other)| *other == origin);
     if let Some((entry, _)) = origin.and_then(of) {
         return Ok((entry.clone(), entry.key.to_string()));
     }
-    let hint = did_you_mean(&alike(name, prompts.iter().map(|(entry, _)| &*entry.key)));
-    bail!("there is no prompt {name:?}{hint}\n\n  tip: 'plexus prompts' lists all prompts")
+    if let Some(owner) = session.disabled_owner(name) {
+        bail!("the prompt {name:?} is unknown; {owner}");
+    }
+    let selected = prompts
+        .iter()
+        .filter(|(_, origin)| session.selects(&origin.member));
+    let hint = did_you_mean(&alike(name, selected.map(|(entry, _)| &*entry.key)));
+    bail!(
+        "there is no prompt {name:?}{hint}\n\n  tip: {} all prompts",
+        session.list_with("prompts")
+    )
 }
 
 /// The arguments, which are all strings.
@@ -224,17 +236,17 @@ impl PromptListing {
             .collect();
         let text = prompt.and_then(|prompt| prompt.description.or(prompt.title));
         vec![
-            Cell::new(Tone::Bold, printable(&self.name)),
-            Cell::new(Tone::Dim, printable(&arguments.join(" "))),
+            Cell::new(Tone::Bold, &self.name),
+            Cell::new(Tone::Dim, arguments.join(" ")),
             Cell::plain(first_line(&text.unwrap_or_default())),
         ]
     }
 }
 
 impl PromptsOutput {
-    fn text(&self) -> String {
+    fn text(&self) -> Printable {
         if self.prompts.is_empty() {
-            return "there are no prompts\n".to_owned();
+            return "there are no prompts\n".into();
         }
         Canvas::output().table(
             &self

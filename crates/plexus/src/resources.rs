@@ -1,6 +1,5 @@
 //! `plexus resources`, `plexus read` and `plexus subscribe`: resources of servers.
 
-use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,14 +12,16 @@ use plexus_mcp_protocol::messages::ReadResourceResult;
 use plexus_mcp_protocol::method;
 use serde::{Deserialize, Serialize};
 
+use crate::ad_hoc::ServerChoiceArgs;
 use crate::content;
 use crate::conversation::Conversation;
-use crate::live::Live;
-use crate::output::{as_json, print, print_while_read, printable, readable, unread};
-use crate::session::{self, ConfigArgs, Session};
+use crate::live::StatusLine;
+use crate::output::{self, as_json, print, print_data, print_while_read, unread, write_bytes};
+use crate::printable::{Printable, one_line};
+use crate::session::{self, Session};
 use crate::suggest::{alike, did_you_mean};
 use crate::terminal::{Canvas, Cell, Tone};
-use crate::tools::{Failed, connect, entries, failed, first_line};
+use crate::tools::{Failed, disabled, entries, failed, first_line, note_disabled};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -36,6 +37,7 @@ Examples:
   plexus read docs://style-guide
   plexus read camera://front > front.jpg
   plexus read docs://style-guide --json | jq '.contents[0].mimeType'
+  plexus read --server https://example.com/mcp docs://style-guide
 
 The exit code is 0 if it was read, 1 if not, and 2 for wrong usage.";
 
@@ -52,11 +54,7 @@ wrong usage, and 130 after Ctrl-C.";
 #[derive(Debug, Args)]
 pub(crate) struct ResourcesArgs {
     #[command(flatten)]
-    config: ConfigArgs,
-
-    /// Only resources of this server; no other is started.
-    #[arg(long, value_name = "NAME")]
-    server: Option<String>,
+    servers: ServerChoiceArgs,
 
     /// Print one JSON object instead of text.
     #[arg(long)]
@@ -67,7 +65,7 @@ pub(crate) struct ResourcesArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ReadArgs {
     #[command(flatten)]
-    config: ConfigArgs,
+    servers: ServerChoiceArgs,
 
     /// The resource: a listed URI, or one made from a template.
     uri: String,
@@ -85,7 +83,7 @@ pub(crate) struct ReadArgs {
 #[derive(Debug, Args)]
 pub(crate) struct SubscribeArgs {
     #[command(flatten)]
-    config: ConfigArgs,
+    servers: ServerChoiceArgs,
 
     /// The resource.
     uri: String,
@@ -105,6 +103,8 @@ struct ResourcesOutput {
     templates: Vec<ResourceListing>,
     /// Servers whose resources are not known.
     failed: Vec<Failed>,
+    /// Servers whose resources are not listed, because their definitions disable them.
+    disabled: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -135,36 +135,38 @@ struct ResourceChange<'a> {
 
 /// Runs `plexus resources`.
 pub(crate) fn list(arguments: &ResourcesArgs) -> anyhow::Result<ExitCode> {
-    session::run(&arguments.config, async |session| {
-        connect(session, arguments.server.as_deref()).await?;
+    session::run_chosen(&arguments.servers, async |session| {
+        session.connect_selected().await?;
         let listings = |section| {
             let entries = entries(session, section).into_iter();
             let listings = entries.map(|(entry, origin)| ResourceListing::new(&entry, &origin));
-            let server = arguments.server.as_deref();
-            let listings =
-                listings.filter(|listing| server.is_none_or(|name| listing.server == name));
+            let listings = listings.filter(|listing| session.selects(&listing.server));
             listings.collect::<Vec<_>>()
         };
         let output = ResourcesOutput {
             resources: listings(Section::Resources),
             templates: listings(Section::Templates),
             failed: failed(session),
+            disabled: disabled(session),
         };
-        print(&if arguments.json {
-            as_json(&output)?
+        print(if arguments.json {
+            as_json(&output)?.into()
         } else {
             output.text()
         })?;
+        if !arguments.json {
+            note_disabled(session)?;
+        }
         Ok(ExitCode::SUCCESS)
     })
 }
 
 /// Runs `plexus read`.
 pub(crate) fn read(arguments: &ReadArgs) -> anyhow::Result<ExitCode> {
-    session::run(&arguments.config, async |session| {
-        find(session, &arguments.uri).await?;
+    session::run_chosen(&arguments.servers, async |session| {
+        let (_, uri) = find(session, &arguments.uri).await?;
         let mut params = Object::new();
-        params.set("uri", Raw::string(&arguments.uri));
+        params.set("uri", Raw::string(&uri));
         let conversation =
             Conversation::about(&format!("reading {}", arguments.uri), arguments.json);
         let ended = conversation
@@ -187,16 +189,16 @@ pub(crate) fn read(arguments: &ReadArgs) -> anyhow::Result<ExitCode> {
 
 /// Runs `plexus subscribe`: prints each change until a signal arrives.
 pub(crate) fn subscribe(arguments: &SubscribeArgs) -> anyhow::Result<ExitCode> {
-    session::run(&arguments.config, async |session| {
-        let uri = arguments.uri.as_str();
-        let origin = find(session, uri).await?;
+    session::run_chosen(&arguments.servers, async |session| {
+        let (origin, uri) = find(session, &arguments.uri).await?;
+        let uri = uri.as_str();
         let subscribed = session.hub.subscribe(&session.peer, uri).await;
         let mut updates = subscribed.with_context(|| format!("{uri} cannot be watched"))?;
-        let mut live = Live::new(format!("watching {}", printable(uri)));
+        let mut status_line = StatusLine::new(format!("watching {}", one_line(uri)));
         loop {
             let lost = lost(session, &origin);
             let updated = tokio::select! {
-                updated = live.during(updates.next()) => updated,
+                updated = status_line.during(updates.next()) => updated,
                 () = lost => None,
                 () = unread() => return Ok(ExitCode::SUCCESS),
             };
@@ -210,7 +212,7 @@ pub(crate) fn subscribe(arguments: &SubscribeArgs) -> anyhow::Result<ExitCode> {
             let is_read = print_while_read(&if arguments.json {
                 as_json(&ResourceChange { uri, server })?
             } else {
-                format!("changed: {}\n", printable(uri))
+                format!("changed: {}\n", one_line(uri))
             })?;
             if arguments.once || !is_read {
                 return Ok(ExitCode::SUCCESS);
@@ -219,14 +221,35 @@ pub(crate) fn subscribe(arguments: &SubscribeArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Finds the server that has a resource.
-async fn find(session: &Session, uri: &str) -> anyhow::Result<Origin> {
-    if let Some(origin) = session.find(Section::Resources, uri).await {
-        return Ok(origin);
-    }
+/// Finds the server that has a resource, and the URI by which clients read it.
+async fn find(session: &Session, uri: &str) -> anyhow::Result<(Origin, String)> {
+    let origin = session.find(Section::Resources, uri).await?;
     let resources = entries(session, Section::Resources);
-    let hint = did_you_mean(&alike(uri, resources.iter().map(|(entry, _)| &*entry.key)));
-    bail!("there is no resource {uri:?}{hint}\n\n  tip: 'plexus resources' lists all resources")
+    let Some(origin) = origin else {
+        let selected = resources
+            .iter()
+            .filter(|(_, origin)| session.selects(&origin.member));
+        let hint = did_you_mean(&alike(uri, selected.map(|(entry, _)| &*entry.key)));
+        bail!(
+            "there is no resource {uri:?}{hint}{}\n\n  tip: {} all resources",
+            disabled_owners(session),
+            session.list_with("resources")
+        );
+    };
+    // One that is made from a template is not listed.
+    let listed = resources.iter().find(|(_, other)| *other == origin);
+    let uri = listed.map_or(uri, |(entry, _)| &*entry.key).to_owned();
+    Ok((origin, uri))
+}
+
+/// The addition to an error about an unknown resource: disabled servers may have it.
+fn disabled_owners(session: &Session) -> String {
+    let disabled = session.disabled();
+    let names: Vec<_> = disabled.iter().map(|server| server.name.as_str()).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        names => format!("; these servers are disabled: {}", names.join(", ")),
+    }
 }
 
 /// Waits until the server's connection has ended.
@@ -247,19 +270,15 @@ fn show(read: &ReadResourceResult, arguments: &ReadArgs) -> anyhow::Result<()> {
     if let ([only], None, false) = (
         read.contents.as_slice(),
         &arguments.save,
-        io::stdout().is_terminal(),
+        output::is_terminal(),
     ) && let Some(bytes) = content::bytes_of(only)
     {
-        let mut output = io::stdout().lock();
-        return match output.write_all(&bytes).and_then(|()| output.flush()) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-            _ => Ok(()),
-        };
+        return Ok(write_bytes(&bytes)?);
     }
     for contents in &read.contents {
         let text = content::resource_text(contents, arguments.save.as_deref())?;
         let end = if text.ends_with('\n') { "" } else { "\n" };
-        print(&(readable(&text).into_owned() + end))?;
+        print_data(&(text + end))?;
     }
     Ok(())
 }
@@ -282,14 +301,14 @@ impl ResourceListing {
         } = &self.words;
         let text = description.as_ref().or(title.as_ref()).unwrap_or(name);
         vec![
-            Cell::new(Tone::Bold, printable(&self.uri)),
+            Cell::new(Tone::Bold, &self.uri),
             Cell::plain(first_line(text)),
         ]
     }
 }
 
 impl ResourcesOutput {
-    fn text(&self) -> String {
+    fn text(&self) -> Printable {
         let canvas = Canvas::output();
         let table = |listings: &[ResourceListing]| {
             canvas.table(
@@ -301,12 +320,12 @@ impl ResourcesOutput {
         };
         let mut text = table(&self.resources);
         if !self.templates.is_empty() {
-            text += if text.is_empty() { "" } else { "\n" };
-            text += "templates, in which braces stand for a part of your choice:\n";
-            text += &table(&self.templates);
+            text.extend([if text.is_empty() { "" } else { "\n" }]);
+            text.extend(["templates, in which braces stand for a part of your choice:\n"]);
+            text = text + table(&self.templates);
         }
         if text.is_empty() {
-            "there are no resources\n".to_owned()
+            "there are no resources\n".into()
         } else {
             text
         }

@@ -25,16 +25,14 @@ pub(crate) fn for_clients(
 }
 
 /// Runs a command on the current-thread runtime, until it ends.
-pub(crate) fn on_runtime(
-    work: impl Future<Output = anyhow::Result<ExitCode>>,
-) -> anyhow::Result<ExitCode> {
+pub(crate) fn on_runtime<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     run_on(&mut Builder::new_current_thread(), work)
 }
 
-fn run_on(
+fn run_on<T>(
     runtime: &mut Builder,
-    work: impl Future<Output = anyhow::Result<ExitCode>>,
-) -> anyhow::Result<ExitCode> {
+    work: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
     let runtime = runtime
         .enable_all()
         .build()

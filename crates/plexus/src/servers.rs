@@ -13,17 +13,18 @@ use plexus_mcp_core::{Limits, Raw};
 use serde::Serialize;
 
 use crate::announce;
-use crate::control::{self, Gateway};
-use crate::output::{Misuse, as_json, print, printable};
+use crate::control::{self, RunningGateway};
+use crate::output::{Misuse, as_json, print};
+use crate::printable::one_line;
 use crate::suggest::{alike, did_you_mean};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  Turn a server off for now, in every gateway that runs, and on again:
+  Disable a server for now, in every gateway that runs, and enable it again:
     plexus servers toggle git --off
     plexus servers toggle git --on
 
-  Turn it off for good:
+  Disable it for good:
     plexus servers toggle git --off --save
 
   Restart it, after its program was changed:
@@ -112,7 +113,7 @@ struct Done<'a> {
 
 /// A running gateway that has the server.
 struct Holder {
-    gateway: Gateway,
+    gateway: RunningGateway,
     enabled: bool,
 }
 
@@ -133,12 +134,12 @@ pub(crate) fn run(arguments: &ServersArgs) -> anyhow::Result<ExitCode> {
             toggle(name, wanted, *save)?
         }
         ServersCommand::Reconnect { name } => {
-            let holders = holders(name)?;
+            let holders = holders(name, "plexus serve starts one")?;
             let mut done = Done::new(name);
             for Holder { gateway, .. } in &holders {
                 done.note(gateway, gateway.reconnect(name));
             }
-            (done, "connected anew")
+            (done, "reconnected")
         }
         ServersCommand::Set { name, definition } => (set(name, definition)?, "replaced"),
     };
@@ -150,7 +151,8 @@ fn toggle(
     wanted: Option<bool>,
     save: bool,
 ) -> anyhow::Result<(Done<'_>, &'static str)> {
-    let holders = match holders(name) {
+    let tip = "plexus serve starts one, and --save changes the file for the next";
+    let holders = match holders(name, tip) {
         Ok(holders) => holders,
         // With --save, the file is changed even if no gateway is running.
         Err(_) if save => Vec::new(),
@@ -169,7 +171,7 @@ fn toggle(
         done.note(gateway, gateway.toggle(name, enabled));
     }
     done.enabled = Some(enabled);
-    Ok((done, if enabled { "turned on" } else { "turned off" }))
+    Ok((done, if enabled { "enabled" } else { "disabled" }))
 }
 
 fn set<'a>(name: &'a str, definition: &str) -> anyhow::Result<Done<'a>> {
@@ -200,17 +202,14 @@ fn set<'a>(name: &'a str, definition: &str) -> anyhow::Result<Done<'a>> {
     Ok(done)
 }
 
-/// The gateways that have a server of this name.
+/// The gateways that have a server of this name. `tip` is for users without a gateway.
 ///
 /// # Errors
 /// There is none.
-fn holders(name: &str) -> anyhow::Result<Vec<Holder>> {
+fn holders(name: &str, tip: &str) -> anyhow::Result<Vec<Holder>> {
     let gateways = control::running();
     if gateways.is_empty() {
-        bail!(
-            "no gateway is running\n\n  tip: plexus serve starts one, and --save changes the file \
-             for the next"
-        );
+        bail!("no gateway is running\n\n  tip: {tip}");
     }
     let mut names = Vec::new();
     let mut holders = Vec::new();
@@ -245,7 +244,7 @@ impl<'a> Done<'a> {
         }
     }
 
-    fn note(&mut self, gateway: &Gateway, done: anyhow::Result<()>) {
+    fn note(&mut self, gateway: &RunningGateway, done: anyhow::Result<()>) {
         match done {
             Ok(()) => self.gateways.push(gateway.pid()),
             Err(error) => drop(self.errors.insert(gateway.pid(), format!("{error:#}"))),
@@ -253,20 +252,18 @@ impl<'a> Done<'a> {
     }
 
     fn finish(self, what: &str, json: bool) -> anyhow::Result<ExitCode> {
-        let name = printable(self.server);
+        let name = one_line(self.server);
         let gateways = self.gateways.iter().map(|pid| format!("gateway {pid}"));
         let file = self.file.as_ref().map(|file| file.display().to_string());
         let places: Vec<_> = gateways.chain(file).collect();
         if json {
             print(&as_json(&self)?)?;
         } else if !places.is_empty() {
-            print(&format!(
-                "{what} {name}: {}\n",
-                printable(&places.join(", "))
-            ))?;
+            let places = one_line(&places.join(", "));
+            print(format!("{what} {name} in {places}\n"))?;
         }
         for (pid, error) in &self.errors {
-            announce::problem(&format!("gateway {pid}: {name}: {}", printable(error)));
+            announce::refusal(&format!("gateway {pid}: {error}"));
         }
         Ok(if self.errors.is_empty() {
             ExitCode::SUCCESS

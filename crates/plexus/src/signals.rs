@@ -1,7 +1,12 @@
 //! Signals that start a graceful shutdown.
 
 use std::io;
+#[cfg(unix)]
+use std::io::IsTerminal;
 use std::process::ExitCode;
+
+#[cfg(unix)]
+use crate::output;
 
 /// A signal that asks the process to end.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +39,7 @@ pub(crate) struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    /// Receives them from now on.
+    /// Installs the handlers for SIGINT and SIGTERM.
     pub(crate) fn take() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
 
@@ -52,6 +57,31 @@ impl Signals {
             _ = self.interrupt.recv() => Ending::Interrupt,
             _ = self.terminate.recv() => Ending::Terminate,
         }
+    }
+}
+
+/// Receives SIGHUP, which asks a gateway to read its configuration again.
+#[cfg(unix)]
+#[derive(Debug)]
+pub(crate) struct ReloadSignals(tokio::signal::unix::Signal);
+
+#[cfg(unix)]
+impl ReloadSignals {
+    /// Installs the handler; `None` at a terminal, which sends SIGHUP when it is closed: then the
+    /// signal ends the process, as without a handler.
+    pub(crate) fn take() -> io::Result<Option<Self>> {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        if output::errors_are_at_terminal() || io::stdin().is_terminal() {
+            return Ok(None);
+        }
+        Ok(Some(Self(signal(SignalKind::hangup())?)))
+    }
+
+    /// Waits for the next one, and returns whether there is one: there is none when the runtime shuts
+    /// down. Cancel safe.
+    pub(crate) async fn next(&mut self) -> bool {
+        self.0.recv().await.is_some()
     }
 }
 

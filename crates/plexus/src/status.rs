@@ -25,8 +25,8 @@ Examples:
 If gateways are running (plexus serve), their servers are shown as they are. If none is, all servers
 are started, examined, and closed.
 
-The exit code is 0 if every enabled server works, 1 if one has failed, needs credentials
-or needs approval, 2 for wrong usage, and 130 after Ctrl-C.";
+The exit code is 0 if every enabled server works, 1 if one has failed, needs credentials or
+approval, or is not defined correctly, 2 for wrong usage, and 130 after Ctrl-C.";
 
 /// Arguments of `plexus status`.
 #[derive(Debug, Args)]
@@ -60,6 +60,9 @@ struct GatewayStatus {
     servers: Vec<ServerReport>,
     /// The problems of its configuration.
     problems: Vec<String>,
+    /// Whether one of them is about servers, which are missing therefore.
+    #[serde(skip)]
+    has_invalid_servers: bool,
 }
 
 /// Runs `plexus status`.
@@ -80,8 +83,8 @@ pub(crate) fn run(arguments: &StatusArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn show(output: &StatusOutput, json: bool) -> anyhow::Result<ExitCode> {
-    print(&if json {
-        as_json(output)?
+    print(if json {
+        as_json(output)?.into()
     } else {
         text::rendered(output, Canvas::output(), false)
     })?;
@@ -113,6 +116,7 @@ impl StatusOutput {
             project: gateway.project().to_owned(),
             servers: gateway.report().await,
             problems: gateway.problems(),
+            has_invalid_servers: gateway.has_invalid_servers(),
         };
         Self {
             gateways: vec![gateway_status],
@@ -120,8 +124,10 @@ impl StatusOutput {
     }
 
     fn exit_code(&self) -> ExitCode {
-        let mut servers = self.gateways.iter().flat_map(|gateway| &gateway.servers);
-        if servers.any(is_unwell) {
+        let is_unwell = |gateway: &GatewayStatus| {
+            gateway.has_invalid_servers || gateway.servers.iter().any(is_unwell)
+        };
+        if self.gateways.iter().any(is_unwell) {
             ExitCode::FAILURE
         } else {
             ExitCode::SUCCESS
@@ -137,6 +143,7 @@ impl From<Report> for GatewayStatus {
             project: report.project,
             servers: report.servers,
             problems: report.problems,
+            has_invalid_servers: report.has_invalid_servers,
         }
     }
 }
@@ -145,7 +152,8 @@ impl From<Report> for GatewayStatus {
 fn is_unwell(server: &ServerReport) -> bool {
     match server.state.as_str() {
         "failed" | "needs-auth" => true,
-        "pending" => server.reason.is_some(),
+        // A connected server has a reason if its lists have problems.
+        "connected" | "pending" => server.reason.is_some(),
         _ => false,
     }
 }

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
-use plexus_mcp_builtins::task::{Filter, NewTask, Status, Task, TaskError, Tasks, Update};
+use plexus_mcp_builtins::task::{NewTask, Task, TaskError, TaskFilter, TaskStatus, Tasks, Update};
 
 use self::show::Waiting;
 use crate::data;
-use crate::output::{as_json, if_nothing, print};
+use crate::output::{as_json, if_nothing, print_data};
 use crate::runtime::on_runtime;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -59,7 +59,7 @@ enum TaskCommand {
         /// Only subtasks of this task.
         #[arg(long, value_name = "ID")]
         parent: Option<String>,
-        /// At most so many.
+        /// The most tasks to print.
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
     },
@@ -78,7 +78,7 @@ enum TaskCommand {
     },
     /// List the tasks that can be worked on now, the most urgent first.
     Next {
-        /// At most so many.
+        /// The most tasks to print.
         #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
     },
@@ -103,7 +103,7 @@ enum StatusArg {
     Failed,
 }
 
-impl From<StatusArg> for Status {
+impl From<StatusArg> for TaskStatus {
     fn from(state: StatusArg) -> Self {
         match state {
             StatusArg::Pending => Self::Pending,
@@ -119,7 +119,7 @@ pub(crate) fn run(arguments: TaskArgs) -> anyhow::Result<ExitCode> {
     on_runtime(async {
         let data = data::when_needed()?;
         let answer = answer(&data.builtins.tasks, arguments).await?;
-        print(if_nothing(&answer, "no tasks\n"))?;
+        print_data(if_nothing(&answer, "no tasks\n"))?;
         Ok(ExitCode::SUCCESS)
     })
 }
@@ -152,7 +152,7 @@ async fn answer(tasks: &Tasks, arguments: TaskArgs) -> anyhow::Result<String> {
             parent,
             limit,
         } => {
-            let filter = Filter {
+            let filter = TaskFilter {
                 status: status.map(Into::into),
                 parent_id: parent,
                 limit,
@@ -174,7 +174,7 @@ async fn answer(tasks: &Tasks, arguments: TaskArgs) -> anyhow::Result<String> {
         }
         TaskCommand::Done { id, result } => {
             let update = Update {
-                status: Some(Status::Completed),
+                status: Some(TaskStatus::Completed),
                 result,
                 ..Update::default()
             };
@@ -187,7 +187,7 @@ async fn answer(tasks: &Tasks, arguments: TaskArgs) -> anyhow::Result<String> {
         }
         TaskCommand::Next { limit } => lines(&tasks.next(limit).await?, tasks, json).await,
         TaskCommand::Tree => {
-            let all = Filter {
+            let all = TaskFilter {
                 status: None,
                 parent_id: None,
                 limit: u32::MAX,

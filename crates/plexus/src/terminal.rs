@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::printable::{Printable, one_line, visible};
 use crate::process_env::environment;
 
 /// Output that is not a terminal is not cut.
@@ -15,6 +16,7 @@ const MIN_WIDTH: usize = 20;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Canvas {
     width: usize,
+    height: usize,
     colours: bool,
 }
 
@@ -59,37 +61,50 @@ impl Canvas {
             Some((width, _)) if is_terminal => usize::from(width.0).max(MIN_WIDTH),
             _ => UNLIMITED_WIDTH,
         };
+        let height = match size {
+            Some((_, height)) if is_terminal => usize::from(height.0),
+            _ => usize::MAX,
+        };
         Self {
             width,
+            height,
             colours: is_terminal && !refused && !is_dumb,
         }
     }
 
+    /// How many lines it shows at once.
+    pub(crate) fn height(self) -> usize {
+        self.height
+    }
+
     /// The text in a style, if the output has colours.
-    pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
+    pub(crate) fn paint(self, tone: Tone, text: impl Into<Printable>) -> Printable {
+        let text = text.into();
         let code = match tone {
             Tone::Bold => 1,
             Tone::Dim => 2,
             Tone::Good => 32,
             Tone::Warning => 33,
             Tone::Bad => 31,
-            Tone::Plain => return text.to_owned(),
+            Tone::Plain => return text,
         };
-        if self.colours && !text.is_empty() {
-            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        if self.colours {
+            text.styled(code)
         } else {
-            text.to_owned()
+            text
         }
     }
 
     /// The text, cut to fit into a line beside `taken` columns.
     pub(crate) fn fit(self, text: &str, taken: usize) -> String {
-        fit(text, self.width.saturating_sub(taken))
+        fit(&one_line(text), self.width.saturating_sub(taken))
     }
 
     /// The text, wrapped between words. All lines but the first are indented by `indent` spaces,
     /// where the first begins.
     pub(crate) fn wrap(self, text: &str, indent: usize) -> String {
+        // The width of what is printed counts.
+        let text = visible(text);
         let mut wrapped = String::new();
         let mut column = indent;
         for (number, line) in text.split('\n').enumerate() {
@@ -117,7 +132,7 @@ impl Canvas {
 
     /// Aligned columns, two spaces apart, one line for each row. The last column takes the rest of
     /// the line.
-    pub(crate) fn table(self, rows: &[Vec<Cell>]) -> String {
+    pub(crate) fn table(self, rows: &[Vec<Cell>]) -> Printable {
         let mut widths: Vec<usize> = Vec::new();
         for row in rows {
             for (column, cell) in row.iter().enumerate() {
@@ -131,9 +146,12 @@ impl Canvas {
         rows.iter().map(|row| self.row(row, &widths)).collect()
     }
 
-    fn row(self, row: &[Cell], widths: &[usize]) -> String {
-        let mut line = String::new();
+    fn row(self, row: &[Cell], widths: &[usize]) -> Printable {
+        let mut line = Printable::default();
         let mut taken = 0;
+        // Nothing is printed behind the last text.
+        let last = row.iter().rposition(|cell| !cell.text.is_empty());
+        let row = row.get(..=last.unwrap_or_default()).unwrap_or(row);
         for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
             let is_last = column + 1 == row.len();
             let text = self.fit(&cell.text, taken);
@@ -143,22 +161,22 @@ impl Canvas {
                 width + 2 - cell.text.width()
             };
             taken += text.width() + padding;
-            line.push_str(&self.paint(cell.tone, &text));
-            line.extend(std::iter::repeat_n(' ', padding));
+            line = line + self.paint(cell.tone, text) + " ".repeat(padding);
         }
-        line.trim_end().to_owned() + "\n"
+        line + "\n"
     }
 }
 
 impl Cell {
-    pub(crate) fn new(tone: Tone, text: impl Into<String>) -> Self {
+    /// A cell with `text` on one line.
+    pub(crate) fn new(tone: Tone, text: impl AsRef<str>) -> Self {
         Self {
-            text: text.into(),
+            text: one_line(text.as_ref()),
             tone,
         }
     }
 
-    pub(crate) fn plain(text: impl Into<String>) -> Self {
+    pub(crate) fn plain(text: impl AsRef<str>) -> Self {
         Self::new(Tone::Plain, text)
     }
 }
@@ -185,7 +203,12 @@ mod tests {
     use super::*;
 
     fn canvas(width: usize, colours: bool) -> Canvas {
-        Canvas { width, colours }
+        let height = usize::MAX;
+        Canvas {
+            width,
+            height,
+            colours,
+        }
     }
 
     #[test]
@@ -221,9 +244,12 @@ mod tests {
         let row =
             |first: &str, second: &str| vec![Cell::new(Tone::Good, first), Cell::plain(second)];
         let rows = [row("日本", "one"), row("x", "a long description")];
-        assert_eq!(canvas(12, false).table(&rows), "日本  one\nx     a lon…\n");
         assert_eq!(
-            canvas(12, true).table(&rows[..1]),
+            canvas(12, false).table(&rows).as_str(),
+            "日本  one\nx     a lon…\n"
+        );
+        assert_eq!(
+            canvas(12, true).table(&rows[..1]).as_str(),
             "\u{1b}[32m日本\u{1b}[0m  one\n"
         );
     }

@@ -2,14 +2,12 @@
 
 mod field;
 
-use std::io::{self, IsTerminal, Write};
-
 use plexus_mcp_core::{AskError, ElicitParams, ElicitResult, Question, Raw, Root};
 use plexus_mcp_protocol::messages::{ElicitFormParams, ElicitUrlParams, ListRootsResult};
 use plexus_mcp_wire::{Object, RpcError};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 
-use crate::output::harmless;
+use crate::output::{self, say};
 use crate::terminal::{Canvas, Tone};
 use field::Field;
 
@@ -32,9 +30,13 @@ enum PromptResult {
 impl TerminalPrompts {
     /// Prompts on the terminal, if there is one.
     pub(crate) fn new() -> Self {
-        let is_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
-        let typed = is_terminal.then(|| BufReader::new(tokio::io::stdin()).lines());
+        let typed = Self::can_ask().then(|| BufReader::new(tokio::io::stdin()).lines());
         Self { typed }
+    }
+
+    /// Whether there is a terminal to ask at.
+    pub(crate) fn can_ask() -> bool {
+        output::can_ask()
     }
 
     /// The answer to a question.
@@ -57,7 +59,7 @@ impl TerminalPrompts {
         let (ElicitParams::Form(ElicitFormParams { message, .. })
         | ElicitParams::Url(ElicitUrlParams { message, .. })) = &params;
         let canvas = Canvas::errors();
-        say(&canvas.paint(Tone::Bold, &harmless(message)));
+        say(canvas.paint(Tone::Bold, message));
         if self.typed.is_none() {
             say(
                 "  (this question cannot be answered: standard input and standard error must be a terminal)",
@@ -77,14 +79,14 @@ impl TerminalPrompts {
         say("  (Enter takes the value in brackets, Ctrl-D declines)");
         let mut content = Object::new();
         for field in &fields {
-            say(&field.description());
+            say(field.description());
             let value = loop {
                 let PromptResult::Line(line) = self.prompt(&field.prompt()).await else {
                     return Ok(None);
                 };
                 match field.read(&line) {
                     Ok(value) => break value,
-                    Err(wrong) => say(&format!("  {wrong}")),
+                    Err(wrong) => say(format!("  {wrong}")),
                 }
             };
             if let Some(value) = value {
@@ -97,11 +99,10 @@ impl TerminalPrompts {
     /// Shows a link, and waits until the user has opened it. The link is never opened
     /// automatically.
     async fn visit(&mut self, url: &str) -> Option<ElicitResult> {
-        let url = harmless(url);
         let host = url.parse::<http::Uri>().ok();
         let host = host.and_then(|uri| uri.host().map(str::to_owned));
         let host = host.unwrap_or_else(|| "an unreadable URL".to_owned());
-        say(&format!("  the server wants you to visit {host}:\n  {url}"));
+        say(format!("  the server wants you to visit {host}:\n  {url}"));
         loop {
             let PromptResult::Line(line) = self.prompt("  will you visit it? [y/N] ").await else {
                 return None;
@@ -115,8 +116,7 @@ impl TerminalPrompts {
     }
 
     async fn prompt(&mut self, prompt: &str) -> PromptResult {
-        drop(write!(io::stderr(), "{prompt}"));
-        drop(io::stderr().flush());
+        output::say_in_line(prompt);
         let line = match &mut self.typed {
             Some(typed) => typed.next_line().await.ok().flatten(),
             None => None,
@@ -155,11 +155,6 @@ fn file_uri(path: &std::path::Path) -> String {
 
 fn malformed(error: &dyn std::error::Error) -> AskError {
     AskError::Unaskable(error.to_string())
-}
-
-/// Standard error may be closed, which is not an error.
-fn say(text: &str) {
-    drop(writeln!(io::stderr(), "{text}"));
 }
 
 #[cfg(test)]

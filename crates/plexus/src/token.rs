@@ -112,7 +112,7 @@ pub(crate) fn run(arguments: &TokenArgs) -> anyhow::Result<ExitCode> {
                     scopes,
                 })?)?;
             } else {
-                print(&format!("{token}\n"))?;
+                print(format!("{token}\n"))?;
                 announce::token_made(name);
             }
         }

@@ -1,21 +1,25 @@
-//! `plexus trust`: approves the servers of a project.
+//! `plexus trust`: approves the servers of a project, and what its settings files allow.
 
 mod approvals;
+pub(crate) mod rules;
+mod shown;
 
-use std::io::{self, IsTerminal, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use plexus_mcp_config::{self as config, Locations, SecretSource, ServerEntry};
+use plexus_mcp_config::{self as config, Locations, ServerEntry};
 use serde::Serialize;
 
 use approvals::{Approval, needs_approval, real};
-pub(crate) use approvals::{Approvals, NOT_TRUSTED};
+pub(crate) use approvals::{Approvals, NOT_TRUSTED, ProjectApprovals};
+use rules::RulesApproval;
+use shown::{ShownDefinition, check_length, described};
 
-use crate::mcp::show::summary;
-use crate::output::{as_json, print, printable};
+use crate::output::{self, as_json, print};
+use crate::printable::one_line;
 use crate::process_env::{environment, locations};
 use crate::{announce, control, data};
 
@@ -32,6 +36,10 @@ Examples:
 
   Revoke the approvals of a project:
     plexus trust --revoke ~/code/project
+
+Everything that decides what runs is shown as it is written: the command and its arguments, the
+environment, the working directory, the URL and the headers. Only tokens are shortened, and
+characters that cannot be seen are shown as \\u202e.
 
 A server whose definition changes must be approved again. Running gateways apply the change at once.
 The exit code is 0 for success, 1 for failure, and 2 for wrong usage.";
@@ -62,7 +70,7 @@ pub(crate) struct TrustArgs {
     #[arg(long, short)]
     yes: bool,
 
-    /// Print one JSON object instead of text. Secrets are masked.
+    /// Print one JSON object instead of text, with the definitions as they are written.
     #[arg(long)]
     json: bool,
 }
@@ -89,13 +97,18 @@ pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<ExitCode> {
                     .is_none_or(|name| *name == known.server)
         };
         let revoked = approvals.revoke(is_target);
+        let rules = match &target.server {
+            Some(_) => Vec::new(),
+            None => approvals.revoke_rules(&target.project),
+        };
         approvals.save()?;
         control::reload_all();
         print(&rendered_approvals(
             arguments,
-            "no longer allowed",
+            "no longer approved",
             "revoked",
             &revoked,
+            &rules,
         )?)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -137,9 +150,14 @@ fn approve(
     for problem in loaded.problems.iter().filter(|_| !arguments.json) {
         announce::problem(problem);
     }
-    if asked.is_empty() && !arguments.json {
-        let project = printable(&target.project.display().to_string());
-        print(&format!("no server of {project} needs approval\n"))?;
+    let policy = &loaded.settings.policy;
+    let files = match &target.server {
+        Some(_) => Vec::new(),
+        None => policy.files_awaiting_approval(),
+    };
+    if asked.is_empty() && files.is_empty() && !arguments.json {
+        let project = one_line(&target.project.display().to_string());
+        print(format!("nothing of {project} needs approval\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let waiting: Vec<_> = asked
@@ -147,6 +165,13 @@ fn approve(
         .copied()
         .filter(|entry| !approvals.admit(&target.project, entry))
         .collect();
+    let rules = files
+        .iter()
+        .map(|file| RulesApproval::of(&target.project, policy, file));
+    let rules: Vec<_> = rules
+        .filter(|rules| !approvals.admits_rules(rules))
+        .collect();
+    let is_waiting = !waiting.is_empty() || !rules.is_empty();
     if !arguments.json {
         for entry in &asked {
             let mark = if approvals.admit(&target.project, entry) {
@@ -154,13 +179,30 @@ fn approve(
             } else {
                 '+'
             };
-            print(&described(mark, entry))?;
+            print(described(mark, entry))?;
         }
+        for file in &files {
+            let approval = RulesApproval::of(&target.project, policy, file);
+            let mark = if rules.contains(&approval) { '+' } else { '=' };
+            print(rules::described(mark, policy, file))?;
+        }
+        print("(+ needs approval, = is approved)\n")?;
     }
-    let wanted = waiting.is_empty() || is_wanted(arguments, &target.project)?;
-    if wanted && !waiting.is_empty() {
+    for entry in &waiting {
+        check_length(entry)?;
+    }
+    let definitions = asked
+        .iter()
+        .map(|entry| ShownDefinition::of(entry, approvals.admit(&target.project, entry)));
+    let definitions: Vec<_> = definitions.collect();
+    let wanted = !is_waiting || is_wanted(arguments, &target.project)?;
+    let shown_rules: Vec<_> = rules.iter().map(|rules| rules.file.clone()).collect();
+    if wanted && is_waiting {
         for entry in &waiting {
             approvals.give(&target.project, entry);
+        }
+        for rules in rules {
+            approvals.give_rules(rules);
         }
         approvals.save()?;
         control::reload_all();
@@ -170,11 +212,13 @@ fn approve(
             project: &target.project,
             written: wanted,
             servers: waiting.iter().map(|entry| entry.name.as_str()).collect(),
+            definitions,
+            permissions: &shown_rules,
         })?)?;
     } else if !wanted {
         print("nothing was approved; use --yes to approve without a question\n")?;
-    } else if !waiting.is_empty() {
-        print("allowed\n")?;
+    } else if is_waiting {
+        print("approved\n")?;
     }
     Ok(if wanted {
         ExitCode::SUCCESS
@@ -188,7 +232,12 @@ struct Outcome<'a> {
     project: &'a Path,
     /// Whether they were approved.
     written: bool,
+    /// The servers that needed approval.
     servers: Vec<&'a str>,
+    /// What was approved before, and what needed approval.
+    definitions: Vec<ShownDefinition<'a>>,
+    /// The settings files whose rules may allow calls from now on.
+    permissions: &'a [PathBuf],
 }
 
 fn list(arguments: &TrustArgs, approvals: &Approvals) -> anyhow::Result<ExitCode> {
@@ -204,8 +253,14 @@ fn list(arguments: &TrustArgs, approvals: &Approvals) -> anyhow::Result<ExitCode
         })
     };
     let given: Vec<_> = approvals.given().filter(is_target).cloned().collect();
+    let rules = approvals.given_rules().filter(|known| {
+        target
+            .as_ref()
+            .is_none_or(|target| known.project == target.project && target.server.is_none())
+    });
+    let rules: Vec<_> = rules.cloned().collect();
     print(&rendered_approvals(
-        arguments, "allowed", "approved", &given,
+        arguments, "approved", "approved", &given, &rules,
     )?)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -246,30 +301,12 @@ fn is_wanted(arguments: &TrustArgs, project: &Path) -> io::Result<bool> {
     if arguments.yes || arguments.json {
         return Ok(arguments.yes);
     }
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    // The definitions are on standard output, and must be seen.
+    if !output::can_ask() || !output::is_terminal() {
         return Ok(false);
     }
-    let mut terminal = io::stderr();
-    let project = printable(&project.display().to_string());
-    write!(terminal, "may these be started for {project}? [y/N] ")?;
-    terminal.flush()?;
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
-}
-
-/// The programs that would be started, including those that fetch secrets.
-fn described(mark: char, entry: &ServerEntry) -> String {
-    let line = |text: String| printable(&text) + "\n";
-    let mut lines = line(format!("{mark} {}  {}", entry.name, summary(entry)));
-    for source in entry.secret_sources() {
-        if let SecretSource::Command { command, args } = source {
-            let words = args.iter().map(String::as_str);
-            let words: Vec<_> = std::iter::once(command.as_str()).chain(words).collect();
-            lines += &line(format!("    for a secret: {}", words.join(" ")));
-        }
-    }
-    lines
+    let project = one_line(&project.display().to_string());
+    output::confirm(format!("may these be started for {project}?"))
 }
 
 fn rendered_approvals(
@@ -277,16 +314,25 @@ fn rendered_approvals(
     word: &str,
     key: &str,
     approvals: &[Approval],
+    rules: &[RulesApproval],
 ) -> anyhow::Result<String> {
     if arguments.json {
-        return as_json(&std::collections::BTreeMap::from([(key, approvals)]));
+        return as_json(&std::collections::BTreeMap::from([
+            (key, serde_json::json!(approvals)),
+            ("permissions", serde_json::json!(rules)),
+        ]));
     }
-    if approvals.is_empty() {
+    if approvals.is_empty() && rules.is_empty() {
         return Ok(format!("nothing is {word}\n"));
     }
     let line = |known: &Approval| {
         let project = known.project.display();
-        printable(&format!("{}  {project}  ({word})", known.server)) + "\n"
+        one_line(&format!("{}  {project}  ({word})", known.server)) + "\n"
     };
-    Ok(approvals.iter().map(line).collect())
+    let rules_line = |known: &RulesApproval| {
+        let file = known.file.display();
+        one_line(&format!("permissions  {file}  ({word})")) + "\n"
+    };
+    let servers = approvals.iter().map(line);
+    Ok(servers.chain(rules.iter().map(rules_line)).collect())
 }

@@ -1,5 +1,5 @@
-//! Which era does a message belong to? Decided for every message by itself, because both eras may
-//! arrive at one endpoint and even on one pipe (TRANSLATION §2, VER26-13, VER26-14).
+//! Decides which era a message belongs to. Each message is classified by itself, because both eras
+//! may arrive at one endpoint, and even on one pipe (TRANSLATION §2, VER26-13, VER26-14).
 
 use std::fmt;
 use std::str::FromStr;
@@ -84,7 +84,7 @@ pub enum Kind<'a> {
     Request(&'a str),
     /// A notification.
     Notification,
-    /// A response to a request of ours.
+    /// A response to a request that this side sent.
     Response,
     /// An array of messages.
     Batch,
@@ -124,10 +124,10 @@ pub enum Route {
     Ignore,
 }
 
-/// Routes a message that came by HTTP.
+/// Routes a message that was received over HTTP.
 ///
 /// # Errors
-/// The fault to answer with when the message belongs nowhere.
+/// The message belongs to neither era: the fault to answer with.
 pub fn route_http(facts: &MessageFacts<'_>, served: ServedEras) -> Result<Route, Fault> {
     let header = facts
         .version_header
@@ -153,10 +153,10 @@ pub fn route_http(facts: &MessageFacts<'_>, served: ServedEras) -> Result<Route,
     }
 }
 
-/// Routes a message that came as a line of a pipe.
+/// Routes a message that was received over stdio.
 ///
 /// # Errors
-/// The fault to answer with when the message belongs nowhere.
+/// The message belongs to neither era: the fault to answer with.
 pub fn route_line(facts: &MessageFacts<'_>, served: ServedEras) -> Result<Route, Fault> {
     let stateless = served.includes(Era::Stateless);
     match facts.kind {
@@ -172,7 +172,7 @@ pub fn route_line(facts: &MessageFacts<'_>, served: ServedEras) -> Result<Route,
     }
 }
 
-/// VER26-22: a stateless-only server names its versions when it is greeted in the old way.
+/// VER26-22: a server that is stateless only answers `initialize` with its versions.
 fn handshake(facts: &MessageFacts<'_>, served: ServedEras) -> Result<Route, Fault> {
     if served.includes(Era::Handshake) {
         Ok(Route::Handshake)
@@ -328,7 +328,7 @@ mod tests {
 
     /// VER26-22.
     #[test]
-    fn one_era_only() {
+    fn a_server_of_one_era_routes_only_that_era() {
         let answer = route_http(&facts(INIT, false, None, false), ServedEras::Stateless);
         assert!(
             matches!(answer, Err(Fault::UnsupportedVersion { requested, supported }) if supported == ["2026-07-28"] && requested == "2025-06-18")

@@ -1,10 +1,11 @@
-//! Lowering newest-form definitions, results and questions to the words of an older revision.
+//! Converts messages of the newest revision to older ones (lowering): definitions, results and
+//! questions.
 //!
 //! Everything works on raw JSON: members this crate does not know are kept, and a message that needs
 //! no change is handed back as it is, without a copy. The features of a revision are read from [`Features`].
 //! A message that does not match its schema is left as it is. The receiver reports the error.
-//! `_meta` of definitions goes to every revision: older schemas allow further members there, and
-//! hosts read it whatever revision they speak.
+//! `_meta` of definitions is kept for every revision: older schemas allow further members there, and
+//! hosts of every revision read it.
 
 use plexus_mcp_wire::{Kind, Object, Raw};
 
@@ -137,7 +138,7 @@ pub fn result(result: &Raw, features: &Features) -> Raw {
 
 /// The result of `tools/call`.
 ///
-/// Structured content the revision has no place for is still there to be read, as text.
+/// Structured content that the revision does not support is appended as text.
 #[must_use]
 pub fn call_tool_result(result: &Raw, features: &Features) -> Raw {
     let needs_nothing =

@@ -21,7 +21,7 @@ pub struct Page<'a, T> {
     pub next_cursor: Option<String>,
 }
 
-/// A cursor that is not one of ours, belongs to another list, or whose place in the list is gone.
+/// A cursor that was not issued here, belongs to another list, or whose position no longer exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid cursor")]
 pub struct InvalidCursor;
@@ -150,7 +150,7 @@ mod tests {
         );
     }
 
-    /// PAGE-05: stable while other items come and go.
+    /// PAGE-05: stable while other items are added and removed.
     #[test]
     fn a_cursor_survives_changes_of_the_list() {
         let items = names(60);
@@ -184,11 +184,11 @@ mod tests {
         assert_eq!(
             start_of_next(&names(10)),
             Err(InvalidCursor),
-            "both neighbours are gone"
+            "both neighbours were removed"
         );
     }
 
-    /// PAGE-05, PAGE-04: an empty cursor is a cursor, and not ours.
+    /// PAGE-05, PAGE-04: an empty cursor is a cursor, and was not issued here.
     #[test]
     fn cursors_that_are_not_of_this_list_are_refused() {
         let items = names(60);

@@ -10,14 +10,14 @@ use crate::revision::{Era, Features, Revision};
 /// The HTTP status that goes with an error, when its response has not begun yet.
 pub type HttpStatus = u16;
 
-/// Why a request failed, in words of the protocol but of no particular revision.
+/// Why a request failed, independent of the revision.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The bytes are no JSON, or no UTF-8.
+    /// The bytes are not JSON, or not UTF-8.
     #[error("parse error: {0}")]
     Parse(String),
-    /// JSON, but no message that is valid here.
+    /// JSON, but not a message that is valid here.
     #[error("invalid request: {0}")]
     InvalidRequest(String),
     /// A legacy request that its connection's state does not allow (C05).
@@ -277,8 +277,7 @@ struct UpstreamData {
     upstream_code: i64,
 }
 
-/// These small structs of strings and numbers always serialise; an empty object stands in should
-/// that ever stop being true.
+/// Structs of strings and numbers always serialise; if one does not, the result is an empty object.
 fn json<T: serde::Serialize>(data: &T) -> Raw {
     Raw::encode(data).unwrap_or_else(|_| Raw::empty_object())
 }

@@ -1,9 +1,9 @@
 //! Values that requests mirror in HTTP headers, so that proxies can route without reading bodies.
 //!
 //! `Mcp-Name` and `Mcp-Param-*` carry text that may not fit into a header; [`encode_value`] and
-//! [`decode_value`] wrap it. Which arguments of a tool are mirrored, its input schema says with
-//! `x-mcp-header`: [`HeaderParams`] reads that, fills the headers in for a client, and compares them
-//! with the body for a server.
+//! [`decode_value`] wrap it. The input schema of a tool marks the mirrored arguments with
+//! `x-mcp-header`. [`HeaderParams`] reads these marks, makes the headers for a client, and compares
+//! them with the body for a server.
 
 use std::borrow::Cow;
 
@@ -12,6 +12,15 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 mod params;
 
 pub use params::{HeaderMismatch, HeaderParams, InvalidHeaderAnnotation};
+
+/// The name of the header with the protocol version of the connection or of the request.
+pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+/// The name of the header with the id of a session of the handshake era.
+pub const SESSION_ID: &str = "mcp-session-id";
+/// The name of the header with the method of a stateless request.
+pub const METHOD: &str = "mcp-method";
+/// The name of the header with the tool, prompt or resource of a stateless request.
+pub const NAME: &str = "mcp-name";
 
 const BASE64_PREFIX: &str = "=?base64?";
 const BASE64_SUFFIX: &str = "?=";
@@ -31,7 +40,7 @@ pub enum BadHeaderValue {
     NotUtf8,
 }
 
-/// `value` as it can stand in a header (HDR26-04).
+/// Encodes `value` for an HTTP header (HDR26-04).
 ///
 /// Text beyond ASCII, with control characters, with white space at either end, or that looks wrapped
 /// already is wrapped as `=?base64?…?=`; all other text stays as it is.
@@ -129,7 +138,7 @@ mod tests {
         );
     }
 
-    /// HDR26-07.
+    /// HDR26-07: malformed encodings are refused.
     #[test]
     fn bad_values_are_refused() {
         for (value, reason) in [

@@ -1,6 +1,6 @@
 //! The Model Context Protocol in all five released revisions, without I/O.
 //!
-//! This crate knows what the protocol *is*: which revision has which feature ([`Features`]), what
+//! This crate defines the protocol: which revision has which feature ([`Features`]), what
 //! the messages look like ([`messages`]), which error becomes which code and HTTP status
 //! ([`Fault`]), the lifecycle of a legacy connection ([`lifecycle`]), which era a message belongs to
 //! ([`classify`]), and how a newest-form message is lowered to an older revision ([`convert`]).

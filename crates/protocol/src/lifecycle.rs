@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(life.admit("ping"), Ok(()));
     }
 
-    /// C06: over HTTP nothing orders the notification before the next request.
+    /// C06: over HTTP the `initialized` notification may arrive after the next request.
     #[test]
     fn unordered_channels_do_not_wait_for_initialized() {
         let mut life = Lifecycle::new(LifecycleRules::UNORDERED);
@@ -199,7 +199,7 @@ mod tests {
         assert!(life.initialize().is_err());
     }
 
-    /// C49: no handshake is needed, but one that was begun is brought to its end.
+    /// C49: no handshake is needed, but one that has begun must be completed.
     #[test]
     fn ungated_channels_need_no_handshake() {
         let mut life = Lifecycle::new(LifecycleRules::UNGATED);

@@ -16,7 +16,7 @@ pub mod key {
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
     /// The name and version of the client.
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-    /// From which level on a stateless request wants log messages.
+    /// The lowest level of log messages that a stateless request asks for.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
     /// The name and version of the server.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";

@@ -12,7 +12,7 @@ use std::str::FromStr;
 pub enum Era {
     /// A session opened by `initialize`: 2024-11-05 to 2025-11-25.
     Handshake,
-    /// Every request stands alone and carries its own metadata: 2026-07-28.
+    /// There is no session; every request carries its own metadata: 2026-07-28.
     Stateless,
 }
 

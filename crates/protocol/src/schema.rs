@@ -18,7 +18,7 @@ mod audit;
 mod walk;
 
 use audit::Size;
-pub(crate) use walk::{Place, subschemas};
+pub(crate) use walk::{SubschemaLocation, subschemas};
 
 /// How many subschemas a schema may have.
 pub const MAX_SUBSCHEMAS: usize = 10_000;
@@ -63,11 +63,6 @@ impl Validator {
             return Err(InvalidSchema::NotOfObjects);
         }
         Self::compile_for(&schema, "arguments")
-    }
-
-    /// Compiles the output schema of a tool.
-    pub fn compile_tool_output(schema: &Raw) -> Result<Self, InvalidSchema> {
-        Self::compile_for(&decode(schema)?, "structuredContent")
     }
 
     /// Compiles the schema of a form, whose violations are shown to the user who filled it in.

@@ -21,11 +21,11 @@ use plexus_mcp_server::{Edge, Options, stdio};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What a tool is called with, or a form is filled in with. Clients are told what the comments of
-/// the members say, so that a model or a person knows what to give.
+/// Arguments of `greet` and form of `meet`. The doc comments of the fields become descriptions in
+/// the JSON Schema.
 #[derive(Deserialize, JsonSchema)]
 struct Person {
-    /// As they like to be called.
+    /// The name of the person.
     name: String,
 }
 
@@ -42,11 +42,11 @@ fn greeter() -> Result<LocalService, BuildError> {
         .build()
 }
 
-/// The context is the handler's way back to its caller: to report progress, to log, or to ask.
+/// `Context` sends progress, log messages and questions to the caller.
 async fn meet(_: NoArguments, ctx: Context) -> ToolResult<String> {
     match ctx.fill_in("Who are you?").await? {
         Some(Person { name }) => Ok(format!("Hello, {name}!")),
-        None => Err(ToolError::failed("the user would rather not say")),
+        None => Err(ToolError::failed("the user declined")),
     }
 }
 

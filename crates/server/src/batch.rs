@@ -1,12 +1,13 @@
 //! JSON-RPC batches, which 2025-03-26 has and 2024-11-05 tolerates (C04).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::future::join_all;
 use plexus_mcp_core::Fault;
 use plexus_mcp_protocol::method;
-use plexus_mcp_wire::{Malformed, Message};
+use plexus_mcp_wire::{Id, Malformed, Message};
 
 use crate::caller::CallerIdentity;
 use crate::encoder::{EncodedResponse, anonymous_error};
@@ -17,7 +18,11 @@ use crate::session_sink::SessionSink;
 /// A batch being served: its requests run side by side.
 pub(crate) struct Batch {
     answers: Vec<Bytes>,
-    running: Vec<(Exchange, InFlightGuard)>,
+    running: Vec<(Id, Exchange, InFlightGuard)>,
+    /// The most bytes of all answers together.
+    max_bytes: usize,
+    /// Encodes the error for an answer above the limit.
+    session: Arc<Session>,
 }
 
 /// Takes the members of a batch in order.
@@ -39,6 +44,8 @@ pub(crate) fn begin(
     let mut batch = Batch {
         answers: Vec::new(),
         running: Vec::new(),
+        max_bytes: session.max_answer(),
+        session: Arc::clone(session),
     };
     for message in messages {
         match message {
@@ -67,7 +74,7 @@ pub(crate) fn begin(
                         let fault = Fault::InvalidRequest(text.to_owned());
                         batch.answers.push(session.refuse(&id, &fault).message);
                     }
-                    begun => batch.running.push(begun),
+                    (exchange, ticket) => batch.running.push((id, exchange, ticket)),
                 }
             }
         }
@@ -82,24 +89,49 @@ impl Batch {
     }
 
     /// Runs all requests; messages on the way go to `sink`, the answers come back as one array,
-    /// or not at all if there are none.
-    pub(crate) async fn run(self, sink: &SessionSink) -> Option<Bytes> {
+    /// or not at all if there are none. Progress belongs to request `progress_of` of the transport.
+    ///
+    /// An answer with which the array would exceed the limit is dropped as soon as it comes, and
+    /// replaced by an error.
+    pub(crate) async fn run(self, sink: &SessionSink, progress_of: Option<u64>) -> Option<Bytes> {
         let Self {
             mut answers,
             running,
+            max_bytes,
+            session,
         } = self;
-        let requests = running
-            .into_iter()
-            .map(|(exchange, ticket)| run(exchange, ticket, sink));
+        let used = AtomicUsize::new(answers.iter().map(Bytes::len).sum());
+        let requests = running.into_iter().map(|(id, exchange, ticket)| {
+            let (used, session) = (&used, &session);
+            async move {
+                let answer = run(exchange, ticket, sink, progress_of).await?;
+                let before = used.fetch_add(answer.len(), Ordering::Relaxed);
+                if before + answer.len() <= max_bytes {
+                    return Some(answer);
+                }
+                used.fetch_sub(answer.len(), Ordering::Relaxed);
+                let text = format!(
+                    "the answers of this batch are larger than {max_bytes} bytes together; \
+                     send this request on its own"
+                );
+                Some(session.refuse(&id, &Fault::Internal(text)).message)
+            }
+        });
         answers.extend(join_all(requests).await.into_iter().flatten());
         (!answers.is_empty()).then(|| array(&answers))
     }
 }
 
-async fn run(mut exchange: Exchange, ticket: InFlightGuard, sink: &SessionSink) -> Option<Bytes> {
+async fn run(
+    mut exchange: Exchange,
+    ticket: InFlightGuard,
+    sink: &SessionSink,
+    progress_of: Option<u64>,
+) -> Option<Bytes> {
     loop {
         match exchange.next_unless(&ticket.cancel).await? {
             Output::Notification(message) => sink.offer(message),
+            Output::Progress(message) => sink.offer_progress(message, progress_of),
             Output::Question(message) => sink.send(message).await,
             Output::Answer(answer) => return Some(answer.message),
         }

@@ -1,5 +1,5 @@
-//! One text for equal JSON: members sorted, no white space. Used to recognise a retry as the retry
-//! of the same request, however the client writes it down.
+//! Canonical JSON: members sorted, no white space. Recognises the retry of a request whose JSON is
+//! equal but formatted differently.
 
 use plexus_mcp_wire::{Object, Raw};
 use serde_json::Value;
@@ -83,9 +83,13 @@ mod tests {
     fn different_requests_have_different_texts() {
         let texts = [
             r#"{"name":"x"}"#,
+            r#"{"name":"y"}"#,
+            r#"{"nom":"x"}"#,
             r#"{"name":"x","arguments":{}}"#,
             r#"{"name":"x","arguments":{"a":1}}"#,
             r#"{"name":"x","arguments":{"a":"1"}}"#,
+            r#"{"name":"x","arguments":{"a":"2"}}"#,
+            r#"{"name":"x","arguments":{"b":"1"}}"#,
             r#"{"name":"x","arguments":{"a":[1]}}"#,
             r#"{"name":"x","arguments":{"a":[1],"b":{}}}"#,
             r#"{"name":"x","arguments":{"a":[1,[]]}}"#,

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use plexus_mcp_core::{
-    Call, Catalogue, EventSender, Fault, Layered, Peer, Principal, Service, TraceCalls,
+    Call, Catalogue, EventSender, Fault, Layered, Peer, Principal, Section, Service, TraceCalls,
 };
 use plexus_mcp_protocol::messages::{
     CacheScope, DiscoverResult, Implementation, LogLevel, ServerCapabilities,
@@ -20,7 +20,7 @@ use crate::exchange::Exchange;
 use crate::lists::{Lists, section_of};
 use crate::lock::lock;
 use crate::options::Options;
-use crate::park::Parking;
+use crate::park::{Parking, ParkingLimits};
 use crate::running_call::RunningCall;
 use crate::seal::SealKey;
 
@@ -32,10 +32,10 @@ pub struct Edge {
     pub(crate) options: Options,
     pub(crate) parking: Parking,
     pub(crate) tracker: TaskTracker,
-    /// Fires when the server ends.
+    /// Fires when the server begins to end.
     pub(crate) shutdown: CancellationToken,
-    /// Fires then, and before that when the client on standard input has gone.
-    ending: CancellationToken,
+    /// Fires when the first list was answered or the first call is started.
+    in_use: CancellationToken,
     catalogue: watch::Receiver<Arc<Catalogue>>,
     lists: Lists,
     /// Cached encoders, one for each revision in use, with the server identity they were made for.
@@ -55,13 +55,20 @@ impl Edge {
     pub fn with_key(service: Arc<dyn Service>, options: Options, key: &SealKey) -> Arc<Self> {
         Arc::new(Self {
             catalogue: service.catalogue(),
-            parking: Parking::new(key, options.max_parked, options.answer_time),
+            parking: Parking::new(
+                key,
+                ParkingLimits {
+                    calls: options.max_parked,
+                    bytes: options.max_parked_bytes,
+                    time: options.answer_time,
+                },
+            ),
             lists: Lists::new(options.page_size),
             service: Arc::new(Layered::new(service, TraceCalls)),
             options,
             tracker: TaskTracker::new(),
             shutdown: CancellationToken::new(),
-            ending: CancellationToken::new(),
+            in_use: CancellationToken::new(),
             encoders: Mutex::default(),
         })
     }
@@ -69,19 +76,19 @@ impl Edge {
     /// Ends all transports: no new work is taken, work in flight is given
     /// [`Options::drain`] to finish, subscriptions are closed properly.
     pub fn shut_down(&self) {
-        self.end_soon();
         self.shutdown.cancel();
-    }
-
-    /// The client on standard input has gone, so the server is about to end.
-    pub(crate) fn end_soon(&self) {
-        self.ending.cancel();
     }
 
     /// Completes when the server begins to end: [`Edge::shut_down`] was called, or the client on
     /// standard input has gone. Work in flight may still be finished.
     pub fn ending(&self) -> impl Future<Output = ()> + Send + use<> {
-        self.ending.clone().cancelled_owned()
+        self.shutdown.clone().cancelled_owned()
+    }
+
+    /// Completes when the first list was answered or the first call was started. Work that would
+    /// compete with the start of a client can wait for this.
+    pub fn in_use(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.in_use.clone().cancelled_owned()
     }
 
     pub(crate) fn catalogue(&self) -> Arc<Catalogue> {
@@ -138,6 +145,7 @@ impl Edge {
     ) -> RunningCall {
         let (sender, events) = EventSender::channel(peer, wants.progress, wants.log_level);
         let call = Call::new(method, params, sender, cancel);
+        self.in_use.cancel();
         RunningCall::start(&*self.service, call, events)
     }
 
@@ -155,7 +163,19 @@ impl Edge {
             ));
         }
         let section = section_of(method)?;
-        Some(self.lists.page(catalogue, section, encoder, params))
+        Some(self.page(catalogue, section, params, encoder))
+    }
+
+    fn page(
+        &self,
+        catalogue: &Catalogue,
+        section: Section,
+        params: Option<&Raw>,
+        encoder: &ResponseEncoder,
+    ) -> Result<Raw, Fault> {
+        let page = self.lists.page(catalogue, section, encoder, params);
+        self.in_use.cancel();
+        page
     }
 
     /// Answers a list when the service has settled; `None` if `method` asks for none, or the service
@@ -167,12 +187,12 @@ impl Edge {
         encoder: &Arc<ResponseEncoder>,
     ) -> Option<Exchange> {
         let section = section_of(method)?;
-        let settling = self.service.settling()?;
+        let settling = self.service.settling_for(peer)?;
         let (id, params) = (id.clone(), params.cloned());
         let (edge, peer, encoder) = (Arc::clone(self), Arc::clone(peer), Arc::clone(encoder));
         Some(Exchange::Awaited(Box::pin(async move {
             let ending = async {
-                edge.ending.cancelled().await;
+                edge.shutdown.cancelled().await;
                 tokio::time::sleep(edge.options.drain / 2).await;
             };
             tokio::select! {
@@ -181,10 +201,7 @@ impl Edge {
                 () = ending => {}
             }
             let catalogue = edge.catalogue_for(&peer);
-            match edge
-                .lists
-                .page(&catalogue, section, &encoder, params.as_ref())
-            {
+            match edge.page(&catalogue, section, params.as_ref(), &encoder) {
                 Ok(page) => complete(&id, &page),
                 Err(fault) => encoder.error(&id, &fault),
             }
@@ -218,7 +235,7 @@ impl std::fmt::Debug for Edge {
     }
 }
 
-/// Which events a caller wants.
+/// The events that a caller has asked for.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Wants {
     pub(crate) progress: bool,

@@ -156,7 +156,7 @@ impl NotificationEncoder {
     }
 
     /// The notification for an event; `None` for a question, which is sent as a request.
-    pub(crate) fn tell(&mut self, event: &Event) -> Option<Bytes> {
+    pub(crate) fn encode(&mut self, event: &Event) -> Option<Bytes> {
         match event {
             Event::Progress(Progress {
                 progress,
@@ -267,7 +267,7 @@ pub(crate) fn anonymous_error(revision: Revision, fault: &Fault) -> EncodedRespo
 /// Encodes one of our own values, which cannot fail.
 pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Raw {
     Raw::encode(value).unwrap_or_else(|error| {
-        tracing::error!(%error, "a message of ours is no JSON");
+        tracing::error!(%error, "cannot encode a message as JSON");
         Raw::null()
     })
 }

@@ -1,8 +1,10 @@
 //! A resumable stream of messages to a legacy HTTP client. Messages that were sent are kept for a
 //! while, so that a client that lost its connection resumes after the last message it received.
 
+mod session_streams;
+
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,17 +13,22 @@ use tokio::time::Instant;
 
 use crate::encoder::EncodedResponse;
 use crate::lock::lock;
+use crate::replay_budget::ReplayShare;
+pub(crate) use session_streams::SessionStreams;
 
-/// The replay limits of a stream.
+/// The replay limits of streams.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Replay {
-    /// At most so many messages.
+    /// At most so many messages of a stream.
     pub messages: usize,
-    /// At most so many bytes.
+    /// At most so many bytes of a stream.
     pub bytes: usize,
-    /// For so long after its end.
+    /// For so long after the end of a stream.
     pub time: Duration,
+    /// At most so many bytes of all streams together. Beyond that, the principal whose streams keep
+    /// the most loses its oldest messages.
+    pub total_bytes: usize,
 }
 
 impl Default for Replay {
@@ -30,6 +37,7 @@ impl Default for Replay {
             messages: 256,
             bytes: 4 * 1024 * 1024,
             time: Duration::from_mins(5),
+            total_bytes: 64 * 1024 * 1024,
         }
     }
 }
@@ -41,30 +49,73 @@ const MAX_BACKLOG_FACTOR: usize = 16;
 /// How long a sender waits for a client that does not read. After that it no longer waits for it.
 const CLIENT_STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The memory that a stream takes besides the bytes of its messages, and the memory of a message
+/// besides its bytes. Both count towards [`Replay::total_bytes`].
+const STREAM_OVERHEAD_BYTES: usize = 512;
+const MESSAGE_OVERHEAD_BYTES: usize = 96;
+
+/// How long a stream is kept whose client has probably read it to its end.
+const PROBABLY_READ_TTL: Duration = Duration::from_secs(15);
+
 /// One stream. Messages are numbered from 1; 0 is the place before the first.
 #[derive(Debug)]
 pub(crate) struct EventStream {
     replay: Replay,
+    share: Arc<ReplayShare>,
+    /// The place among the streams of the share.
+    place: u64,
+    /// The streams of the session, and the number of this one; `None` for the stream of messages that
+    /// belong to no request.
+    home: Option<(Weak<SessionStreams>, u64)>,
     state: Mutex<State>,
     changed: Notify,
+}
+
+/// The messages that an eviction may drop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Evictable {
+    /// Those that the client has read.
+    Read,
+    /// Those that are kept for a client that is disconnected.
+    Disconnected,
+    /// All but the beginning of a response.
+    Everything,
 }
 
 #[derive(Debug, Default)]
 struct State {
     kept: VecDeque<Kept>,
     kept_bytes: usize,
+    /// What the share was told that this stream uses.
+    charged: usize,
+    /// The newest message that was dropped although it must arrive.
+    lost: u64,
     last: u64,
     /// The newest message that was handed to a connection.
     taken: u64,
     /// Counts readers, so that a new one replaces the old.
     reader: u64,
-    connected: bool,
+    client: ClientState,
     /// The client did not read for so long that it is no longer waited for.
     stalled: bool,
     /// The last message of the call is a request to the client, whose response the call waits for.
     asking: bool,
+    /// When the stream became one that its client has probably read to its end.
+    probably_read: Option<Instant>,
     /// Set when nothing more will come.
     ended: Option<Ended>,
+}
+
+/// What the client of a stream does.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum ClientState {
+    /// No connection reads the stream.
+    #[default]
+    Away,
+    /// The response to the request waits for the first message.
+    Waiting,
+    /// A connection reads the stream.
+    Connected,
 }
 
 #[derive(Debug)]
@@ -73,6 +124,8 @@ struct Kept {
     message: Bytes,
     /// May be dropped to make room.
     expendable: bool,
+    /// The request whose progress it reports.
+    progress_of: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -94,21 +147,45 @@ pub(crate) enum Beginning {
 }
 
 impl EventStream {
-    pub(crate) fn new(replay: Replay) -> Arc<Self> {
-        Arc::new(Self {
+    /// A stream for messages that belong to no request.
+    pub(crate) fn standalone(replay: Replay, share: &Arc<ReplayShare>) -> Arc<Self> {
+        Self::new(replay, share, None)
+    }
+
+    /// A stream at this place in a session, or one that belongs to no request.
+    fn new(
+        replay: Replay,
+        share: &Arc<ReplayShare>,
+        home: Option<(Weak<SessionStreams>, u64)>,
+    ) -> Arc<Self> {
+        let client = if home.is_some() {
+            ClientState::Waiting
+        } else {
+            ClientState::Away
+        };
+        let state = State {
+            client,
+            ..State::default()
+        };
+        let stream = Arc::new_cyclic(|stream| Self {
             replay,
-            state: Mutex::default(),
+            share: Arc::clone(share),
+            place: share.add(stream),
+            home,
+            state: Mutex::new(state),
             changed: Notify::new(),
-        })
+        });
+        stream.settle(stream.lock());
+        stream
     }
 
     /// Adds a message that must arrive.
     pub(crate) fn push(&self, message: Bytes) {
-        self.add(message, false);
+        self.add(message, false, None);
     }
 
     /// Waits until the client has read most of the messages, so that no further message has to be
-    /// dropped (backpressure, C57). Does not wait for a client that is disconnected, or that did not
+    /// dropped (C57). Does not wait for a client that is disconnected, or that did not
     /// read for [`CLIENT_STALL_TIMEOUT`].
     pub(crate) async fn room(&self) {
         let read = async {
@@ -126,37 +203,113 @@ impl EventStream {
             .await
             .is_err()
         {
-            tracing::warn!("a client does not read its stream; it may miss what it is told");
+            tracing::warn!("a client does not read its stream; notifications may be dropped");
             self.lock().stalled = true;
         }
     }
 
-    /// Adds a message that may be dropped under load. A message that equals an unread one is coalesced
-    /// with it, for example a second `list_changed`.
+    /// Adds a message that may be dropped under load.
     pub(crate) fn offer(&self, message: Bytes) {
+        self.offer_progress(message, None);
+    }
+
+    /// The same for a message about the progress of a request, if there is one: the message is dropped
+    /// by [`Self::finish_progress`].
+    pub(crate) fn offer_progress(&self, message: Bytes, progress_of: Option<u64>) {
+        self.add(message, true, progress_of);
+    }
+
+    /// The same, unless an equal message is unread, for example an earlier `list_changed`.
+    pub(crate) fn offer_once(&self, message: Bytes) {
         let state = self.lock();
         let waits = |kept: &Kept| kept.number > state.taken && kept.message == message;
         if state.kept.iter().any(waits) {
             return;
         }
         drop(state);
-        self.add(message, true);
+        self.offer(message);
+    }
+
+    /// Drops unread progress of a request that has ended: progress must not follow the answer (PROG-05).
+    pub(crate) fn finish_progress(&self, request: u64) {
+        let mut state = self.lock();
+        let taken = state.taken;
+        let is_late =
+            |kept: &Kept| kept.number > taken && kept.progress_of.is_some_and(|of| of == request);
+        let before = state.kept.len();
+        state.kept.retain(|kept| !is_late(kept));
+        if state.kept.len() < before {
+            state.kept_bytes = state.kept.iter().map(|kept| kept.message.len()).sum();
+            self.settle(state);
+        }
+    }
+
+    /// No response waits for the first message any longer: it has begun, or its client has gone.
+    pub(crate) fn stop_waiting(&self) {
+        let mut state = self.lock();
+        if state.client == ClientState::Waiting {
+            state.client = ClientState::Away;
+        }
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// The client has probably read the stream to its end, so that it is kept for a short time only.
+    pub(crate) fn expire_soon(&self) {
+        self.lock().probably_read = Some(Instant::now());
+    }
+
+    /// Whether the messages after number `after` are kept, apart from those that may be dropped.
+    pub(crate) fn can_resume(&self, after: u64) -> bool {
+        after >= self.lock().lost
+    }
+
+    /// Drops messages to make room for those of other streams.
+    pub(crate) fn evict(&self, evictable: Evictable) {
+        let mut state = self.lock();
+        if state.client == ClientState::Waiting {
+            return;
+        }
+        let is_away = state.client == ClientState::Away;
+        let all =
+            evictable == Evictable::Everything || (evictable == Evictable::Disconnected && is_away);
+        let limit = if all { state.last } else { state.taken };
+        while let Some(oldest) = state.kept.pop_front_if(|oldest| oldest.number <= limit) {
+            state.dropped(&oldest);
+        }
+        if !is_away && state.lost > state.taken {
+            tracing::warn!("a client does not read its stream; the stream is given up");
+            state.give_up();
+        }
+        let is_over = state.ended.is_some() && is_away && state.kept.is_empty();
+        self.settle(state);
+        self.changed.notify_waiters();
+        if is_over
+            && let Some((streams, number)) = &self.home
+            && let Some(streams) = streams.upgrade()
+        {
+            streams.forget(*number);
+        }
     }
 
     pub(crate) fn set_asking(&self, asking: bool) {
         self.lock().asking = asking;
     }
 
-    /// Adds the answer, if there is one, and ends the stream.
+    /// Adds the answer, if there is one, and ends the stream. Both happen under one lock: a response
+    /// that begins in between would become an event stream for no reason.
     pub(crate) fn end(&self, answer: Option<EncodedResponse>) {
         let status = answer.as_ref().map(|answer| answer.status);
+        let mut state = self.lock();
         if let Some(answer) = answer {
-            self.add(answer.message, false);
+            state.add(answer.message, false, None, &self.replay);
         }
-        self.lock().ended = Some(Ended {
+        // The stream may have been given up before.
+        state.ended.get_or_insert_with(|| Ended {
             at: Instant::now(),
             status,
         });
+        self.settle(state);
         self.changed.notify_waiters();
     }
 
@@ -178,7 +331,7 @@ impl EventStream {
     pub(crate) fn read(self: &Arc<Self>, after: Option<u64>) -> Reader {
         let mut state = self.lock();
         state.reader += 1;
-        state.connected = true;
+        state.client = ClientState::Connected;
         let turn = state.reader;
         let after = after.unwrap_or(state.taken);
         drop(state);
@@ -192,7 +345,7 @@ impl EventStream {
 
     /// Whether a connection reads the stream now.
     pub(crate) fn is_read(&self) -> bool {
-        self.lock().connected
+        self.lock().client == ClientState::Connected
     }
 
     /// Whether nothing more will come.
@@ -203,16 +356,18 @@ impl EventStream {
     /// Whether the stream ended so long ago that it can be forgotten.
     pub(crate) fn is_stale(&self) -> bool {
         let state = self.lock();
-        state
-            .ended
-            .as_ref()
-            .is_some_and(|ended| ended.at.elapsed() >= self.replay.time)
+        let is_past = |at: Instant, time: Duration| at.elapsed() >= time;
+        let ended = state.ended.as_ref();
+        ended.is_some_and(|ended| is_past(ended.at, self.replay.time))
+            || state
+                .probably_read
+                .is_some_and(|at| is_past(at, PROBABLY_READ_TTL))
     }
 
     fn has_room(&self) -> bool {
         let state = self.lock();
         // Before the first reader comes, the response is about to begin.
-        let gone = state.reader > 0 && !state.connected;
+        let gone = state.client == ClientState::Away;
         if gone || state.stalled || state.ended.is_some() {
             return true;
         }
@@ -236,6 +391,8 @@ impl EventStream {
             ) => {
                 let status = *status;
                 let message = state.kept.pop_front()?.message;
+                state.kept_bytes -= message.len();
+                self.settle(state);
                 Some(Beginning::Answer(EncodedResponse::new(status, message)))
             }
             (_, 0) => None,
@@ -243,34 +400,24 @@ impl EventStream {
         }
     }
 
-    fn add(&self, message: Bytes, expendable: bool) {
+    fn add(&self, message: Bytes, expendable: bool, progress_of: Option<u64>) {
         let mut state = self.lock();
-        if state.ended.is_some() {
-            return;
-        }
-        state.last += 1;
-        state.kept_bytes += message.len();
-        let number = state.last;
-        state.kept.push_back(Kept {
-            number,
-            message,
-            expendable,
-        });
-        state.make_room(&self.replay);
-        if state.kept.len() > MAX_BACKLOG_FACTOR * self.replay.messages
-            || state.kept_bytes > MAX_BACKLOG_FACTOR * self.replay.bytes
-        {
-            // The client does not read, and none of the messages may be dropped.
-            tracing::warn!("a client does not read its stream; the stream is given up");
-            state.kept.clear();
-            state.kept_bytes = 0;
-            state.ended = Some(Ended {
-                at: Instant::now(),
-                status: None,
-            });
-        }
-        drop(state);
+        state.add(message, expendable, progress_of, &self.replay);
+        self.settle(state);
         self.changed.notify_waiters();
+    }
+
+    /// Unlocks the stream, and tells the share how much it uses now.
+    fn settle(&self, mut state: MutexGuard<'_, State>) {
+        let overhead = match self.home {
+            Some(_) => STREAM_OVERHEAD_BYTES,
+            // It is a part of its session.
+            None => 0,
+        };
+        let uses = overhead + state.kept_bytes + state.kept.len() * MESSAGE_OVERHEAD_BYTES;
+        let before = std::mem::replace(&mut state.charged, uses);
+        drop(state);
+        self.share.adjust(before, uses);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -278,7 +425,55 @@ impl EventStream {
     }
 }
 
+impl Drop for EventStream {
+    fn drop(&mut self) {
+        self.share.remove(self.place);
+        let charged = self.lock().charged;
+        self.share.adjust(charged, 0);
+    }
+}
+
 impl State {
+    fn add(&mut self, message: Bytes, expendable: bool, progress_of: Option<u64>, replay: &Replay) {
+        if self.ended.is_some() {
+            return;
+        }
+        self.last += 1;
+        self.kept_bytes += message.len();
+        self.kept.push_back(Kept {
+            number: self.last,
+            message,
+            expendable,
+            progress_of,
+        });
+        self.make_room(replay);
+        if self.kept.len() > MAX_BACKLOG_FACTOR * replay.messages
+            || self.kept_bytes > MAX_BACKLOG_FACTOR * replay.bytes
+        {
+            // The client does not read, and none of the messages may be dropped.
+            tracing::warn!("a client does not read its stream; the stream is given up");
+            self.give_up();
+        }
+    }
+
+    /// Drops all messages and ends the stream.
+    fn give_up(&mut self) {
+        while let Some(kept) = self.kept.pop_front() {
+            self.dropped(&kept);
+        }
+        self.ended.get_or_insert_with(|| Ended {
+            at: Instant::now(),
+            status: None,
+        });
+    }
+
+    fn dropped(&mut self, kept: &Kept) {
+        self.kept_bytes -= kept.message.len();
+        if !kept.expendable {
+            self.lost = self.lost.max(kept.number);
+        }
+    }
+
     /// Drops messages until the rest is within the replay limits: the oldest if it was read, else the
     /// oldest that is expendable.
     fn make_room(&mut self, replay: &Replay) {
@@ -296,7 +491,7 @@ impl State {
                 // All remaining messages are unread and must arrive.
                 return;
             };
-            self.kept_bytes -= dropped.message.len();
+            self.dropped(&dropped);
         }
     }
 }
@@ -312,6 +507,14 @@ pub(crate) enum Read {
     End,
 }
 
+impl Reader {
+    /// Whether the stream has ended and this reader has taken all of it.
+    pub(crate) fn has_read_all(&self) -> bool {
+        let state = self.stream.lock();
+        state.reader == self.turn && state.ended.is_some() && self.after >= state.last
+    }
+}
+
 /// Reads a stream for one connection.
 #[derive(Debug)]
 pub(crate) struct Reader {
@@ -322,9 +525,9 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// The next message, or silence if none comes for `patience`. Dropping the future loses
+    /// The next message, or silence if none comes for `timeout`. Dropping the future loses
     /// nothing.
-    pub(crate) async fn next(&mut self, patience: Option<Duration>) -> Read {
+    pub(crate) async fn next(&mut self, timeout: Option<Duration>) -> Read {
         loop {
             let stream = Arc::clone(&self.stream);
             let changed = stream.changed.notified();
@@ -333,10 +536,10 @@ impl Reader {
             if let Some(read) = self.take() {
                 return read;
             }
-            match patience {
+            match timeout {
                 None => changed.await,
-                Some(patience) => {
-                    let silent = tokio::time::timeout(patience, changed).await.is_err();
+                Some(timeout) => {
+                    let silent = tokio::time::timeout(timeout, changed).await.is_err();
                     if silent && !stream.lock().asking {
                         return Read::Silence;
                     }
@@ -368,7 +571,7 @@ impl Drop for Reader {
     fn drop(&mut self) {
         let mut state = self.stream.lock();
         if state.reader == self.turn {
-            state.connected = false;
+            state.client = ClientState::Away;
         }
         drop(state);
         self.stream.changed.notify_waiters();
@@ -376,59 +579,4 @@ impl Drop for Reader {
 }
 
 #[cfg(test)]
-mod tests {
-    use futures_util::FutureExt;
-
-    use super::*;
-
-    fn small() -> Arc<EventStream> {
-        EventStream::new(Replay {
-            messages: 8,
-            bytes: 1000,
-            time: Duration::from_secs(1),
-        })
-    }
-
-    fn fill(stream: &EventStream) {
-        for number in 0..4 {
-            stream.offer(Bytes::from(format!("message {number}")));
-        }
-    }
-
-    /// C57: a sender waits for a client that reads slowly, and no message is lost.
-    #[tokio::test(start_paused = true)]
-    async fn a_slow_client_is_waited_for() {
-        let stream = small();
-        fill(&stream);
-        assert!(stream.room().now_or_never().is_none(), "about to be read");
-        let mut reader = stream.read(None);
-        assert!(stream.room().now_or_never().is_none());
-        for number in 1..=4 {
-            assert!(matches!(reader.next(None).await, Read::Message(n, _) if n == number));
-        }
-        assert!(stream.room().now_or_never().is_some());
-        stream.offer(Bytes::from(vec![b'x'; 500]));
-        assert!(stream.room().now_or_never().is_none(), "bytes count, too");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn who_is_gone_or_stalled_is_not_waited_for() {
-        let stream = small();
-        let reader = stream.read(None);
-        fill(&stream);
-        let ((), ()) = tokio::join!(async { drop(reader) }, stream.room());
-
-        let mut reader = stream.read(None);
-        assert!(stream.room().now_or_never().is_none());
-        let began = Instant::now();
-        stream.room().await;
-        assert_eq!(began.elapsed(), CLIENT_STALL_TIMEOUT);
-        assert!(stream.room().now_or_never().is_some(), "once is enough");
-        // After the client reads again, senders wait for it again.
-        reader.next(None).await;
-        fill(&stream);
-        assert!(stream.room().now_or_never().is_none());
-        stream.end(None);
-        assert!(stream.room().now_or_never().is_some());
-    }
-}
+mod tests;

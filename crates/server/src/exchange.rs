@@ -14,13 +14,15 @@ use crate::stateless::StatelessCall;
 pub(crate) enum Output {
     /// A notification, which can be done without; more follows.
     Notification(Bytes),
+    /// A notification about the progress of the request; more follows.
+    Progress(Bytes),
     /// A question, which must arrive; more follows.
     Question(Bytes),
     /// The answer; nothing follows.
     Answer(EncodedResponse),
 }
 
-/// A request being served, whatever its era and its transport. Runs only while it is polled;
+/// A request being served, of any era and over any transport. Runs only while it is polled;
 /// dropping it abandons the request.
 pub(crate) enum Exchange {
     /// Answered at once.

@@ -3,8 +3,10 @@
 
 mod access;
 mod cors;
+mod eviction_order;
 mod head;
 mod legacy_request;
+mod native;
 mod negotiation;
 mod options;
 mod post;
@@ -36,6 +38,9 @@ use sessions::{HttpSession, Sessions};
 
 /// Interval of the search for idle sessions and finished streams.
 const SESSION_SWEEP_INTERVAL: Duration = Duration::from_secs(30);
+
+/// How often the credentials of open streams are checked.
+const REVALIDATION_INTERVAL: Duration = Duration::from_secs(3);
 
 /// An MCP server on one or more addresses, bound and ready to run.
 #[derive(Debug)]
@@ -75,9 +80,13 @@ impl HttpServer {
 
     /// Requires authentication by `access`. Without it every caller is accepted, so the addresses must
     /// be reachable by trusted callers only.
+    ///
+    /// On loopback addresses, web pages that other programs of this machine serve may then send
+    /// requests, because they need credentials like every caller.
     #[must_use]
     pub fn admitting(mut self, access: Arc<dyn Access>) -> Self {
         self.endpoint.access = Some(access);
+        self.endpoint.guard.trust_local_pages();
         self
     }
 
@@ -103,7 +112,7 @@ impl HttpServer {
                 .clone()
                 .run_until_cancelled_owned(async move { keeper.keep_house().await }),
         );
-        let limits = endpoint.options.connections.clone();
+        let limits = endpoint.options.connections.within_descriptors();
         let serving = Arc::clone(&endpoint);
         let handler = move |request, _connection| Arc::clone(&serving).handle(request);
         net::serve(listener, handler, &limits, &shutdown).await;
@@ -140,13 +149,19 @@ impl Endpoint {
         let response = self.route(&head, body).await;
         let response = cors::allow(response, head.headers.get(header::ORIGIN));
         log_head(Direction::ToClient, response.status(), response.headers());
-        response
+        match &self.access {
+            Some(access) if response.body().is_stream() => {
+                let invalid = until_invalid(Arc::clone(access), head);
+                response.map(|body| body.until(invalid))
+            }
+            _ => response,
+        }
     }
 
     /// Answers a request that passed the guard.
     async fn route(self: &Arc<Self>, head: &Parts, body: Incoming) -> Response<Body> {
         if head.method == Method::OPTIONS {
-            return cors::preflight(&head.headers);
+            return self.unadmitted(cors::preflight(&head.headers));
         }
         let path = head.uri.path();
         if let Some(sse) = &self.options.sse {
@@ -163,7 +178,10 @@ impl Endpoint {
                 _ => self.endpoint(head).await,
             };
         }
-        match path {
+        if let Some(native) = self.native_path(path) {
+            return self.native(head, native, body).await;
+        }
+        self.unadmitted(match path {
             // Some clients look here before they connect.
             "/health" => respond::json(StatusCode::OK, r#"{"status":"ok"}"#.into()),
             _ => match self.document(head) {
@@ -173,13 +191,13 @@ impl Endpoint {
                     &format!("nothing here; the MCP endpoint is {}\n", self.options.path),
                 ),
             },
-        }
+        })
     }
 
     /// Answers a request to the MCP endpoint with a method other than POST.
     async fn endpoint(self: &Arc<Self>, head: &Parts) -> Response<Body> {
         if ![Method::GET, Method::DELETE, Method::HEAD].contains(&head.method) {
-            return respond::method_not_allowed("POST, GET, DELETE");
+            return self.unadmitted(respond::method_not_allowed("POST, GET, DELETE"));
         }
         let caller = match self.admit(head).await {
             Ok(caller) => caller,
@@ -201,6 +219,15 @@ impl Endpoint {
             tracing::debug!(status = %denied.status, reason = %denied.text, "refused a caller");
             denied.into_response()
         })
+    }
+
+    /// A response to a caller that was not authenticated. Where callers must be, it is the last one on
+    /// its connection, so that strangers cannot occupy connections.
+    fn unadmitted(&self, response: Response<Body>) -> Response<Body> {
+        match self.access {
+            Some(_) => respond::closing(response),
+            None => response,
+        }
     }
 
     /// The document that describes how to authenticate.
@@ -276,12 +303,21 @@ impl Endpoint {
                     if changed.is_err() {
                         return;
                     }
-                    for session in self.sessions.all() {
-                        session.core.announce();
-                    }
+                    self.sessions.announce().await;
                 }
-                _ = sweep.tick() => self.sessions.sweep(),
+                _ = sweep.tick() => self.sessions.sweep().await,
             }
+        }
+    }
+}
+
+/// Completes when the credentials of the request with this head are no longer valid.
+async fn until_invalid(access: Arc<dyn Access>, head: Parts) {
+    loop {
+        tokio::time::sleep(REVALIDATION_INTERVAL).await;
+        if !access.is_still_valid(&head).await {
+            tracing::info!("ended a stream whose credentials are no longer valid");
+            return;
         }
     }
 }

@@ -43,6 +43,7 @@ mod park;
 mod parsed_request;
 pub mod pipe;
 mod question;
+mod replay_budget;
 mod running_call;
 mod seal;
 mod session;

@@ -78,7 +78,7 @@ impl Listen {
                 () = shutdown.cancelled() => return self.end(),
                 changed = self.catalogue.changed() => match changed {
                     Ok(()) => self.catalogue_changed(),
-                    // The service is gone, and with it all there is to say.
+                    // The service was dropped: no further changes can come.
                     Err(_) => return self.end(),
                 },
                 Some(uri) = self.resources.next() => {

@@ -1,4 +1,4 @@
-//! `tools/list` and its kin, answered from the catalogue.
+//! Answers the list methods from the catalogue.
 
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroUsize;
@@ -13,7 +13,7 @@ use crate::encoder::{ResponseEncoder, hinted, json};
 use crate::lock::lock;
 
 /// A list converted to one revision.
-struct Lowered {
+struct LoweredList {
     /// The list of the catalogue. Pages are converted on demand, so that the first page of a long
     /// list does not wait for the rest.
     list: Arc<List>,
@@ -29,12 +29,12 @@ struct Lowered {
 /// Converts a definition to a revision.
 type Lower = fn(&Raw, &Features) -> Raw;
 
-/// How many variants of one list are cached: callers may be shown different catalogues. The oldest
+/// How many variants of one list are cached: the catalogues of callers may differ. The oldest variant
 /// is evicted.
 const MAX_CACHED_FORMS: usize = 16;
 
 /// The cached variants of one list, newest first.
-type Forms = VecDeque<Arc<Lowered>>;
+type Forms = VecDeque<Arc<LoweredList>>;
 
 /// Cache of lists converted to each revision, until they change.
 pub(crate) struct Lists {
@@ -50,7 +50,7 @@ impl Lists {
         }
     }
 
-    /// The page that `params` asks for, as `encoder` says it.
+    /// The page that `params` asks for, encoded by `encoder`.
     pub(crate) fn page(
         &self,
         catalogue: &Catalogue,
@@ -64,6 +64,9 @@ impl Lists {
                 .map_err(|error| Fault::InvalidParams(format!("params: {error}")))?,
             None => ListParams::default(),
         };
+        if let Some(error) = catalogue.list_error(section) {
+            return Err(error.clone());
+        }
         let lowered = self.lowered(catalogue, section, encoder);
         lowered.page(member(section), params.cursor, encoder)
     }
@@ -73,11 +76,11 @@ impl Lists {
         catalogue: &Catalogue,
         section: Section,
         encoder: &ResponseEncoder,
-    ) -> Arc<Lowered> {
+    ) -> Arc<LoweredList> {
         let list = catalogue.list(section);
         let mut cache = lock(&self.lowered);
         let kept = cache.entry((section, encoder.revision)).or_default();
-        let is_current = |lowered: &&Arc<Lowered>| {
+        let is_current = |lowered: &&Arc<LoweredList>| {
             !lowered.list.differs_from(list)
                 && lowered.hints == catalogue.cache
                 && lowered.server_info == encoder.server_info
@@ -91,7 +94,7 @@ impl Lists {
             Section::Templates => convert::template_definition,
             Section::Prompts => convert::prompt_definition,
         };
-        let lowered = Arc::new(Lowered {
+        let lowered = Arc::new(LoweredList {
             list: Arc::clone(list),
             page_size: self.page_size,
             lower,
@@ -105,7 +108,7 @@ impl Lists {
     }
 }
 
-impl Lowered {
+impl LoweredList {
     fn page(
         &self,
         name: &'static str,

@@ -1,14 +1,17 @@
-//! HTTP/1.1 as bytes: sockets, limits, guards and bodies. Nothing here knows MCP.
+//! HTTP/1.1 server: sockets, limits, guards, bodies. It does not depend on MCP.
 //!
-//! [`serve`] accepts connections and gives each request to a handler; [`Guard`] decides from the
-//! request head whether a request may be looked at; [`read_body`] takes the body in, within
-//! limits; [`Body`] and [`respond`] make the answer.
+//! [`serve`] accepts connections and passes each request to a handler; [`Guard`] accepts or refuses
+//! a request by its head; [`read_body`] reads the body, within limits; [`Body`] and [`respond`] build
+//! the response.
 //!
-//! A handler is dropped when its client goes away, and so is the stream behind a [`Body`]: that is
-//! how a call learns of its cancellation.
+//! A handler is dropped when its client disconnects, and so is the stream of a [`Body`]. This cancels
+//! the call.
 
 mod body;
+mod client_stream;
 mod connection;
+mod connections;
+mod descriptors;
 mod guard;
 mod listen;
 mod receive;
@@ -16,6 +19,7 @@ pub mod respond;
 
 pub use body::{Body, KEEP_ALIVE_INTERVAL};
 pub use connection::ConnectionInfo;
+pub(crate) use connections::Delivery;
 pub use guard::{Guard, Host, InvalidHost, InvalidOrigin, Origin, Refusal};
 pub use listen::{Accept, BindError, Limits, Listener, serve};
 pub use receive::{BodyLimits, ReadError, read_body};

@@ -21,8 +21,8 @@ pub struct Options {
     /// Whether the Janix mcp-validator is to be satisfied: `initialize` may be repeated,
     /// `server/info` and `shutdown` are answered (C07, C51). Only legacy revisions are affected.
     pub mcp_validator: bool,
-    /// Whether tools may be called as methods of their own on pipes, and without a handshake: the
-    /// native view (S003-05, C49). Over HTTP there is none.
+    /// Whether tools may be called as methods of their own and without a handshake, on pipes and
+    /// over HTTP at `/native`: the native view (S003-05, C49).
     pub native: bool,
     /// The limits of one message.
     pub limits: Limits,
@@ -36,6 +36,8 @@ pub struct Options {
     pub answer_time: Duration,
     /// How many calls may be parked at once.
     pub max_parked: usize,
+    /// How many bytes the parameters and questions of all parked calls may have together.
+    pub max_parked_bytes: usize,
     /// How many resources one session or one `subscriptions/listen` stream may subscribe to.
     pub max_resource_subscriptions: usize,
     /// How long further questions of a call are waited for before the first ones are put.
@@ -58,6 +60,7 @@ impl Default for Options {
             max_in_flight: 4096,
             answer_time: Duration::from_mins(5),
             max_parked: 10_000,
+            max_parked_bytes: 64 * 1024 * 1024,
             max_resource_subscriptions: 1000,
             collect_window: Duration::from_millis(25),
             drain: Duration::from_secs(5),
@@ -73,8 +76,8 @@ pub enum Profile {
     /// The behaviour of the specification.
     #[default]
     Plexus,
-    /// As the Substrate documents have it: `-32002` for requests in the wrong state (C05), an
-    /// unsupported version is an error instead of a counter-offer (C03).
+    /// The behaviour of the Substrate document: `-32002` for requests in the wrong state (C05), and an
+    /// error for an unsupported version instead of a counter-offer (C03).
     Substrate,
 }
 

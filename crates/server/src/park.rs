@@ -22,6 +22,18 @@ pub(crate) struct ParkedCall {
     pub(crate) asked: u32,
     /// The principal that the call belongs to.
     pub(crate) principal: Principal,
+    /// The size of its parameters and questions.
+    pub(crate) bytes: usize,
+}
+
+/// The limits of the store.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ParkingLimits {
+    pub(crate) calls: usize,
+    /// For the parameters and questions of all calls together.
+    pub(crate) bytes: usize,
+    /// How long a call waits.
+    pub(crate) time: Duration,
 }
 
 /// The position of a parked call in the table, with which it can be parked again.
@@ -35,9 +47,15 @@ pub(crate) struct ParkedPosition {
 pub(crate) struct Parking {
     sealer: Sealer,
     started: Instant,
-    table: Arc<Mutex<HashMap<[u8; 16], Slot>>>,
-    capacity: usize,
-    time: Duration,
+    table: Arc<Mutex<Table>>,
+    limits: ParkingLimits,
+}
+
+#[derive(Default)]
+struct Table {
+    slots: HashMap<[u8; 16], Slot>,
+    /// The size of all calls.
+    bytes: usize,
 }
 
 struct Slot {
@@ -48,13 +66,12 @@ struct Slot {
 }
 
 impl Parking {
-    pub(crate) fn new(key: &SealKey, capacity: usize, time: Duration) -> Self {
+    pub(crate) fn new(key: &SealKey, limits: ParkingLimits) -> Self {
         Self {
             sealer: Sealer::new(key),
             started: Instant::now(),
             table: Arc::default(),
-            capacity,
-            time,
+            limits,
         }
     }
 
@@ -68,7 +85,7 @@ impl Parking {
         before: Option<ParkedPosition>,
     ) -> Result<String, Fault> {
         let no_randomness = |error| Fault::Internal(format!("no randomness: {error}"));
-        let expires = (self.started.elapsed() + self.time).as_secs();
+        let expires = (self.started.elapsed() + self.limits.time).as_secs();
         let state = if let Some(ParkedPosition { state }) = before {
             RequestState {
                 generation: state.generation + 1,
@@ -113,7 +130,7 @@ impl Parking {
             return Err(Fault::InvalidState);
         }
         let mut table = lock(&self.table);
-        match table.get(&state.call) {
+        match table.slots.get(&state.call) {
             Some(slot) if slot.generation == state.generation => {}
             _ => return Err(Fault::InvalidState),
         }
@@ -128,13 +145,18 @@ impl Parking {
         state: RequestState,
     ) -> Result<(), Fault> {
         // Dropped, and so cancelled, when the table is free again.
-        let mut _victim = None;
+        let mut victims = Vec::new();
         let mut table = lock(&self.table);
-        if table.len() >= self.capacity {
-            let victim = victim(&table, &call.principal).ok_or_else(|| {
+        loop {
+            let is_too_large = table.bytes + call.bytes > self.limits.bytes;
+            if !is_too_large && table.slots.len() < self.limits.calls {
+                break;
+            }
+            let weight = if is_too_large { by_size } else { by_number };
+            let victim = victim(&table, &call, weight).ok_or_else(|| {
                 Fault::Busy("too many calls wait for input; try again later".to_owned())
             })?;
-            _victim = table.remove(&victim);
+            victims.extend(table.remove(&victim));
         }
         let remaining = Duration::from_secs(state.expires).saturating_sub(self.started.elapsed());
         let expiry = expire(Arc::clone(&self.table), state, remaining);
@@ -144,27 +166,57 @@ impl Parking {
             expires: state.expires,
             _expiry: AbortOnDropHandle::new(tracker.spawn(expiry)),
         };
-        table.insert(state.call, slot);
+        table.bytes += slot.call.bytes;
+        table.slots.insert(state.call, slot);
+        drop(table);
+        drop(victims);
         Ok(())
     }
 }
 
-/// Eviction: the call that makes room for one of `newcomer`. It is the next to expire of the principal
-/// with the most calls, and never a call of `newcomer` itself.
-fn victim(table: &HashMap<[u8; 16], Slot>, newcomer: &Principal) -> Option<[u8; 16]> {
-    let shares = PrincipalShares::new(table.values().map(|slot| &slot.call.principal), newcomer);
+impl Table {
+    fn remove(&mut self, call: &[u8; 16]) -> Option<Slot> {
+        let slot = self.slots.remove(call)?;
+        self.bytes -= slot.call.bytes;
+        Some(slot)
+    }
+}
+
+fn by_number(_call: &ParkedCall) -> usize {
+    1
+}
+
+fn by_size(call: &ParkedCall) -> usize {
+    call.bytes
+}
+
+/// Eviction: the call that makes room for `newcomer`. It is the next to expire of the principal whose
+/// calls weigh most, and never a call of the same principal.
+fn victim(
+    table: &Table,
+    newcomer: &ParkedCall,
+    weight: fn(&ParkedCall) -> usize,
+) -> Option<[u8; 16]> {
+    let entry = |slot: &Slot| weight(&slot.call);
+    let parked = table.slots.values();
+    let shares = PrincipalShares::new(
+        parked.map(|slot| (&slot.call.principal, entry(slot))),
+        (&newcomer.principal, weight(newcomer)),
+    );
     table
+        .slots
         .iter()
-        .filter(|(_, slot)| slot.call.principal != *newcomer)
+        .filter(|(_, slot)| slot.call.principal != newcomer.principal)
         .filter_map(|(id, slot)| Some((shares.of(&slot.call.principal)?, slot.expires, id)))
         .min_by_key(|(share, expires, _)| (Reverse(*share), *expires))
         .map(|(_, _, id)| *id)
 }
 
-async fn expire(table: Arc<Mutex<HashMap<[u8; 16], Slot>>>, state: RequestState, time: Duration) {
+async fn expire(table: Arc<Mutex<Table>>, state: RequestState, time: Duration) {
     tokio::time::sleep(time).await;
     let mut table = lock(&table);
     if table
+        .slots
         .get(&state.call)
         .is_some_and(|slot| slot.generation == state.generation)
     {

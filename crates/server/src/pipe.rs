@@ -5,8 +5,8 @@
 //! hold up the end of the process. Terminals, files and devices cannot be polled everywhere and
 //! go through tokio's own standard streams, which use a blocking thread.
 //!
-//! Dropping an [`Input`] or an [`Output`] does not close the descriptor the process was born
-//! with: the peer sees the end of file when the process ends.
+//! Dropping a [`StdInput`] or a [`StdOutput`] does not close the descriptor that the process was
+//! started with: the peer sees the end of file when the process ends.
 
 use std::io;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ mod unix;
 /// Standard input.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Input {
+pub enum StdInput {
     /// A pipe, polled.
     #[cfg(unix)]
     Pipe(tokio::net::unix::pipe::Receiver),
@@ -33,10 +33,10 @@ pub enum Input {
 
 /// Standard output.
 ///
-/// Once the reader has gone, writes fail with [`io::ErrorKind::BrokenPipe`].
+/// After the reader closes its end, writes fail with [`io::ErrorKind::BrokenPipe`].
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Output {
+pub enum StdOutput {
     /// A pipe, polled.
     #[cfg(unix)]
     Pipe(tokio::net::unix::pipe::Sender),
@@ -48,24 +48,24 @@ pub enum Output {
 }
 
 /// Opens standard input for polling. Call it once, within a tokio runtime.
-pub fn stdin() -> io::Result<Input> {
+pub fn stdin() -> io::Result<StdInput> {
     #[cfg(unix)]
     if let Some(polled) = unix::input(&io::stdin())? {
         return Ok(polled);
     }
-    Ok(Input::Other(tokio::io::stdin()))
+    Ok(StdInput::Other(tokio::io::stdin()))
 }
 
 /// Opens standard output for polling. Call it once, within a tokio runtime.
-pub fn stdout() -> io::Result<Output> {
+pub fn stdout() -> io::Result<StdOutput> {
     #[cfg(unix)]
     if let Some(polled) = unix::output(&io::stdout())? {
         return Ok(polled);
     }
-    Ok(Output::Other(tokio::io::stdout()))
+    Ok(StdOutput::Other(tokio::io::stdout()))
 }
 
-impl AsyncRead for Input {
+impl AsyncRead for StdInput {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -81,7 +81,7 @@ impl AsyncRead for Input {
     }
 }
 
-impl Output {
+impl StdOutput {
     fn stream(&mut self) -> Pin<&mut (dyn AsyncWrite + Unpin)> {
         Pin::new(match self {
             #[cfg(unix)]
@@ -93,7 +93,7 @@ impl Output {
     }
 }
 
-impl AsyncWrite for Output {
+impl AsyncWrite for StdOutput {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -66,7 +66,7 @@ impl RunningCall {
 
     /// Merges queued events into `event` where that loses nothing: text is appended, and a newer
     /// progress report replaces an older one (C18, PROG-06). Merged text is limited to
-    /// [`MAX_MERGED_TEXT_BYTES`], which bounds the memory of a call that never stops sending (C57).
+    /// [`MAX_MERGED_TEXT_BYTES`], which bounds the memory of a call that sends without end (C57).
     fn merged(&mut self, mut event: Event) -> Event {
         loop {
             if matches!(&event, Event::Content(text) | Event::Stderr(text) if text.len() >= MAX_MERGED_TEXT_BYTES)

@@ -25,7 +25,7 @@ impl SealKey {
         Self(Zeroizing::new(bytes))
     }
 
-    /// A new key, which dies with the process.
+    /// Generates a key that is never stored.
     ///
     /// # Errors
     /// The system's random number generator failed.
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_is_opened() {
+    fn a_sealed_state_can_be_opened() {
         let sealer = Sealer::new(&SealKey::new([1; 32]));
         let token = sealer.seal(&state()).unwrap();
         assert_eq!(sealer.open(&token), Ok(state()));
@@ -160,9 +160,15 @@ mod tests {
         );
     }
 
+    /// The key is in no log.
+    #[test]
+    fn a_key_does_not_show_itself() {
+        assert_eq!(format!("{:?}", SealKey::new([1; 32])), "SealKey(..)");
+    }
+
     /// MRTR26-06, TRANSLATION §12.1, §12.21, TRAP-18: every change of every byte breaks the seal.
     #[test]
-    fn what_was_touched_is_not_opened() {
+    fn a_modified_token_cannot_be_opened() {
         let sealer = Sealer::new(&SealKey::new([1; 32]));
         let token = sealer.seal(&state()).unwrap();
         for position in 0..token.len() {

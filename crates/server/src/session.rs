@@ -1,5 +1,4 @@
-//! A legacy session: what a client of 2024-11-05 to 2025-11-25 has with us after `initialize`,
-//! whatever the transport.
+//! A session of the handshake era (2024-11-05 to 2025-11-25), on any transport.
 
 mod call;
 mod client_requests;
@@ -167,7 +166,7 @@ impl Session {
         (exchange, ticket)
     }
 
-    /// Takes note of a notification.
+    /// Handles a notification.
     pub(crate) fn notified(&self, notification: &Notification) {
         match &*notification.method {
             method::INITIALIZED | method::INITIALIZED_ALIAS => self.state().lifecycle.initialized(),
@@ -178,7 +177,7 @@ impl Session {
         }
     }
 
-    /// Takes the client's answer to a question of ours.
+    /// Handles the client's answer to a question.
     pub(crate) fn answered(&self, response: Response) {
         self.asks.answered(response);
     }
@@ -221,7 +220,7 @@ impl Session {
             ),
         ];
         for (_, method) in told.into_iter().filter(|(told, _)| *told) {
-            self.sink.offer(notification(method, None));
+            self.sink.offer_change(notification(method, None));
         }
     }
 
@@ -246,6 +245,11 @@ impl Session {
     /// An error in answer to request `id`.
     pub(crate) fn refuse(&self, id: &Id, fault: &Fault) -> EncodedResponse {
         self.encoder().error(id, fault)
+    }
+
+    /// The most bytes of an answer.
+    pub(crate) fn max_answer(&self) -> usize {
+        self.edge.options.max_answer
     }
 
     /// Whether anything is in flight.
@@ -453,8 +457,8 @@ impl Drop for InFlightGuard {
     }
 }
 
-/// The peer with what the credentials of the request at hand allow. Those of a session may change:
-/// they expire, and are renewed with more or less.
+/// The peer with the scopes and the credential of this request. The credentials of a session may
+/// change: they expire, and may be renewed with other scopes.
 fn shown(peer: Arc<Peer>, caller: Option<&CallerIdentity>) -> Arc<Peer> {
     let Some(caller) = caller else { return peer };
     if let Some(credential) = &caller.credential {
@@ -466,7 +470,7 @@ fn shown(peer: Arc<Peer>, caller: Option<&CallerIdentity>) -> Arc<Peer> {
     Arc::new(Arc::unwrap_or_clone(peer).holding(caller.scopes.clone()))
 }
 
-/// The notification that cancels request `id` of ours.
+/// The notification that cancels the request `id` of this server.
 pub(crate) fn cancelled(id: &Id) -> Bytes {
     let params = CancelledParams {
         request_id: id.clone(),

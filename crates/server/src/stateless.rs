@@ -1,4 +1,4 @@
-//! Requests of 2026-07-28: each stands alone.
+//! Serves requests of 2026-07-28, which have no session.
 
 mod headers;
 mod retry;
@@ -201,7 +201,7 @@ impl StatelessCall {
                         if !self.asks.is_empty() {
                             return Output::Answer(self.park());
                         }
-                        // All was withdrawn; there is nothing to wait for.
+                        // All questions were withdrawn.
                         self.ask_at = None;
                         continue;
                     }
@@ -211,7 +211,7 @@ impl StatelessCall {
             match step {
                 Step::Event(Event::Ask(ask)) => self.collect(ask),
                 Step::Event(event) => {
-                    if let Some(message) = self.notifications.tell(&event) {
+                    if let Some(message) = self.notifications.encode(&event) {
                         return Output::Notification(message);
                     }
                 }
@@ -229,7 +229,8 @@ impl StatelessCall {
             ask.answer(Err(AskError::Unsupported(capability)));
             return;
         }
-        // The capabilities of the current request count, not those of the request that began the call.
+        // `EventSender::ask` has checked the capabilities of the request that began the call; those of
+        // the current request may be fewer.
         let capability = ask.question.needs();
         if !self.peer.supports(capability) {
             ask.answer(Err(AskError::Unsupported(capability)));
@@ -255,8 +256,8 @@ impl StatelessCall {
             .get_or_insert_with(|| Instant::now() + self.edge.options.collect_window);
     }
 
-    /// A client may answer a question that has a name without being asked first: a server without
-    /// state could not tell the difference. Each answer is good for one question.
+    /// A client may answer a named question before it is asked: a server without state could not
+    /// tell the difference. Each such answer is used once.
     fn volunteered_for(&mut self, ask: &Ask) -> Option<Raw> {
         let answer = self.volunteered.remove(ask.key.as_ref()?)?;
         retry::check(&ask.question, &answer).ok().map(|()| answer)
@@ -283,8 +284,11 @@ impl StatelessCall {
             );
         }
         let running = self.running.take().ok_or(Fault::Cancelled)?;
+        let questions = asks.iter().filter_map(|(_, ask)| ask.question.params());
+        let bytes = questions.chain(&self.params).map(Raw::len).sum();
         let call = ParkedCall {
             running,
+            bytes,
             asks,
             asked: self.asked,
             principal: self.peer.principal.clone(),

@@ -1,11 +1,12 @@
-//! MCP over a pair of pipes.
+//! The stdio transport.
 //!
 //! Lines are classified one by one, so both eras may interleave on one pipe. Legacy messages belong
-//! to one session with a strict lifecycle; stateless ones stand alone. With
+//! to one session with a strict lifecycle; stateless ones have no session. With
 //! [`Options::native`](crate::Options::native), tools can be called as methods of their own, and no
 //! handshake is needed.
 
 mod batch;
+mod read_ahead;
 
 use std::collections::HashMap;
 use std::io;
@@ -21,8 +22,8 @@ use plexus_mcp_protocol::lifecycle::LifecycleRules;
 use plexus_mcp_protocol::messages::CancelledParams;
 use plexus_mcp_protocol::{Revision, method};
 use plexus_mcp_wire::{
-    DecodeError, Id, Incoming, Line, LineDecoder, Malformed, Message, Notification, Raw, Request,
-    Response, SkimmedEnvelope, skim,
+    DecodeError, Id, Incoming, Limits, Line, LineDecoder, Malformed, Message, Notification, Raw,
+    Request, Response, SkimmedEnvelope, skim,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -41,25 +42,39 @@ use crate::session_sink::SessionSink;
 use crate::stateless;
 use crate::writer::{LineSender, LineWriter};
 
+pub use read_ahead::ReadAhead;
+
 /// Messages that may be queued for the writer. When the queue is full, senders wait (backpressure).
 const MAX_QUEUED_MESSAGES: usize = 1024;
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// A client that reads nothing for this long counts as disconnected.
 const CLIENT_STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Serves the client at the other end of standard input and output, until it closes its end or
-/// the edge is shut down; then lets work in flight finish, for [`Options::drain`] at most.
+/// Serves the client over standard input and output, until it closes the input or the edge is shut
+/// down; then shuts the edge down, and lets requests in flight finish, for [`Options::drain`] at
+/// most.
 ///
 /// [`Options::drain`]: crate::Options::drain
 ///
 /// # Errors
 /// The pipes cannot be used, or broke.
 pub async fn serve(edge: &Arc<Edge>) -> io::Result<()> {
-    let at_end = || edge.end_soon();
-    serve_pipe(edge, pipe::stdin()?, pipe::stdout()?, at_end).await
+    serve_input(edge, pipe::stdin()?).await
 }
 
-/// The same, on any pair of byte streams. The edge stays as it is when the input ends.
+/// The same, with an input that the caller has opened, such as [`ReadAhead::stdin`].
+///
+/// # Errors
+/// The pipes cannot be used, or broke.
+pub async fn serve_input<R>(edge: &Arc<Edge>, input: R) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+{
+    let at_end = || edge.shut_down();
+    serve_pipe(edge, input, pipe::stdout()?, at_end).await
+}
+
+/// As [`serve`], on any pair of byte streams. The edge stays as it is when the input ends.
 ///
 /// # Errors
 /// Reading or writing failed.
@@ -84,22 +99,46 @@ where
     let tracker = TaskTracker::new();
     let (lines, writer) = LineWriter::spawn(&TaskTracker::new(), output, MAX_QUEUED_MESSAGES);
     let pipe = Pipe::new(edge, lines.clone(), tracker.clone());
-    let read = pipe.read(&mut input).await;
+    let mut received = Received::new(&edge.options.limits);
+    let read = pipe.read(&mut input, &mut received).await;
 
     at_end();
     pipe.session.end();
     tracker.close();
     let drain = edge.options.drain;
-    if timeout(drain, tracker.wait()).await.is_err() {
-        tracing::warn!(unfinished = tracker.len(), "ended with requests in flight");
+    // A client that no longer reads must not delay the exit, nor must the tasks that wait for it.
+    let end = Instant::now() + drain + drain / 4;
+    let drained = async {
+        if timeout(drain, tracker.wait()).await.is_err() {
+            tracing::warn!(unfinished = tracker.len(), "ended with requests in flight");
+        }
+    };
+    tokio::select! {
+        // What the client has sent by now is answered even if nothing is in flight.
+        biased;
+        () = pipe.refuse_requests(&mut input, &mut received) => {}
+        () = drained => {}
     }
     pipe.cancel_all();
-    // A client that no longer reads must not keep us alive, nor what still waits for it.
-    let end = Instant::now() + drain / 2;
     drop(timeout_at(end, tracker.wait()).await);
     drop((pipe, lines));
     let written = timeout_at(end, writer.finished()).await;
     read.and(written.unwrap_or(Ok(())))
+}
+
+/// The received part of the input.
+struct Received {
+    decoder: LineDecoder,
+    buffer: BytesMut,
+}
+
+impl Received {
+    fn new(limits: &Limits) -> Self {
+        Self {
+            decoder: LineDecoder::new(limits.max_bytes),
+            buffer: BytesMut::with_capacity(READ_BUFFER_BYTES),
+        }
+    }
 }
 
 /// One client on one pipe.
@@ -136,22 +175,25 @@ impl Pipe {
     }
 
     /// Reads until the input ends, the output is closed, or the server is shut down.
-    async fn read<R: AsyncRead + Unpin>(&self, input: &mut R) -> io::Result<()> {
-        let mut decoder = LineDecoder::new(self.edge.options.limits.max_bytes);
-        let mut buffer = BytesMut::with_capacity(READ_BUFFER_BYTES);
+    async fn read<R: AsyncRead + Unpin>(
+        &self,
+        input: &mut R,
+        received: &mut Received,
+    ) -> io::Result<()> {
+        let Received { decoder, buffer } = received;
         let mut catalogue = self.edge.watch_catalogue();
         catalogue.mark_unchanged();
         loop {
             tokio::select! {
-                read = input.read_buf(&mut buffer) => {
+                read = input.read_buf(buffer) => {
                     let ended = read? == 0;
                     while !self.gone.is_cancelled()
-                        && let Some(line) = decoder.next(&mut buffer)
+                        && let Some(line) = decoder.next(buffer)
                     {
                         self.line(line).await;
                     }
                     if ended {
-                        if let Some(line) = decoder.finish(&mut buffer) {
+                        if let Some(line) = decoder.finish(buffer) {
                             self.line(line).await;
                         }
                         self.gone.cancel();
@@ -174,6 +216,50 @@ impl Pipe {
                 () = self.edge.shutdown.cancelled() => return Ok(()),
             }
         }
+    }
+
+    /// Answers requests that come while requests in flight are finished with an error, for as long
+    /// as it is polled. Cancelling a request in flight is still possible.
+    async fn refuse_requests<R: AsyncRead + Unpin>(&self, input: &mut R, received: &mut Received) {
+        let Received { decoder, buffer } = received;
+        let limits = &self.edge.options.limits;
+        let fault = Fault::Busy("the server is shutting down".to_owned());
+        while !self.gone.is_cancelled() {
+            while let Some(line) = decoder.next(buffer) {
+                let message = match line {
+                    Line::TooLong { envelopes, .. } => {
+                        self.refuse(&fault, envelopes).await;
+                        continue;
+                    }
+                    Line::Complete(bytes) => match plexus_mcp_wire::decode(bytes, limits) {
+                        Ok(Incoming::Single(message)) => message,
+                        // The session has ended, and refuses each request of a batch.
+                        Ok(Incoming::Batch(messages)) => {
+                            self.batch(messages).await;
+                            continue;
+                        }
+                        Err(error) => {
+                            self.refuse(&decode_fault(error), Vec::new()).await;
+                            continue;
+                        }
+                    },
+                };
+                match message {
+                    Ok(Message::Request(request)) => {
+                        let request = SkimmedEnvelope::Request(request.id);
+                        self.refuse(&fault, vec![request]).await;
+                    }
+                    Ok(Message::Notification(notification)) => self.notification(&notification),
+                    Ok(Message::Response(_)) | Err(_) => {}
+                }
+            }
+            match input.read_buf(buffer).await {
+                Ok(1..) => {}
+                // The client has gone; requests in flight are finished all the same.
+                Ok(0) | Err(_) => break,
+            }
+        }
+        std::future::pending::<()>().await;
     }
 
     async fn line(&self, line: Line) {
@@ -339,7 +425,11 @@ impl Pipe {
                     () = gone.cancelled(), if listening.is_some() => None,
                 };
                 match output {
-                    Some(Output::Notification(message) | Output::Question(message)) => {
+                    Some(
+                        Output::Notification(message)
+                        | Output::Progress(message)
+                        | Output::Question(message),
+                    ) => {
                         tokio::select! {
                             biased;
                             // C08: a cancelled request sends nothing more.

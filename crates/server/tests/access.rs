@@ -44,6 +44,10 @@ impl Access for ByName {
         std::future::ready(admitted).boxed()
     }
 
+    fn is_still_valid<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, bool> {
+        async { self.admit(head).await.is_ok() }.boxed()
+    }
+
     fn document(&self, path: &str) -> Option<Bytes> {
         (path == METADATA).then(|| Bytes::from_static(b"{}"))
     }
@@ -57,6 +61,10 @@ struct Server {
 
 impl Server {
     async fn start(max_sessions: usize) -> Self {
+        Self::with_quota(max_sessions, max_sessions).await
+    }
+
+    async fn with_quota(max_sessions: usize, per_principal: usize) -> Self {
         let who = async |_: NoArguments, context: Context| {
             let peer = context.peer();
             let scopes = peer.scopes.iter().flat_map(Scopes::iter);
@@ -68,6 +76,7 @@ impl Server {
         let mut options = HttpOptions::default();
         options.sse = Some(SsePaths::default());
         options.max_sessions = max_sessions;
+        options.max_sessions_per_principal = per_principal;
         let server = HttpServer::bind(edge, &["127.0.0.1:0".parse().unwrap()], options).await;
         let server = server.unwrap().admitting(Arc::new(ByName));
         let url = format!("http://{}{}", server.addresses()[0], server.path());
@@ -117,7 +126,7 @@ async fn whole(answer: HttpResponse) -> (u16, String, String) {
 /// AUTH03-05, AUTH26-19, SEC-02: every request of either era and transport needs credentials. Without
 /// them it gets 401 and a challenge.
 #[tokio::test]
-async fn nobody_is_served_who_is_not_let_in() {
+async fn every_request_needs_credentials() {
     let server = Server::start(8).await;
     let id = server.session("kim").await;
     let stranger = server.stranger();
@@ -178,6 +187,47 @@ async fn the_way_in_is_public() {
     assert_eq!(foreign.header("www-authenticate"), None);
 }
 
+/// A principal that has reached its quota loses its own longest idle session, also while there is room.
+#[tokio::test]
+async fn a_principal_has_a_quota_of_sessions() {
+    let server = Server::with_quota(8, 3).await;
+    let kim = server.session("kim").await;
+    let mut eve = Vec::new();
+    for _ in 0..3 {
+        eve.push(server.session("eve").await);
+    }
+    assert!(server.has_session("eve", &eve[0]).await, "used again");
+    for _ in 0..2 {
+        eve.push(server.session("eve").await);
+    }
+    let mut there = Vec::new();
+    for id in &eve {
+        there.push(server.has_session("eve", id).await);
+    }
+    assert_eq!(there, [true, false, false, true, true]);
+    assert!(server.has_session("kim", &kim).await);
+}
+
+/// Callers that are not authenticated cannot occupy a connection.
+#[tokio::test]
+async fn a_stranger_gets_one_answer_on_a_connection() {
+    let server = Server::start(8).await;
+    let stranger = server.stranger();
+    for request in [
+        stranger.post(&initialize()),
+        stranger.clone().at("/health").get(),
+        stranger.clone().at("/elsewhere").get(),
+        stranger.clone().at(METADATA).get(),
+        stranger.request(Method::PUT, Bytes::new()),
+        stranger.request(Method::OPTIONS, Bytes::new()),
+    ] {
+        let answer = request.send().await;
+        assert_eq!(answer.header("connection"), Some("close"));
+    }
+    let admitted = server.client("kim").post(&initialize()).send().await;
+    assert_eq!(admitted.header("connection"), None);
+}
+
 /// SEC-03, SEC-04: a session exists for its own principal only. For others the answer is the same, to
 /// the byte, as for a session that does not exist.
 #[tokio::test]
@@ -209,7 +259,7 @@ async fn a_session_is_its_principals_only() {
         assert_eq!(attempt.0, 404, "{shown}");
         assert_eq!(attempt, whole(nothing.send().await).await, "{shown}");
     }
-    // A second handshake that names it opens a session of one's own.
+    // An `initialize` with the id of this session opens another session.
     let again = eve.post(&initialize()).header("mcp-session-id", &id);
     let own = again
         .send()
@@ -222,7 +272,7 @@ async fn a_session_is_its_principals_only() {
     assert!(server.has_session("eve", &own).await);
 }
 
-/// The stream of 2024-11-05 brings its owner's answers only.
+/// The stream of 2024-11-05 carries answers of its own session only.
 #[tokio::test]
 async fn a_stream_of_the_old_transport_is_its_principals_only() {
     let server = Server::start(8).await;
@@ -238,9 +288,9 @@ async fn a_stream_of_the_old_transport_is_its_principals_only() {
     assert_eq!(answer["id"], 2);
 }
 
-/// A service sees the principal of a call, and the scopes of the credentials of this very request.
+/// A service sees the principal of a call, and the scopes of the credentials of the same request.
 #[tokio::test]
-async fn a_service_learns_who_calls() {
+async fn a_service_sees_the_principal_and_scopes_of_a_call() {
     let server = Server::start(8).await;
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let http = HttpClient::new(&server.url, revision);
@@ -250,7 +300,7 @@ async fn a_service_learns_who_calls() {
         let called = client.call("who", json!({})).await;
         assert_eq!(called["content"][0]["text"], "kim [read]", "{revision}");
     }
-    // The token of a session was renewed, with more than before.
+    // The token was renewed during the session, with an additional scope.
     let id = server.session("kim read").await;
     let params = json!({"name": "who", "arguments": {}});
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
@@ -262,7 +312,7 @@ async fn a_service_learns_who_calls() {
 
 /// A principal that opens many sessions evicts only its own.
 #[tokio::test]
-async fn nobody_pushes_out_the_sessions_of_others() {
+async fn a_principal_with_many_sessions_evicts_only_its_own() {
     let server = Server::start(4).await;
     let kim = server.session("kim").await;
     let mut eves = Vec::new();

@@ -1,4 +1,4 @@
-//! One activation, streamed or buffered: what an MCP client gets of it on a pipe.
+//! One service on a pipe: what a client gets of a call with and without a progress token.
 
 #![expect(
     clippy::unwrap_used,
@@ -16,7 +16,7 @@ use tokio::io::{
     AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
 };
 
-/// How much a tool says that says more than any answer may have.
+/// The number and the size of the pieces that `long` streams: together more than a result may hold.
 const PIECES: usize = 100;
 const PIECE: usize = 64 * 1024;
 
@@ -118,8 +118,8 @@ fn of<'a>(messages: &'a [Value], method: &str) -> Vec<&'a Value> {
     messages.map(|message| &message["params"]).collect()
 }
 
-/// S003-03, S003-45, S003-46, S003-49, C16, C17, C18, C19: with a token, text arrives as it comes
-/// and progress grows; without one, only the result does, and it is the same.
+/// S003-03, S003-45, S003-46, S003-49, C16, C17, C18, C19: with a progress token, text is streamed
+/// and progress grows. Without a token, only the result is sent. The result is the same.
 #[tokio::test]
 async fn streamed_or_buffered_the_result_is_one() {
     for revision in ["2024-11-05", "2025-03-26", "2025-11-25"] {
@@ -140,7 +140,7 @@ async fn streamed_or_buffered_the_result_is_one() {
             .iter()
             .filter_map(|p| p["message"].as_str())
             .collect();
-        // There is no place for it in the oldest revision.
+        // In 2024-11-05, progress has no `message`.
         let expected = if revision == "2024-11-05" {
             ""
         } else {
@@ -160,9 +160,10 @@ async fn streamed_or_buffered_the_result_is_one() {
     }
 }
 
-/// C57, S003-50: an answer that would be too large is cut to its head and tail. The stream has all.
+/// C57, S003-50: a text that is too long for a result is cut to its head and tail. The stream has
+/// all of it.
 #[tokio::test]
-async fn what_is_too_long_for_an_answer_was_streamed() {
+async fn text_too_long_for_a_result_is_streamed_in_full() {
     let mut client = Client::connect("2025-11-25").await;
     let (told, streamed) = client.call("long", Some("t")).await;
     let progress = of(&told, "notifications/progress");
@@ -185,8 +186,8 @@ async fn what_is_too_long_for_an_answer_was_streamed() {
     assert!(text.len() < 5 * 1024 * 1024, "{}", text.len());
 }
 
-/// S002-27, S002-26, S002-25: whether a cancellation comes before, with or after the answer, there
-/// is one answer at most, and later requests are served, also with the same id.
+/// S002-27, S002-26, S002-25: a cancellation may arrive before, with or after the answer. There is
+/// at most one answer, and later requests are served, even with the same id.
 #[tokio::test]
 async fn a_cancellation_may_meet_the_answer() {
     let mut client = Client::connect("2025-03-26").await;

@@ -135,7 +135,7 @@ fn service() -> LocalService {
             async |Repeat { message, count }: Repeat, ctx: Context| {
                 for _ in 0..count.unwrap_or(1) {
                     ctx.stream(message.as_str()).await;
-                    // So that each piece is a message of its own.
+                    // A log event between the pieces prevents that they are merged.
                     ctx.log(LogLevel::Info, "said").await;
                 }
             },
@@ -224,9 +224,9 @@ async fn asides_are_events_of_their_own() {
     assert_eq!(events, expected);
 }
 
-/// S003-06: a tool that does not stream has the same events.
+/// S003-06: the result of a tool that does not stream is sent as events, too.
 #[tokio::test]
-async fn what_was_not_streamed_comes_before_the_end() {
+async fn results_that_were_not_streamed_are_sent_as_events() {
     let mut client = Client::connect(service());
     let params = json!({"message": "hi", "_meta": {"progressToken": 1}});
     let events = client.stream("echo.once", params).await;
@@ -244,7 +244,7 @@ async fn what_was_not_streamed_comes_before_the_end() {
     assert_eq!(events[1]["code"], -32603);
 }
 
-/// S003-08, S003-41, C50: both spellings, wherever a namespace ends.
+/// S003-08, S003-41, C50: both spellings of a tool's name are methods.
 #[tokio::test]
 async fn both_spellings_are_methods() {
     let mut client = Client::connect(service());
@@ -266,7 +266,7 @@ async fn both_spellings_are_methods() {
     }
 }
 
-/// S000-37: what cannot be called gets an error, and no stream.
+/// S000-37: invalid calls get an error response, and no stream.
 #[tokio::test]
 async fn wrong_parameters_are_refused_at_once() {
     let mut client = Client::connect(service());
@@ -306,7 +306,7 @@ async fn wrong_parameters_are_refused_at_once() {
         };
         assert_eq!(error["error"]["code"], code, "{line}: {answer}");
     }
-    // A notification is no call.
+    // A notification does not start a call.
     client
         .send(r#"{"jsonrpc":"2.0","method":"echo.once","params":["a"]}"#)
         .await;
@@ -346,7 +346,7 @@ async fn mcp_is_spoken_beside_it() {
 
 /// C49: the native view is off by default, even in a session that is initialized.
 #[tokio::test]
-async fn there_is_none_unless_it_is_asked_for() {
+async fn the_native_view_is_off_by_default() {
     let mut client = Client::with(service(), Options::default());
     let early = client.ask(1, "echo.once", json!({"message": "hi"})).await;
     assert_eq!(early["error"]["code"], -32600);
@@ -389,9 +389,9 @@ fn endless() -> (LocalService, Arc<AtomicUsize>, mpsc::Receiver<()>) {
     (builder.build().unwrap(), said, ended)
 }
 
-/// S003-07, S003-61, C08: a stream can be ended in the middle, and what makes it ends, too.
+/// S003-07, S003-61, C08: `unsubscribe` ends a stream early, and cancels its call.
 #[tokio::test]
-async fn a_stream_ends_when_nobody_wants_it() {
+async fn unsubscribe_ends_a_stream_and_cancels_its_call() {
     let (service, _, mut ended) = endless();
     let mut client = Client::connect(service);
     let answer = client.ask(1, "say_on", json!([])).await;
@@ -411,12 +411,12 @@ async fn a_stream_ends_when_nobody_wants_it() {
     assert_eq!(confirmed, Some(json!(true)));
     assert_eq!(last.unwrap()["code"], -32800);
     drop(client.input.shutdown().await);
-    // The service itself holds the other sender until the pipe is gone.
+    // The service holds the other sender until the pipe is closed.
     client.server.await.unwrap().unwrap();
     assert_eq!(ended.recv().await, None);
 }
 
-/// S002-24, C08: cancelled as a request, it says nothing more.
+/// S002-24, C08: a call that is cancelled by its request id sends no `error` event.
 #[tokio::test]
 async fn a_cancelled_call_falls_silent() {
     let (service, _, _ended) = endless();
@@ -446,14 +446,14 @@ async fn endless_output_waits_for_its_reader() {
     let (service, said, _ended) = endless();
     let mut client = Client::connect(service);
     client.ask(1, "say.on", json!([])).await;
-    // Time stands still while anybody has something to do.
+    // Paused time advances only when all tasks wait.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let before = said.load(Ordering::Relaxed);
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(said.load(Ordering::Relaxed), before);
     assert!(before < 4096, "{before} KiB wait for one reader");
 
-    // A client that reads again gets more.
+    // When the client reads again, the tool continues.
     for _ in 0..2 * before {
         client.receive().await;
     }
@@ -477,9 +477,9 @@ async fn the_end_of_input_lets_streams_finish() {
     client.server.await.unwrap().unwrap();
 }
 
-/// A client that shook hands and can be asked is asked, in the middle of a stream.
+/// After a handshake with the capability, the client can be asked during a stream.
 #[tokio::test]
-async fn questions_are_put_to_who_can_answer() {
+async fn questions_need_a_handshake_with_the_capability() {
     let tool = async |_: NoArguments, ctx: Context| -> ToolResult<String> {
         let schema = Raw::encode(&json!({"type": "object", "properties": {}})).unwrap();
         let answer = ctx.elicit(ElicitParams::form("Sure?", schema)).await?;

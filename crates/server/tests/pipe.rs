@@ -126,7 +126,7 @@ fn greeter() -> LocalService {
             async |_: Nothing, ctx: Context| -> Result<String, ToolError> {
                 let answer = ctx.elicit_as(Some("name"), name_form()).await?;
                 let content = answer.content.map(|content| content.as_str().to_owned());
-                Ok(content.unwrap_or_else(|| "nobody".to_owned()))
+                Ok(content.unwrap_or_else(|| "declined".to_owned()))
             },
         )
         .build()
@@ -155,7 +155,7 @@ async fn parked_calls_expire() {
     );
 }
 
-/// MRTR26-08: a state is good for one retry, and in time.
+/// MRTR26-08: a state is valid for one retry, until it expires.
 #[tokio::test(start_paused = true)]
 async fn a_state_is_used_once() {
     let mut client = Client::connect(greeter(), Options::default());
@@ -372,6 +372,35 @@ async fn the_end_of_input_drains() {
     client.server.await.unwrap().unwrap();
 }
 
+/// A client that has gone without reading its answers delays the end by a quarter of the drain time.
+#[tokio::test(start_paused = true)]
+async fn answers_that_are_not_read_hold_up_the_end_only_shortly() {
+    let options = Options::default();
+    let longest = options.drain + options.drain / 4;
+    let edge = Edge::new(Arc::new(slow()), options).unwrap();
+    let (_unread, output) = tokio::io::duplex(64);
+    let requests = [
+        call(1, "hangs"),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "ping"}),
+    ];
+    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "0"},
+    }});
+    let messages = std::iter::once(&initialize).chain(&requests);
+    let input = messages
+        .map(Value::to_string)
+        .collect::<Vec<_>>()
+        .join("\n")
+        + "\n";
+    let began = tokio::time::Instant::now();
+    stdio::serve_on(&edge, input.as_bytes(), output)
+        .await
+        .unwrap();
+    assert_eq!(began.elapsed(), longest);
+}
+
 /// SUB26-11: a server that ends says so on every subscription.
 #[tokio::test]
 async fn shutting_down_closes_subscriptions_properly() {
@@ -435,8 +464,8 @@ async fn cache_hints_are_the_services() {
     );
 }
 
-/// C16, C18, S003-46, S003-49: streamed text reaches a client with a token piece by piece, and every
-/// client as one.
+/// C16, C18, S003-46, S003-49: with a progress token, the client gets streamed text piece by piece.
+/// Every client gets it as one block of the result.
 #[tokio::test]
 async fn streamed_text_arrives_early_and_whole() {
     let service = LocalService::builder("streams", "1.0.0")
@@ -475,7 +504,7 @@ async fn streamed_text_arrives_early_and_whole() {
 
 /// TRAP-08: the server identity in a result is replaced by ours.
 #[tokio::test]
-async fn a_result_says_who_we_are() {
+async fn results_have_the_server_info_of_plexus() {
     let spoofed =
         r#"{"kept":1,"io.modelcontextprotocol/serverInfo":{"name":"other","version":"9"}}"#;
     let spoofed = Raw::parse(spoofed.into(), &plexus_mcp_wire::Limits::default()).unwrap();

@@ -164,7 +164,7 @@ async fn answers_that_do_not_fit_never_reach_the_asker() {
 
 /// A field that has no counterpart is named to the asking service, with the reason.
 #[tokio::test]
-async fn what_cannot_be_asked_is_refused_with_the_reason() {
+async fn questions_without_a_counterpart_are_refused_with_the_reason() {
     let address = json!({"address": {"type": "object"}});
     let mut client = Client::calling(Relay::asking(&address), "2025-06-18", elicitation()).await;
     let told = client.told().await;

@@ -16,13 +16,13 @@ pub enum BackupError {
     /// The database could not be read, or the copy not be written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Nothing is overwritten.
-    #[error("{} is there already; name another file", .0.display())]
+    /// The file exists already, and is not overwritten.
+    #[error("{} exists already; name another file", .0.display())]
     Exists(PathBuf),
     /// The finished copy could not be renamed to the requested file.
     #[error("cannot write {}", path.display())]
     Write {
-        /// Its place.
+        /// The requested file.
         path: PathBuf,
         /// The cause.
         source: io::Error,
@@ -33,10 +33,10 @@ impl Store {
     /// Writes a consistent copy of the database to a new file at `path`. Other connections can read
     /// and write meanwhile.
     ///
-    /// If the future is dropped, `path` appears when the copy is complete, or not at all.
+    /// `path` is created only when the copy is complete, even if the future is dropped.
     ///
     /// # Errors
-    /// The database cannot be read, `path` cannot be written, or there is something already.
+    /// The database cannot be read, or `path` exists already or cannot be written.
     pub async fn backup(&self, path: &Path) -> Result<(), BackupError> {
         let path = path.to_owned();
         self.read(move |db| back_up(db, &path)).await

@@ -1,4 +1,4 @@
-//! Opens connections to a database file, after checks that the file is ours and intact.
+//! Opens connections to a database file, after checks that Plexus made the file and it is intact.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
@@ -16,6 +16,10 @@ const APPLICATION_ID: i32 = 0x506c_7873;
 /// `user_version` in the file header: the version of the table `migrations` itself.
 const FORMAT_VERSION: i32 = 1;
 
+/// The largest file that is read completely when it is opened, to look for damage. That takes a few
+/// milliseconds. A larger file is checked in the background, see [`check_file`].
+const MAX_BYTES_CHECKED_AT_OPEN: u64 = 1024 * 1024;
+
 /// How long a connection waits for a write of another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -27,7 +31,7 @@ const WAL_RETRY_DELAY: Duration = Duration::from_millis(20);
 pub(crate) fn open(path: &Path, migrations: &[Migrations]) -> Result<Connection, OpenError> {
     create(path)?;
     let opened = connect(path).and_then(|mut db| {
-        let prepared = prepare(&mut db, migrations)?;
+        let prepared = prepare(&mut db, migrations, is_large(path))?;
         Ok(prepared.map(|()| db))
     });
     let path = path.to_owned();
@@ -53,7 +57,7 @@ pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(db)
 }
 
-/// Why a file that could be read is left alone.
+/// Why a readable file is refused and not changed.
 enum Refused {
     Damaged(String),
     Foreign,
@@ -98,14 +102,14 @@ pub(crate) fn create(path: &Path) -> Result<bool, OpenError> {
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    // Not created here, so that a file that was taken away is missed. Each connection is used by
-    // one thread at a time.
+    // Without `CREATE`: a file that was deleted is an error, and not replaced by an empty one.
+    // Without a mutex: each connection is used by one thread at a time.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(BUSY_TIMEOUT)?;
     db.pragma_update(None, "foreign_keys", true)?;
-    // With less, a write-ahead log is not synced at every commit, and a power cut takes away what
-    // was acknowledged.
+    // With a weaker setting, the write-ahead log is not synced at every commit, and a power failure
+    // can lose acknowledged writes.
     db.pragma_update(None, "synchronous", "FULL")?;
     // macOS flushes the disk cache at a sync only with this setting.
     db.pragma_update(None, "fullfsync", true)?;
@@ -115,13 +119,17 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 fn prepare(
     db: &mut Connection,
     migrations: &[Migrations],
+    is_large: bool,
 ) -> rusqlite::Result<Result<(), Refused>> {
     let current = match state(db, migrations)? {
         Ok(State::Current) => true,
         Ok(State::Empty | State::Older) => false,
         Err(refused) => return Ok(Err(refused)),
     };
-    if let Err(finding) = check(db)? {
+    // A migration must not change a damaged file.
+    if !(is_large && current)
+        && let Err(finding) = check(db)?
+    {
         return Ok(Err(Refused::Damaged(finding)));
     }
     share(db)?;
@@ -129,7 +137,7 @@ fn prepare(
         return Ok(Ok(()));
     }
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have been faster.
+    // Another process may have created or migrated the tables meanwhile.
     match state(&transaction, migrations)? {
         Ok(State::Empty) => {
             transaction.execute_batch(
@@ -181,7 +189,31 @@ fn state(db: &Connection, migrations: &[Migrations]) -> rusqlite::Result<Result<
     Ok(Ok(state))
 }
 
-/// Looks for damage. The first finding is enough.
+/// Whether the file is so large that [`open`] does not look for damage everywhere in it.
+pub(crate) fn is_large(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|file| file.len() > MAX_BYTES_CHECKED_AT_OPEN)
+}
+
+/// Reads the whole file to look for damage.
+///
+/// # Errors
+/// The file is damaged. If it cannot be read for another reason, it counts as intact: the next
+/// reader gets the reason.
+pub(crate) fn check_file(path: &Path) -> Result<(), OpenError> {
+    let checked = open_reader(path).and_then(|db| check(&db));
+    let finding = match checked.map_err(StoreError::from) {
+        Ok(Err(finding)) => finding,
+        Err(StoreError::Damaged) => "it is not a whole SQLite database".to_owned(),
+        Ok(Ok(())) | Err(_) => return Ok(()),
+    };
+    Err(OpenError::Damaged {
+        path: path.to_owned(),
+        finding,
+    })
+}
+
+/// Checks the file for damage, and returns the first finding.
 fn check(db: &Connection) -> rusqlite::Result<Result<(), String>> {
     let finding: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     // A heading may precede the finding.
@@ -199,15 +231,15 @@ fn check(db: &Connection) -> rusqlite::Result<Result<(), String>> {
     reason = "stores are opened where one may block, and SQLite itself does not wait here"
 )]
 fn share(db: &Connection) -> rusqlite::Result<()> {
-    let mut patience = BUSY_TIMEOUT;
+    let mut remaining = BUSY_TIMEOUT;
     loop {
         let changed = db.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()));
         match changed {
             Err(error)
                 if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
-                    && patience > WAL_RETRY_DELAY =>
+                    && remaining > WAL_RETRY_DELAY =>
             {
-                patience -= WAL_RETRY_DELAY;
+                remaining -= WAL_RETRY_DELAY;
                 std::thread::sleep(WAL_RETRY_DELAY);
             }
             changed => return changed,

@@ -12,7 +12,7 @@ pub enum StoreError {
     /// Another connection keeps writing. A later try may succeed.
     #[error("the database is busy with other work; try again later")]
     Busy,
-    /// There is no room left.
+    /// The disk is full.
     #[error("the disk is full, so nothing was written; make room and try again")]
     Full,
     /// The file or its folder may not be written.
@@ -36,13 +36,6 @@ pub enum StoreError {
     /// The work panicked, or the program is about to end.
     #[error("the work on the database was given up")]
     Abandoned,
-}
-
-impl StoreError {
-    /// Whether the same call may succeed later without anybody's doing.
-    pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Busy)
-    }
 }
 
 impl From<rusqlite::Error> for StoreError {
@@ -73,7 +66,7 @@ pub enum OpenError {
     Create {
         /// The file or directory that was to be created.
         path: PathBuf,
-        /// Why it was not.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The file is damaged.

@@ -39,12 +39,13 @@
 //! - If the future of [`Store::write`] is dropped while it waits for its turn, nothing happens.
 //!   Later, the transaction is completed all the same.
 //! - A file that is damaged, written by a newer version, or by another program is refused and not
-//!   changed.
+//!   changed. A file above 1 MiB is opened at once and checked for damage in the background; if it
+//!   is damaged, it is refused from then on.
 //!
 //! # Queues
 //!
 //! There are none: a caller that wants to read or write waits in its own future, so memory is
-//! bounded by the callers. A caller that has waited for [`MAX_WAIT`] gets [`StoreError::Busy`].
+//! bounded by the callers. A caller that has waited for [`LOCK_TIMEOUT`] gets [`StoreError::Busy`].
 //!
 //! # PostgreSQL
 //!
@@ -65,4 +66,4 @@ pub use error::{OpenError, StoreError};
 pub use location::{FILE_NAME, data_dir};
 pub use migrations::Migrations;
 pub use rusqlite;
-pub use store::{MAX_WAIT, Store};
+pub use store::{LOCK_TIMEOUT, Store};

@@ -1,4 +1,4 @@
-//! Where data is kept unless something else is asked for.
+//! The default location of the data.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,10 +6,10 @@ use std::path::PathBuf;
 /// The name of the database in a data directory.
 pub const FILE_NAME: &str = "plexus.db";
 
-/// The data directory that the environment asks for: `PLEXUS_DATA_DIR`, or `plexus` in the place
-/// that the system has for such things. `None` if the environment does not even name a home.
+/// The data directory: `PLEXUS_DATA_DIR`, or else `plexus` in the system's directory for user data.
+/// `None` if there is no home directory either.
 ///
-/// `variable` looks up a variable of the environment.
+/// `variable` looks up an environment variable.
 pub fn data_dir(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let path = |name: &str| {
         let value = variable(name).filter(|value| !value.is_empty())?;
@@ -23,7 +23,7 @@ pub fn data_dir(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> 
     } else if cfg!(target_os = "macos") {
         path("HOME").map(|home| home.join("Library/Application Support"))
     } else {
-        // A relative path is invalid there and to be ignored, says the specification.
+        // The XDG specification requires relative paths to be ignored.
         path("XDG_DATA_HOME")
             .filter(|path| path.is_absolute())
             .or_else(|| path("HOME").map(|home| home.join(".local/share")))
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_comes_first() {
+    fn the_data_dir_variable_takes_precedence() {
         let variables = [
             ("PLEXUS_DATA_DIR", "here"),
             ("XDG_DATA_HOME", "/data"),

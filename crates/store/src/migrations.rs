@@ -1,12 +1,12 @@
-//! How tables come to be, and change.
+//! Migrations: the steps that create and change tables.
 
 use std::cmp::Ordering;
 
 use rusqlite::{Connection, Transaction};
 
-/// The tables of one part of the program, as the steps that led to them.
+/// The migration steps that create the tables of one part of the program.
 ///
-/// Steps are only appended: a step that a released version has run is never edited.
+/// Steps are only appended. Never edit a step of a released version, since it is not run again.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::exhaustive_structs, reason = "a constant of its user")]
 pub struct Migrations {

@@ -11,13 +11,22 @@ use crate::connection;
 use crate::error::{OpenError, StoreError};
 use crate::migrations::Migrations;
 
-/// How long a caller waits for its turn.
-pub const MAX_WAIT: Duration = Duration::from_secs(30);
+/// How long a caller waits for a read permit or for the write lock.
+pub const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How many may read at once: more would not be faster, since every page is in the system's cache.
+/// How long after a large file was opened it is checked for damage. The check reads the whole file
+/// and would compete with what the file was opened for.
+const CHECK_DELAY: Duration = if cfg!(test) {
+    Duration::ZERO
+} else {
+    Duration::from_secs(10)
+};
+
+/// The maximum number of concurrent reads. More would not be faster, since every page is in the
+/// system's cache.
 const MAX_READERS: usize = 4;
 
-/// One database file. Cheap to clone: all clones are one.
+/// One database file. Cheap to clone: all clones share its connections.
 #[derive(Debug, Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -27,18 +36,27 @@ pub struct Store {
 struct Inner {
     path: PathBuf,
     migrations: Vec<Migrations>,
-    /// There from the moment that the file could be used.
+    /// Set when the file was opened successfully.
     access: OnceLock<Access>,
+    /// The damage that was found after the file was opened.
+    damage: OnceLock<Damage>,
     /// Idle read connections.
     readers: Mutex<Vec<Connection>>,
 }
 
-/// The ways into a file that can be used.
+/// A finding of the check in the background, with the file that it is about.
+#[derive(Debug)]
+struct Damage {
+    path: PathBuf,
+    finding: String,
+}
+
+/// Access to an opened file: the write connection, and permits for reads.
 #[derive(Debug)]
 struct Access {
-    /// The one connection that writes. Its lock is fair, so writers take turns.
+    /// The only write connection of this store. Its lock is fair (first in, first out).
     writer: Arc<tokio::sync::Mutex<Connection>>,
-    /// One permit for each reader at work.
+    /// One permit for each running read.
     reading: Arc<Semaphore>,
 }
 
@@ -50,7 +68,7 @@ impl Store {
     /// The file cannot be used, and was not changed. The error says what to do.
     pub fn open(path: &Path, migrations: &[Migrations]) -> Result<Self, OpenError> {
         let store = Self::at(path, migrations);
-        store.inner.open()?;
+        Inner::open(&store.inner)?;
         Ok(store)
     }
 
@@ -62,6 +80,7 @@ impl Store {
                 path: path.to_owned(),
                 migrations: migrations.to_vec(),
                 access: OnceLock::new(),
+                damage: OnceLock::new(),
                 readers: Mutex::default(),
             }),
         }
@@ -86,9 +105,9 @@ impl Store {
         &self.inner.path
     }
 
-    /// Reads: all that `work` sees is of one moment. It must not write.
+    /// Runs `work` in a read transaction, so that it sees a consistent snapshot. It must not write.
     ///
-    /// Dropping the future does no harm.
+    /// If the future is dropped after `work` has started, `work` still runs to its end.
     ///
     /// # Errors
     /// The error that `work` returned, or why it could not run.
@@ -112,7 +131,8 @@ impl Store {
         .await
     }
 
-    /// Reads on this thread, without a turn: for the start of a program.
+    /// Like [`Self::read`], but blocks this thread, and needs no permit. For the start of a
+    /// program.
     ///
     /// # Errors
     /// The error that `work` returned, or why it could not run.
@@ -131,8 +151,8 @@ impl Store {
     /// Runs `work` in a write transaction: it is committed completely or, if `work` fails, rolled
     /// back.
     ///
-    /// If the future is dropped before its turn, nothing is done; later, the transaction is
-    /// completed all the same.
+    /// If the future is dropped while it waits for the write lock, nothing is written. If it is
+    /// dropped later, the transaction still completes.
     ///
     /// # Errors
     /// The error that `work` returned, or why it could not run. Nothing was written then.
@@ -146,35 +166,36 @@ impl Store {
         blocking(move || write(&mut db, work)).await
     }
 
-    /// Finds out whether the database can be used now.
+    /// Checks whether the database can be used now.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// The database cannot be used.
     pub async fn check(&self) -> Result<(), StoreError> {
         self.read(|db| Ok(db.pragma_query_value(None, "schema_version", |_| Ok(()))?))
             .await
     }
 
-    /// A number that is another one whenever something was written, be it in another process or
-    /// by another store of this one. What this store itself writes does not count.
+    /// A version number that changes after writes of other processes, and of other stores in this
+    /// process. Writes of this store do not change it.
     ///
     /// # Errors
     /// The database cannot be read now.
     pub async fn version_elsewhere(&self) -> Result<i64, StoreError> {
         let db = self.writer().await?;
-        // It has to be the same connection every time, and one that sees all but its own writes.
+        // `data_version` is only comparable on one connection, and ignores that connection's
+        // writes: the write connection makes all writes of this store.
         blocking(move || Ok(db.pragma_query_value(None, "data_version", |row| row.get(0))?)).await
     }
 
-    /// Waits for the turn to write.
+    /// Waits for the write lock.
     async fn writer(&self) -> Result<OwnedMutexGuard<Connection>, StoreError> {
         let writer = Arc::clone(&self.access().await?.writer).lock_owned();
-        let turn = tokio::time::timeout(MAX_WAIT, writer).await;
+        let turn = tokio::time::timeout(LOCK_TIMEOUT, writer).await;
         turn.map_err(|_late| StoreError::Busy)
     }
 
     async fn access(&self) -> Result<&Access, StoreError> {
-        if let Some(access) = self.inner.access.get() {
+        if let Some(access) = self.inner.opened()? {
             return Ok(access);
         }
         let inner = Arc::clone(&self.inner);
@@ -184,26 +205,72 @@ impl Store {
 }
 
 impl Inner {
-    /// Opens the file, unless another task did meanwhile.
-    fn open(&self) -> Result<(), OpenError> {
+    /// Opens the file. If another task has opened it meanwhile, the connections of that task are
+    /// kept.
+    fn open(self: &Arc<Self>) -> Result<(), OpenError> {
         let writer = connection::open(&self.path, &self.migrations)?;
-        self.access.get_or_init(|| Access {
-            writer: Arc::new(tokio::sync::Mutex::new(writer)),
-            reading: Arc::new(Semaphore::new(MAX_READERS)),
+        let mut is_first = false;
+        self.access.get_or_init(|| {
+            is_first = true;
+            Access {
+                writer: Arc::new(tokio::sync::Mutex::new(writer)),
+                reading: Arc::new(Semaphore::new(MAX_READERS)),
+            }
         });
+        if is_first && connection::is_large(&self.path) {
+            self.check_in_background();
+        }
         Ok(())
     }
 
-    /// The ways into the file, which is opened if it was not yet.
-    fn access(&self) -> Result<&Access, StoreError> {
-        if let Some(access) = self.access.get() {
+    /// Looks for damage in a thread, which reads the whole file. If there is any, the file is not
+    /// used any more.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the thread has nothing else to do, and there may be no runtime"
+    )]
+    fn check_in_background(self: &Arc<Self>) {
+        let inner = Arc::downgrade(self);
+        let path = self.path.clone();
+        let check = move || {
+            std::thread::sleep(CHECK_DELAY);
+            if inner.strong_count() == 0 {
+                return;
+            }
+            if let Err(OpenError::Damaged { path, finding }) = connection::check_file(&path)
+                && let Some(inner) = inner.upgrade()
+            {
+                tracing::error!(path = %path.display(), finding, "the database is damaged");
+                inner.damage.get_or_init(|| Damage { path, finding });
+            }
+        };
+        let thread = std::thread::Builder::new().name("store-check".to_owned());
+        if let Err(error) = thread.spawn(check) {
+            tracing::warn!(%error, "cannot look for damage in the database");
+        }
+    }
+
+    /// Access to the file, if it was opened.
+    fn opened(&self) -> Result<Option<&Access>, StoreError> {
+        match self.damage.get() {
+            None => Ok(self.access.get()),
+            Some(damage) => Err(StoreError::Closed(Box::new(OpenError::Damaged {
+                path: damage.path.clone(),
+                finding: damage.finding.clone(),
+            }))),
+        }
+    }
+
+    /// Access to the file, which is opened if necessary.
+    fn access(self: &Arc<Self>) -> Result<&Access, StoreError> {
+        if let Some(access) = self.opened()? {
             return Ok(access);
         }
-        self.open()?;
+        Self::open(self)?;
         self.access.get().ok_or(StoreError::Abandoned)
     }
 
-    /// A connection to read from, a new one if there is none.
+    /// An idle read connection, or a new one.
     fn reader(&self) -> Result<Connection, StoreError> {
         let idle = self.idle().pop();
         match idle {
@@ -241,18 +308,18 @@ fn write<T, E: From<StoreError>>(
     Ok(done)
 }
 
-/// Waits for a permit, but not forever.
+/// Waits for a permit, for [`LOCK_TIMEOUT`] at most.
 async fn in_time<T>(
     permit: impl Future<Output = Result<T, tokio::sync::AcquireError>>,
 ) -> Result<T, StoreError> {
-    match tokio::time::timeout(MAX_WAIT, permit).await {
+    match tokio::time::timeout(LOCK_TIMEOUT, permit).await {
         Ok(Ok(permit)) => Ok(permit),
         Ok(Err(_closed)) => Err(StoreError::Abandoned),
         Err(_late) => Err(StoreError::Busy),
     }
 }
 
-/// Does `work` where it may block.
+/// Runs `work` on a blocking thread.
 async fn blocking<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, E>
 where
     T: Send + 'static,

@@ -1,4 +1,4 @@
-//! Processes that are killed while they write, again and again, on one file.
+//! Kills processes while they write to one file, and checks the file after each kill.
 //!
 //! Five kills of a few hundred writes are made by default. The full run is
 //! `PLEXUS_KILLS=50 PLEXUS_WRITES=10000 cargo nextest run -p plexus-mcp-store --test kill`.
@@ -18,7 +18,8 @@ mod kill {
     use plexus_mcp_store::{Migrations, Store, StoreError};
     use tokio::task::JoinSet;
 
-    /// Tells the test below, started a second time, which file to write to.
+    /// The database file, for the process that is killed. It runs the test below with this
+    /// variable.
     const FILE_VARIABLE: &str = "PLEXUS_KILL_TEST_FILE";
 
     /// How many tasks write at once.
@@ -27,7 +28,7 @@ mod kill {
     /// How many rows a step writes.
     const ROWS_PER_STEP: i64 = 5;
 
-    /// How long the rows of a step stay: each step deletes those of an older one.
+    /// The number of steps whose rows stay: each step deletes the rows of the step this far back.
     const STEPS_KEPT: i64 = 50;
 
     const TABLES: Migrations = Migrations {
@@ -44,8 +45,8 @@ mod kill {
         "],
     };
 
-    /// Acceptance 2 of the built-in activations: whenever a process is killed, the store opens
-    /// afterwards, every acknowledged write is there, and no half of any other.
+    /// Acceptance 2 of the built-in activations: after a kill at any time, the store opens, has
+    /// every acknowledged write, and has no partial write.
     #[tokio::test]
     async fn a_kill_takes_nothing_away() {
         if let Some(path) = env::var_os(FILE_VARIABLE) {
@@ -63,7 +64,7 @@ mod kill {
         }
     }
 
-    /// The work of the process that is killed: the test above, started a second time.
+    /// The work of the process that is killed, which runs the test above with [`FILE_VARIABLE`].
     async fn write_until_killed(path: &Path) {
         let writes = i64::try_from(number("PLEXUS_WRITES", 400)).unwrap();
         let store = Store::open(path, &[TABLES]).unwrap();
@@ -84,7 +85,8 @@ mod kill {
         }
     }
 
-    /// The next step of a writer: new rows, fewer old ones, a changed one.
+    /// Writes the next step of a writer: counts it, inserts its rows, and deletes those of an old
+    /// step.
     fn write(db: &Transaction<'_>, writer: i64) -> Result<i64, StoreError> {
         let step = db.query_row(
             "INSERT INTO writers VALUES (?1, 1)
@@ -106,7 +108,8 @@ mod kill {
         format!("{writer}/{step}/{part} ").repeat(100)
     }
 
-    /// Gives how many steps of each writer are there, of which so many were acknowledged.
+    /// Checks the rows of each writer, and returns the number of its steps: the acknowledged ones,
+    /// and perhaps one more.
     fn verify(
         db: &Connection,
         acknowledged: &BTreeMap<i64, i64>,
@@ -139,7 +142,7 @@ mod kill {
         Ok(there)
     }
 
-    /// Starts this very program, as the other test.
+    /// Starts this test binary again, with the same test and [`FILE_VARIABLE`].
     #[expect(
         clippy::disallowed_methods,
         reason = "the one place where this test starts a process"
@@ -154,8 +157,8 @@ mod kill {
             .unwrap()
     }
 
-    /// Kills the process when it has acknowledged so many writes, and gives the last acknowledged
-    /// step of each writer.
+    /// Kills the process after more than `writes` acknowledged writes. Returns the last
+    /// acknowledged step of each writer.
     fn kill_after(child: &mut Child, writes: u64) -> BTreeMap<i64, i64> {
         let mut seen = 0;
         let mut killed = false;
@@ -180,7 +183,7 @@ mod kill {
         acknowledged
     }
 
-    /// In one piece, so that a line is there whole or not at all.
+    /// Prints a line with one write, so that a kill leaves the whole line or nothing.
     fn acknowledge(line: &str) {
         let mut stdout = std::io::stdout().lock();
         stdout.write_all(line.as_bytes()).unwrap();

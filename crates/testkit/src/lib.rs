@@ -32,7 +32,7 @@ pub use child::{Exit, Finished, ListeningServer, run};
 pub use client::{Client, Exchange, Transport};
 pub use http::{HttpClient, HttpRequest, HttpResponse, StreamEvent, raw_exchange};
 #[cfg(target_os = "linux")]
-pub use process::Process;
+pub use process::ForeignProcess;
 pub use schemas::{Invalid, Schemas};
 pub use stdio::StdioClient;
 pub use timeout::{TEST_TIMEOUT, within};

@@ -10,14 +10,14 @@ use crate::timeout::TEST_TIMEOUT;
 
 /// A process that is not a child of the test.
 #[derive(Debug)]
-pub struct Process {
+pub struct ForeignProcess {
     id: String,
     /// Readable when the process has ended, whether or not its parent has reaped it; `None` if it
     /// has ended already.
     handle: Option<OwnedFd>,
 }
 
-impl Process {
+impl ForeignProcess {
     /// The process with this id.
     pub fn of(id: &str) -> Self {
         let number = id.parse().ok().and_then(Pid::from_raw);
@@ -35,11 +35,11 @@ impl Process {
     pub async fn ended(self) {
         let Self { id, handle } = self;
         let Some(handle) = handle else { return };
-        let patience = Timespec::try_from(TEST_TIMEOUT).ok();
+        let timeout = Timespec::try_from(TEST_TIMEOUT).ok();
         // A separate thread waits, since the runtime of the test may be needed to end the process.
         let waiting = tokio::task::spawn_blocking(move || {
             let mut handles = [PollFd::new(&handle, PollFlags::IN)];
-            poll(&mut handles, patience.as_ref())
+            poll(&mut handles, timeout.as_ref())
         });
         match waiting.await {
             Ok(Ok(1..)) => {}

@@ -47,7 +47,7 @@ impl StdioClient {
         self.send_line(message.to_string()).await;
     }
 
-    /// Sends a line, which need not be a message.
+    /// Sends a line as it is. It may be an invalid message.
     pub async fn send_line(&mut self, line: impl AsRef<[u8]>) {
         self.transcript.sent(line.as_ref());
         let line = [line.as_ref(), b"\n"].concat();
@@ -66,7 +66,7 @@ impl StdioClient {
         self.child.id()
     }
 
-    /// The next message.
+    /// Receives the next message as JSON.
     pub async fn receive(&mut self) -> Value {
         let line = self.receive_line().await;
         serde_json::from_str(&line).unwrap_or_default()

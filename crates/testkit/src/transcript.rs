@@ -51,7 +51,7 @@ impl Transcript {
         }
     }
 
-    /// Records what the client sends, which need not be a message.
+    /// Records a line of the client. It may be an invalid message.
     pub(crate) fn sent(&mut self, raw: &[u8]) {
         if let Ok(batch) = serde_json::from_slice::<Vec<&RawValue>>(raw) {
             for message in batch {

@@ -63,17 +63,17 @@ const FAMILIES: &[(&str, usize, &str)] = &[
     ("VER26-", 2, "protocol-rules.md"),
 ];
 
-/// Prefixes of words that look like codes and are none.
+/// Prefixes of words that look like requirement codes, but are not.
 const NOT_CODES: &[&str] = &["SHA-", "UTF-", "FNV-"];
 
 /// The page whose sections are cited as `TRANSLATION §5.4.3`.
 const TRANSLATION_PAGE: &str = "translation.md";
 
-/// Fewer distinct codes than this mean that the pattern has stopped finding them.
+/// The minimum number of distinct codes that must be found; fewer mean that the search is broken.
 const MIN_CODES: usize = 150;
 
-const SOURCE_DIRECTORIES: &[&str] = &["bench", "conformance", "crates", "fuzz", "peers"];
-const SOURCE_EXTENSIONS: &[&str] = &["js", "mjs", "py", "rs", "sh", "toml", "ts", "yml"];
+const SOURCE_DIRECTORIES: &[&str] = &["bench", "conformance", "crates", "docs", "fuzz", "peers"];
+const SOURCE_EXTENSIONS: &[&str] = &["js", "md", "mjs", "py", "rs", "sh", "toml", "ts", "yml"];
 const SKIPPED_DIRECTORIES: &[&str] = &["node_modules", "target"];
 
 #[test]
@@ -82,13 +82,19 @@ fn every_code_in_the_sources_is_defined_in_docs() {
     for directory in SOURCE_DIRECTORIES {
         source_files(&root().join(directory), &mut files);
     }
+    for entry in fs::read_dir(root()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "md") {
+            files.push(path);
+        }
+    }
     let mut definitions = BTreeMap::new();
     let mut seen = BTreeSet::new();
     let mut undefined = Vec::new();
     for file in files {
         let text = fs::read_to_string(&file).unwrap_or_default();
-        for (number, line) in text.lines().enumerate() {
-            for (code, page) in citations(line) {
+        for (number, line) in with_wrapped_lines_joined(&text) {
+            for (code, page) in citations(&line) {
                 let is_defined = page.is_some_and(|page| {
                     let defined = definitions
                         .entry(page)
@@ -97,8 +103,7 @@ fn every_code_in_the_sources_is_defined_in_docs() {
                 });
                 if !is_defined {
                     let file = file.strip_prefix(root()).unwrap_or(&file).display();
-                    let page = page.unwrap_or("any page: unknown family");
-                    let number = number + 1;
+                    let page = page.unwrap_or("any page: unknown family or number of digits");
                     undefined.push(format!("{code}: {file}:{number}: not in {page}"));
                 }
                 seen.insert(code);
@@ -117,13 +122,33 @@ fn citations_are_found_in_a_line() {
         ("S002-06", Some("requirements.md")),
         ("S002-08", Some("requirements.md")),
         ("C05", Some("requirements.md")),
+        ("TRAP-9", None),
         ("NEW-01", None),
         ("§5.4.3", Some(TRANSLATION_PAGE)),
         ("§12.1", Some(TRANSLATION_PAGE)),
     ];
-    let found = citations(&line.replace("NEW-", concat!("NEW", "-")));
+    let found = citations(line);
     let found: Vec<_> = found.iter().map(|(code, page)| (&**code, *page)).collect();
     assert_eq!(found, expected);
+}
+
+/// A comment that is wrapped between the name of the page and a section cites that section.
+#[test]
+fn citations_are_found_across_wrapped_comment_lines() {
+    let text = "    // The rule (TRANSLATION\n    // §5.4.3) and\ncode();\n/// §1\n# §2\n# §3\n";
+    let joined: Vec<_> = with_wrapped_lines_joined(text).collect();
+    let expected = [
+        (1, "    // The rule (TRANSLATION §5.4.3) and".to_owned()),
+        (3, "code();".to_owned()),
+        (4, "/// §1".to_owned()),
+        (5, "# §2 §3".to_owned()),
+    ];
+    assert_eq!(joined, expected);
+    let found: Vec<_> = joined
+        .iter()
+        .flat_map(|(_, line)| citations(line))
+        .collect();
+    assert_eq!(found, [("§5.4.3".to_owned(), Some(TRANSLATION_PAGE))]);
 }
 
 fn root() -> PathBuf {
@@ -151,12 +176,41 @@ fn source_files(directory: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
+/// The lines of a file with their numbers, with successive comment lines of the same kind joined.
+fn with_wrapped_lines_joined(text: &str) -> impl Iterator<Item = (usize, String)> {
+    let mut joined: Vec<(usize, &str, String)> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let (marker, rest) = comment(line);
+        match joined.last_mut() {
+            Some((_, before, lines)) if *before == marker && !marker.is_empty() => {
+                lines.push(' ');
+                lines.push_str(rest);
+            }
+            _ => joined.push((index + 1, marker, line.to_owned())),
+        }
+    }
+    joined.into_iter().map(|(number, _, line)| (number, line))
+}
+
+/// The comment marker with which a line begins, if any, and the text after it.
+fn comment(line: &str) -> (&str, &str) {
+    let trimmed = line.trim_start();
+    let markers = ["///", "//!", "//", "# "].into_iter();
+    for marker in markers {
+        if let Some(rest) = trimmed.strip_prefix(marker) {
+            return (marker, rest.trim());
+        }
+    }
+    ("", trimmed)
+}
+
 /// The codes and sections that a line cites, each with the page that must define it. An unknown family
 /// has no page.
 fn citations(line: &str) -> Vec<(String, Option<&'static str>)> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '…');
     let mut found = Vec::new();
-    for word in line.split(|c| !is_part(c)) {
+    let words = line.split(|c| !is_part(c));
+    for word in words.filter(|word| word.contains(|c: char| c.is_ascii_digit())) {
         let (first, last) = word.split_once('…').unwrap_or((word, ""));
         let family = FAMILIES.iter().find(|(prefix, digits, _)| {
             first
@@ -168,7 +222,7 @@ fn citations(line: &str) -> Vec<(String, Option<&'static str>)> {
             if is_number(last, *digits) {
                 found.push((format!("{prefix}{last}"), Some(*page)));
             }
-        } else if looks_like_code(first) {
+        } else if looks_like_code(first) || has_known_prefix(first) {
             found.push((first.to_owned(), None));
         }
     }
@@ -200,6 +254,15 @@ fn looks_like_code(word: &str) -> bool {
             .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
     let is_code = is_family && (is_number(number, 2) || is_number(number, 3));
     is_code && !NOT_CODES.iter().any(|prefix| word.starts_with(prefix))
+}
+
+/// Whether a word is a known prefix with a hyphen and a number of any length.
+fn has_known_prefix(word: &str) -> bool {
+    let mut prefixes = FAMILIES.iter().map(|(prefix, ..)| *prefix);
+    prefixes.any(|prefix| {
+        let number = word.strip_prefix(prefix).unwrap_or_default();
+        prefix.contains('-') && is_number(number, number.len()) && !number.is_empty()
+    })
 }
 
 /// Whether the text before a `§` names a document other than the page on translation.

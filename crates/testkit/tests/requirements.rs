@@ -29,7 +29,7 @@ const REQUIREMENTS: Page = Page {
         Series::new("S002-", 2, 44),
         Series::new("S003-", 2, 61),
         Series::new("S004-", 2, 77),
-        Series::new("C", 2, 57),
+        Series::new("C", 2, 58),
     ],
 };
 

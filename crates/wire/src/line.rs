@@ -105,7 +105,7 @@ impl LineDecoder {
         (!line.trim_ascii().is_empty()).then(|| Line::Complete(line.freeze()))
     }
 
-    /// Whether a line with this beginning is too long, whatever follows.
+    /// Whether every line with this beginning is too long.
     fn exceeds_limit(&self, start: &[u8]) -> bool {
         let start = start.strip_suffix(b"\r").unwrap_or(start);
         start.len() > self.max_line

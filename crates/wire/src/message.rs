@@ -50,7 +50,7 @@ pub struct Response {
 pub struct RpcError {
     /// The error code, for programs.
     pub code: i64,
-    /// The description, for people.
+    /// The error message, for people.
     pub message: String,
     /// Additional data; its form depends on the code.
     pub data: Option<Raw>,

@@ -204,16 +204,6 @@ impl Object {
 
     /// A key that occurs twice. Sorting avoids quadratic time for a hostile object with many keys.
     fn duplicate_key(&self) -> Option<&str> {
-        // Sorting pays off only with many members.
-        const MAX_UNSORTED: usize = 16;
-        if self.members.len() <= MAX_UNSORTED {
-            let mut seen = self.members.iter().enumerate();
-            let repeated = seen.find(|(index, member)| {
-                let mut before = self.members.iter().take(*index);
-                before.any(|other| other.key.equals(&self.source, &member.key))
-            });
-            return repeated.map(|(_, member)| member.key.name(&self.source));
-        }
         let mut names: Vec<&str> = self.iter().map(|(name, _)| name).collect();
         names.sort_unstable();
         names
@@ -244,9 +234,9 @@ struct Member {
 /// A key, as it was received or set.
 #[derive(Clone)]
 enum Key {
-    /// Spelled in the source, without escapes.
+    /// A range of the source, without escapes.
     Plain(Range<usize>),
-    /// Spelled in the source, with escapes.
+    /// A range of the source with escapes, and the decoded text.
     Escaped(Range<usize>, Box<str>),
     /// Set by the program.
     Named(Cow<'static, str>),
@@ -278,16 +268,6 @@ impl Key {
             Self::Plain(place) => inside(source, place) == name.as_bytes(),
             Self::Escaped(_, own) => **own == *name,
             Self::Named(own) => *own == *name,
-        }
-    }
-
-    fn equals(&self, source: &[u8], other: &Self) -> bool {
-        match other {
-            Self::Plain(place) => match self {
-                Self::Plain(own) => inside(source, own) == inside(source, place),
-                _ => self.is(source, other.name(source)),
-            },
-            Self::Escaped(..) | Self::Named(_) => self.is(source, other.name(source)),
         }
     }
 

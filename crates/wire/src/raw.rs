@@ -90,7 +90,7 @@ impl Raw {
         string::read(self.as_bytes())
     }
 
-    /// The value's JSON text as bytes. Does not cost a check.
+    /// The value's JSON text as bytes. No UTF-8 check is needed.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

@@ -31,8 +31,8 @@ pub enum SkimmedEnvelope {
     Response(Id),
 }
 
-/// Reads discarded input piece by piece and reports the envelopes in it. Its memory is bounded,
-/// whatever the size of the input.
+/// Reads discarded input piece by piece and reports the envelopes in it. Its memory is bounded
+/// and does not depend on the size of the input.
 ///
 /// A message is an object with a member `jsonrpc`, by itself or in a batch. It is a request if it
 /// has a member `method`, and a response if it has `result` or `error` instead. An id that is
@@ -56,7 +56,7 @@ pub struct EnvelopeSkimmer {
     /// The depth of the members of a message: 1, or 2 in a batch.
     message_depth: usize,
     /// The message that is open, if any.
-    envelope: Option<Envelope>,
+    envelope: Option<PartialEnvelope>,
     /// Which token the next bytes belong to.
     capture: Capture,
     /// The key or id that is being read, quotes included.
@@ -92,25 +92,25 @@ enum Capture {
 
 /// The members of an open message that were read so far.
 #[derive(Debug, Default)]
-struct Envelope {
-    position: Position,
+struct PartialEnvelope {
+    position: EnvelopePosition,
     /// The last key, if it is one of JSON-RPC.
-    key: Key,
-    id: IdMember,
+    key: JsonRpcMember,
+    id: SkimmedId,
     has_version: bool,
     has_method: bool,
     has_outcome: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Position {
+enum EnvelopePosition {
     #[default]
     Key,
     Value,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Key {
+enum JsonRpcMember {
     #[default]
     Other,
     Version,
@@ -120,7 +120,7 @@ enum Key {
 }
 
 #[derive(Debug, Default)]
-enum IdMember {
+enum SkimmedId {
     #[default]
     Absent,
     /// The key came; its value is not complete.
@@ -130,7 +130,7 @@ enum IdMember {
     Unreadable,
 }
 
-/// The envelopes in input that is there as a whole.
+/// The envelopes in a complete input.
 pub fn skim(input: &[u8]) -> Vec<SkimmedEnvelope> {
     let mut skimmer = EnvelopeSkimmer::default();
     skimmer.feed(input);
@@ -203,23 +203,24 @@ impl EnvelopeSkimmer {
         rest
     }
 
-    /// Around the messages of a batch, or before the only message.
+    /// Scans a byte outside of all messages: between the messages of a batch, or before a single
+    /// message.
     ///
-    /// Anything but a list of objects ends the scan: a log line may begin with a bracket, and quote
-    /// a message.
+    /// Any byte that cannot be part of a list of objects ends the scan, because a log line may begin
+    /// with a bracket and quote a message.
     fn between_messages(&mut self, byte: u8) {
         match byte {
             b'[' if self.depth == 0 => self.depth = 1,
             b'{' => {
                 self.depth += 1;
-                self.envelope = Some(Envelope::default());
+                self.envelope = Some(PartialEnvelope::default());
             }
             b',' | b' ' | b'\t' | b'\r' | b'\n' => {}
             _ => self.state = State::Done,
         }
     }
 
-    /// Among the members of a message.
+    /// Scans a byte between the members of a message.
     fn in_message(&mut self, byte: u8) {
         if self.capture != Capture::Nothing && b"\"{}[],: \t\r\n".contains(&byte) {
             self.end_token();
@@ -228,25 +229,26 @@ impl EnvelopeSkimmer {
             self.state = State::Done;
             return;
         };
-        let is_id = envelope.position == Position::Value && envelope.key == Key::Id;
+        let is_id =
+            envelope.position == EnvelopePosition::Value && envelope.key == JsonRpcMember::Id;
         match byte {
             b'"' => {
                 self.state = State::String;
-                if envelope.position == Position::Key {
+                if envelope.position == EnvelopePosition::Key {
                     self.begin(Capture::Key);
                 } else if is_id {
                     self.begin(Capture::Id);
                 }
                 self.keep(b"\"");
             }
-            b':' => envelope.position = Position::Value,
+            b':' => envelope.position = EnvelopePosition::Value,
             b',' => {
-                envelope.position = Position::Key;
-                envelope.key = Key::Other;
+                envelope.position = EnvelopePosition::Key;
+                envelope.key = JsonRpcMember::Other;
             }
             b'{' | b'[' => {
                 if is_id {
-                    envelope.id = IdMember::Unreadable;
+                    envelope.id = SkimmedId::Unreadable;
                 }
                 self.depth += 1;
             }
@@ -311,52 +313,52 @@ impl EnvelopeSkimmer {
         match capture {
             Capture::Key => envelope.take_key(&self.token),
             Capture::Id => envelope.take_id(serde_json::from_slice(&self.token).ok()),
-            Capture::Overlong if envelope.key == Key::Id => envelope.take_id(None),
+            Capture::Overlong if envelope.key == JsonRpcMember::Id => envelope.take_id(None),
             Capture::Overlong | Capture::Nothing => {}
         }
     }
 
     fn close_message(&mut self) {
-        let envelope = self.envelope.take().and_then(Envelope::into_skimmed);
+        let envelope = self.envelope.take().and_then(PartialEnvelope::into_skimmed);
         if self.found.len() < MAX_ENVELOPES {
             self.found.extend(envelope);
         }
     }
 }
 
-impl Envelope {
+impl PartialEnvelope {
     fn take_key(&mut self, literal: &[u8]) {
         let name: Option<String> = serde_json::from_slice(literal).ok();
         self.key = match name.as_deref() {
-            Some("jsonrpc") => Key::Version,
-            Some("id") => Key::Id,
-            Some("method") => Key::Method,
-            Some("result" | "error") => Key::Outcome,
-            _ => Key::Other,
+            Some("jsonrpc") => JsonRpcMember::Version,
+            Some("id") => JsonRpcMember::Id,
+            Some("method") => JsonRpcMember::Method,
+            Some("result" | "error") => JsonRpcMember::Outcome,
+            _ => JsonRpcMember::Other,
         };
         match self.key {
-            Key::Version => self.has_version = true,
-            Key::Method => self.has_method = true,
-            Key::Outcome => self.has_outcome = true,
-            Key::Id => {
+            JsonRpcMember::Version => self.has_version = true,
+            JsonRpcMember::Method => self.has_method = true,
+            JsonRpcMember::Outcome => self.has_outcome = true,
+            JsonRpcMember::Id => {
                 self.id = match self.id {
-                    IdMember::Absent => IdMember::Unfinished,
-                    _ => IdMember::Unreadable,
+                    SkimmedId::Absent => SkimmedId::Unfinished,
+                    _ => SkimmedId::Unreadable,
                 }
             }
-            Key::Other => {}
+            JsonRpcMember::Other => {}
         }
     }
 
     fn take_id(&mut self, id: Option<Id>) {
         self.id = match (&self.id, id) {
-            (IdMember::Unfinished, Some(id)) => IdMember::Known(id),
-            _ => IdMember::Unreadable,
+            (SkimmedId::Unfinished, Some(id)) => SkimmedId::Known(id),
+            _ => SkimmedId::Unreadable,
         };
     }
 
     fn into_skimmed(self) -> Option<SkimmedEnvelope> {
-        let IdMember::Known(id) = self.id else {
+        let SkimmedId::Known(id) = self.id else {
             return None;
         };
         match (self.has_version, self.has_method, self.has_outcome) {

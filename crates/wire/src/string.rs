@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_must_be_escaped_is() {
+    fn only_required_characters_are_escaped() {
         assert_eq!(written("tools/call"), r#""tools/call""#);
         assert_eq!(
             written("\"\\\r\n\t\u{1}\u{1f}"),

@@ -10,16 +10,16 @@ use serde_json::{Map, Value, json};
 pub(crate) enum Called {
     /// The tool's text.
     Text(String),
-    /// The text of a tool that says it failed.
+    /// The text of a result with `isError`.
     ToolError(String),
     /// Why there is no result.
     Fault(String),
 }
 
-/// More questions than any tool has.
+/// The maximum number of messages that are handled during a call. No tool asks as many questions.
 const MOST_QUESTIONS: usize = 10;
 
-/// Calls a tool, in the way of the client's revision.
+/// Calls a tool, and answers its questions as the client's revision requires.
 pub(crate) async fn call(client: &mut Client, mut params: Value) -> Called {
     let mut id = client.begin("tools/call", params.clone()).await;
     for _ in 0..MOST_QUESTIONS {
@@ -41,7 +41,7 @@ pub(crate) async fn call(client: &mut Client, mut params: Value) -> Called {
     Called::Fault(format!("more than {MOST_QUESTIONS} questions"))
 }
 
-/// Whether the server asks something.
+/// Whether `message` is a request of the server.
 fn is_request(message: &Value) -> bool {
     message.get("method").is_some() && message.get("id").is_some()
 }

@@ -1,7 +1,7 @@
 //! Visits an MCP server over HTTP as a client of exactly one revision: opens, lists, calls one tool,
 //! closes, and prints its findings as one line of JSON.
 //!
-//! Every message is checked against the official schema of the revision; one that breaks it ends
+//! Every message is checked against the official schema of the revision; an invalid message ends
 //! the visit.
 //!
 //! `visit-gateway PLAN`, where the plan is JSON: see [`Plan`].
@@ -37,6 +37,14 @@ struct Plan {
     call: Option<Value>,
 }
 
+/// The methods of the lists, and the members with their entries.
+const LISTS: [(&str, &str); 4] = [
+    ("tools/list", "tools"),
+    ("resources/list", "resources"),
+    ("resources/templates/list", "resourceTemplates"),
+    ("prompts/list", "prompts"),
+];
+
 /// The findings of a visit.
 #[derive(Debug, Serialize)]
 struct Findings {
@@ -45,6 +53,8 @@ struct Findings {
     resources: usize,
     templates: usize,
     prompts: usize,
+    /// The errors of lists that the server cannot make.
+    list_errors: Vec<String>,
     called: Option<Called>,
 }
 
@@ -63,18 +73,22 @@ async fn main() -> anyhow::Result<()> {
     } else {
         greeting["protocolVersion"].clone()
     };
+    let mut list_errors = Vec::new();
+    let mut counts = [0; 4];
+    for (count, (method, member)) in counts.iter_mut().zip(LISTS) {
+        match entries(&mut client, offered, method, member).await {
+            Ok(entries) => *count = entries,
+            Err(error) => list_errors.push(error),
+        }
+    }
+    let [tools, resources, templates, prompts] = counts;
     let findings = Findings {
         revision,
-        tools: count(&mut client, offered, "tools/list", "tools").await,
-        resources: count(&mut client, offered, "resources/list", "resources").await,
-        templates: count(
-            &mut client,
-            offered,
-            "resources/templates/list",
-            "resourceTemplates",
-        )
-        .await,
-        prompts: count(&mut client, offered, "prompts/list", "prompts").await,
+        tools,
+        resources,
+        templates,
+        prompts,
+        list_errors,
         called: match plan.call {
             Some(params) => Some(calling::call(&mut client, params).await),
             None => None,
@@ -99,19 +113,32 @@ impl Plan {
     }
 }
 
-/// How many entries all pages of a list have; none if the server does not offer it.
-async fn count(client: &mut Client, offered: &Value, method: &str, member: &str) -> usize {
+/// The number of entries on all pages of a list; 0 if the server does not declare the capability.
+///
+/// # Errors
+/// The message of the error with which the server answers.
+async fn entries(
+    client: &mut Client,
+    offered: &Value,
+    method: &str,
+    member: &str,
+) -> Result<usize, String> {
     let capability = method.split('/').next().unwrap_or_default();
     if offered.get(capability).is_none() {
-        return 0;
+        return Ok(0);
     }
     let mut entries = 0;
     let mut params = json!({});
     loop {
-        let page = client.result(method, params).await;
+        let id = client.begin(method, params).await;
+        let response = client.response(&id).await;
+        if let Some(message) = response["error"]["message"].as_str() {
+            return Err(message.to_owned());
+        }
+        let page = &response["result"];
         entries += page[member].as_array().map_or(0, Vec::len);
         match &page["nextCursor"] {
-            Value::Null => return entries,
+            Value::Null => return Ok(entries),
             cursor => params = json!({ "cursor": cursor }),
         }
     }

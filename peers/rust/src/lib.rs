@@ -1,1 +1,1 @@
-//! The official Rust SDK as a client of the fixture server. All there is to it are the tests.
+//! Tests with the official Rust SDK, as a client and as a server. This library is empty.

@@ -7,7 +7,7 @@ use plexus_mcp_core::{Call, EventSender, Limits, Object, Peer, Principal, Raw, S
 use plexus_mcp_protocol::Revision;
 use tokio_util::sync::CancellationToken;
 
-/// Acceptance 3 of the client edge: connected, listed, called, left.
+/// Acceptance 3 of the client edge: it connects, lists the tools, calls one, and disconnects.
 #[tokio::test]
 async fn the_official_rust_server_is_visited_in_either_era() {
     let tests = std::env::current_exe().unwrap();

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 
-/** Registers the tool, and gives the server back. */
+/** Registers the tool, and returns the server. */
 export function addEcho(server) {
   server.registerTool(
     "echo",

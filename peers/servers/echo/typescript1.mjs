@@ -12,7 +12,7 @@ import { addEcho } from "./tool.mjs";
 
 const echo = () => addEcho(new McpServer({ name: "typescript1", version: "1.0.0" }));
 
-/** Serves sessions over HTTP: a request that names none opens one. */
+/** Serves HTTP. A request without a session id opens a session. */
 function serveHttp(port) {
   const sessions = new Map();
   const server = createServer(async (request, response) => {

@@ -30,7 +30,7 @@ pub(crate) struct Findings {
 enum Called {
     /// The tool's text.
     Text(String),
-    /// The text of a tool that says it failed.
+    /// The text of a result with `isError`.
     ToolError(String),
     /// Why there is no result.
     Fault(String),

@@ -16,7 +16,7 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Plan {
     target: PlannedTarget,
-    /// The era to insist on; left out, it is to be found out.
+    /// The era to use; by default it is detected.
     era: Option<String>,
     /// The client capabilities to declare.
     #[serde(default = "ClientCapabilities::none")]
@@ -56,7 +56,7 @@ struct PlannedAddress {
 }
 
 impl Plan {
-    /// The server, as the client edge wants it described.
+    /// The plan's server, as a definition for the client edge.
     pub(crate) fn definition(&self) -> anyhow::Result<Definition> {
         let target = match &self.target {
             PlannedTarget::Stdio(program) => Target::Stdio(program.program()),

@@ -1,4 +1,4 @@
-//! Answers to what servers ask during a call, always the same.
+//! Fixed answers to the questions of servers during a call.
 
 use plexus_mcp_core::{Ask, AskError, Event, EventReceiver, Question, Raw, Root};
 use plexus_mcp_protocol::messages::{ElicitResult, ListRootsResult};

@@ -1,24 +1,34 @@
-//! `tower-mcp-echo stdio`, or `tower-mcp-echo http PORT json|stream`.
+//! `tower-mcp-repeat stdio`, or `tower-mcp-repeat http PORT json|stream`.
 
 use axum::serve::ListenerExt as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::net::TcpListener;
+use tower_mcp::extract::{Context, Json};
 use tower_mcp::{
     BoxError, CallToolResult, HttpTransport, McpRouter, StdioTransport, ToolBuilder,
 };
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Said {
-    message: String,
+struct Repetition {
+    /// The text to repeat.
+    text: String,
+    /// How often to repeat it.
+    times: u32,
 }
 
 fn router() -> McpRouter {
-    let echo = ToolBuilder::new("echo")
-        .description("Says it again")
-        .handler(|Said { message }: Said| async move { Ok(CallToolResult::text(message)) })
+    let repeat = ToolBuilder::new("repeat")
+        .description("Repeats a text")
+        .extractor_handler(
+            (),
+            |context: Context, Json(Repetition { text, times }): Json<Repetition>| async move {
+                context.report_progress(1.0, Some(2.0), None).await;
+                Ok::<_, tower_mcp::Error>(CallToolResult::text(text.repeat(times as usize)))
+            },
+        )
         .build();
-    McpRouter::new().server_info("tower-mcp-echo", "0").tool(echo)
+    McpRouter::new().server_info("tower-mcp-repeat", "0").tool(repeat)
 }
 
 #[tokio::main]

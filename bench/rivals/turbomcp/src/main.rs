@@ -1,19 +1,21 @@
-//! `turbomcp-echo stdio`, or `turbomcp-echo http PORT json|stream`; it answers in JSON either way.
+//! `turbomcp-repeat stdio`, or `turbomcp-repeat http PORT json|stream`; it streams if the client
+//! asks for progress, in either mode.
 
 use axum::serve::ListenerExt as _;
 use tokio::net::TcpListener;
-use turbomcp::ServerConfig;
 use turbomcp::prelude::*;
+use turbomcp::{RequestContext, ServerConfig};
 
 #[derive(Clone)]
-struct Echo;
+struct Repeat;
 
-#[server(name = "turbomcp-echo", version = "0.0.0")]
-impl Echo {
-    /// Says it again.
+#[server(name = "turbomcp-repeat", version = "0.0.0")]
+impl Repeat {
+    /// Repeats a text.
     #[tool]
-    async fn echo(&self, message: String) -> McpResult<String> {
-        Ok(message)
+    async fn repeat(&self, text: String, times: u32, ctx: &RequestContext) -> McpResult<String> {
+        ctx.report_progress(1.0, Some(2.0), None).await?;
+        Ok(text.repeat(times as usize))
     }
 }
 
@@ -23,18 +25,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
         ["http", port, _] => {
-            // Whoever has no address, as here without `ConnectInfo`, counts as a stranger otherwise.
+            // Requests without an address, as here without `ConnectInfo`, are refused otherwise.
             let config = ServerConfig::builder()
                 .max_http_sessions(100_000)
                 .max_message_size(16 << 20)
                 .allow_any_origin(true)
                 .build();
-            let router = Echo.builder().with_config(config).into_axum_router();
+            let router = Repeat.builder().with_config(config).into_axum_router();
             let listener = TcpListener::bind(format!("127.0.0.1:{port}")).await?;
             let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap_or_default());
             axum::serve(listener, router).await?;
         }
-        _ => Echo.run_stdio().await?,
+        _ => Repeat.run_stdio().await?,
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! One connection to the server, used for one request after another.
+//! One connection to the server, which sends its requests one at a time.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,8 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-/// The newest revision whose clients stay connected while their calls run.
+/// The newest revision whose clients keep the connection of a running call open. Clients of later
+/// handshake revisions poll.
 pub(crate) const VERSION: &str = "2025-06-18";
 
 const SESSION: &str = "mcp-session-id";
@@ -27,16 +28,16 @@ pub(crate) struct Connection {
     _driver: JoinSet<()>,
 }
 
-/// A stream that is open until it is dropped.
+/// An open event stream. Dropping it closes the stream.
 pub(crate) struct Stream {
     _events: Incoming,
     _connection: Connection,
 }
 
 pub(crate) struct Answer {
-    /// `null` if nothing had to be said.
+    /// The response message; `null` if the body is empty.
     pub(crate) message: Value,
-    /// The session that was opened.
+    /// The session id in the response, if it opened a session.
     pub(crate) session: Option<String>,
 }
 
@@ -58,7 +59,7 @@ impl Connection {
         })
     }
 
-    /// Sends a message, and gives the answer, or the last message of it if it is a stream.
+    /// Sends a message, and returns the response: the JSON body, or the last message of a stream.
     pub(crate) async fn post(
         &mut self,
         session: Option<&str>,
@@ -117,7 +118,7 @@ impl Connection {
     }
 }
 
-/// The message that a body is, or the last one of a stream.
+/// The message in a JSON body, or the last message in the body of an event stream.
 fn last_message(body: &[u8]) -> anyhow::Result<Value> {
     if body.is_empty() {
         return Ok(Value::Null);

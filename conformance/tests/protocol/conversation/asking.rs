@@ -1,5 +1,5 @@
-//! Tools that ask the client something: by a request of the server's own in a session, by
-//! `input_required` and a retry without one.
+//! Tools with questions to the client: requests of the server in the handshake era,
+//! `input_required` and a retry in the stateless era.
 
 use std::slice::from_ref;
 
@@ -47,7 +47,7 @@ async fn elicits(client: &mut Client, _: &Value) {
     }
 }
 
-/// Defaults are harmless where the revision does not know them.
+/// Forms have their defaults in every revision, also in those that do not specify defaults.
 async fn elicits_with_defaults(client: &mut Client, _: &Value) {
     let call = json!({"name": "test_elicitation_sep1034_defaults", "arguments": {}});
     let (questions, result) =
@@ -59,7 +59,8 @@ async fn elicits_with_defaults(client: &mut Client, _: &Value) {
     assert!(text(&result).contains("action=cancel"), "{result}");
 }
 
-/// TRANSLATION §6.4: choices that the revision lacks are asked for as text, and arrive typed.
+/// TRANSLATION §6.4: a choice of a kind that the revision lacks becomes a text field. The tool gets
+/// the chosen values in their original type.
 async fn elicits_choices(client: &mut Client, _: &Value) {
     let call = json!({"name": "test_elicitation_sep1330_enums", "arguments": {}});
     let is_lowered = has_plain_forms(client);
@@ -91,7 +92,7 @@ async fn elicits_choices(client: &mut Client, _: &Value) {
     assert_eq!(received, expected, "{result}");
 }
 
-/// An answer to a lowered form that does not fit the original one is asked for again.
+/// If the answer to a lowered form is invalid for the original form, the question is repeated.
 async fn elicits_until_the_answer_fits(client: &mut Client, _: &Value) {
     if !has_plain_forms(client) {
         return;
@@ -134,7 +135,7 @@ async fn elicits_three_times_at_most(client: &mut Client, _: &Value) {
     assert!(text(&result).contains("action=decline"), "{result}");
 }
 
-/// LIFE-09: a question whose capability is not declared is not asked, in any revision.
+/// LIFE-09: a call with a question fails if the client did not declare its capability.
 #[tokio::test]
 async fn a_client_that_declares_nothing_is_not_asked() {
     for revision in Revision::ALL {
@@ -155,19 +156,20 @@ async fn a_client_that_declares_nothing_is_not_asked() {
     }
 }
 
-/// Whether the client's forms are those of 2025-06-18: such a client is asked in them even if its
-/// revision is older.
+/// Whether the client gets forms of 2025-06-18. Older revisions have no forms, but their clients
+/// may declare elicitation, and then get these.
 fn has_plain_forms(client: &Client) -> bool {
     client.revision() < Revision::V2025_11_25
 }
 
-/// The content that reached the tool, as it says.
+/// The content of the answer, which the tool repeats in its result.
 fn received(result: &Value) -> Value {
     let (_, content) = text(result).split_once("content=").unwrap();
     serde_json::from_str(content).unwrap()
 }
 
-/// ELIC-03, ELIC-07: an id only where the revision has one.
+/// ELIC-03, ELIC-07: elicitation by URL has an `elicitationId` in 2025-11-25 only. In older
+/// revisions the call fails.
 async fn elicits_a_visit(client: &mut Client, _: &Value) {
     let call = json!({"name": "test_url_elicitation", "arguments": {}});
     if client.revision() < Revision::V2025_11_25 {
@@ -213,7 +215,8 @@ async fn asks_for_roots(client: &mut Client, _: &Value) {
     assert_eq!(text(&result), "Roots: file:///one, file:///two");
 }
 
-/// MRTR26-03: all in one round; in a session, all before the first answer.
+/// MRTR26-03: a tool can ask several questions at the same time. They come in one round, or in a
+/// session before the first answer.
 async fn asks_several_things_at_once(client: &mut Client, _: &Value) {
     let call = json!({"name": "test_input_required_result_multiple_inputs", "arguments": {}});
     let answers = [
@@ -221,7 +224,27 @@ async fn asks_several_things_at_once(client: &mut Client, _: &Value) {
         sampled("Hello"),
         json!({"roots": [{"uri": "file:///home"}]}),
     ];
-    let (_, result) = asked(client, "tools/call", &call, &answers).await;
+    let result = if client.is_stateless() {
+        let first = client.result("tools/call", call.clone()).await;
+        let questions = first["inputRequests"].as_object().unwrap();
+        assert_eq!(questions.len(), answers.len(), "{first}");
+        retried(client, "tools/call", &call, &answers).await.1
+    } else {
+        let id = client.begin("tools/call", call).await;
+        let mut questions = Vec::new();
+        for _ in &answers {
+            let is_question =
+                |message: &Value| message.get("id").is_some() && message.get("method").is_some();
+            questions.push(client.expect("a question", is_question).await);
+        }
+        for question in &questions {
+            let method = question["method"].as_str().unwrap();
+            client
+                .answer(question, answer_to(method, &[], &answers))
+                .await;
+        }
+        client.response(&id).await["result"].take()
+    };
     assert_eq!(text(&result), "Hello, Kim! Roots: file:///home");
 }
 
@@ -236,7 +259,7 @@ async fn asks_again_and_again(client: &mut Client, _: &Value) {
     assert_eq!(text(&result), "Kim likes green.");
 }
 
-/// MRTR26-02: not only tools may ask.
+/// MRTR26-02: prompts can ask questions, too.
 async fn asks_in_prompts(client: &mut Client, _: &Value) {
     let get = json!({"name": "test_input_required_result_prompt"});
     let answer = json!({"action": "accept", "content": {"context": "tests"}});
@@ -249,8 +272,8 @@ fn sampled(words: &str) -> Value {
     json!({"role": "assistant", "content": {"type": "text", "text": words}, "model": "scripted"})
 }
 
-/// Sends a request, and answers what the server asks on the way, in the order in which it asks.
-/// Gives the questions and the result.
+/// Sends a request, and answers the questions of the server in their order. Returns the questions
+/// and the result.
 async fn asked(
     client: &mut Client,
     method: &str,
@@ -316,7 +339,7 @@ async fn retried(
     (questions, result)
 }
 
-/// The next of the answers that fit a question of this method.
+/// The first unused answer for a question of this method.
 fn answer_to(method: &str, asked_before: &[(String, Value)], answers: &[Value]) -> Value {
     let member = match method {
         "elicitation/create" => "action",

@@ -1,4 +1,4 @@
-//! Tools, resources, prompts and completion, in the words of each revision.
+//! Tools, resources, prompts and completion, in the format of each revision.
 
 use plexus_mcp_protocol::Revision;
 use plexus_testkit::Client;
@@ -15,7 +15,7 @@ every_client!(reads_resources);
 every_client!(gets_prompts);
 every_client!(completes_arguments);
 
-/// S003-20, S002-22, S002-32: a tool that fails is a result, not an error.
+/// S003-20, S002-22, S002-32: a failed tool is a result with `isError`, not a JSON-RPC error.
 async fn calls_tools(client: &mut Client, _: &Value) {
     let result = client.call("test_simple_text", json!({})).await;
     assert_eq!(text(&result), "This is a simple text response for testing.");
@@ -30,8 +30,9 @@ async fn calls_tools(client: &mut Client, _: &Value) {
     assert_eq!(types, ["text", "image", "resource"]);
 }
 
-/// S000-43, C10, TOOL-13: an error up to 2025-06-18, something for the model to read from
-/// 2025-11-25 on.
+/// S000-43, C10, TOOL-13: invalid arguments get a JSON-RPC error up to 2025-06-18, and a result
+/// with
+/// `isError`, which the model reads, from 2025-11-25 on.
 async fn reports_bad_arguments_as_the_revision_wants(client: &mut Client, _: &Value) {
     for count in [json!(0), json!(11), json!("three"), Value::Null] {
         let params = json!({"name": "test_validated", "arguments": {"count": count}});

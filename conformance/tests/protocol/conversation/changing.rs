@@ -1,4 +1,4 @@
-//! Being told of changes.
+//! Notifications of changes, in both eras.
 
 use plexus_testkit::Client;
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ async fn listens(client: &mut Client) {
     assert_eq!(unwanted, [] as [&Value; 0]);
 }
 
-/// The acknowledgement, which is the first thing that is said of a subscription.
+/// The acknowledgement of a subscription, which must be its first message.
 async fn subscribed(client: &mut Client, id: &Value) -> Value {
     let first = client
         .expect("a subscription", |message| subscription(message) == id)

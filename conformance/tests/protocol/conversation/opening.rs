@@ -35,7 +35,7 @@ async fn greets(client: &mut Client, greeting: &Value) {
         "prompts": {"listChanged": true},
         "logging": {},
     });
-    // COMP-01: there was no such capability at first.
+    // COMP-01: the first revision does not have this capability.
     if client.revision() > Revision::V2024_11_05 {
         offered["completions"] = json!({});
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{text, with_method};
 
-every_client!(reports_progress_to_who_asked);
+every_client!(reports_progress_only_with_a_progress_token);
 every_client!(streams_content_as_progress);
 every_client!(logs_at_the_level_asked_for);
 every_client!(cancels);
@@ -15,7 +15,7 @@ const PROGRESS: &str = "notifications/progress";
 const LOG: &str = "notifications/message";
 
 /// S003-45, PROG-01, PROG-02, PROG-04, PROG-05, C18, C19.
-async fn reports_progress_to_who_asked(client: &mut Client, _: &Value) {
+async fn reports_progress_only_with_a_progress_token(client: &mut Client, _: &Value) {
     let call =
         |meta: Value| json!({"name": "test_tool_with_progress", "arguments": {}, "_meta": meta});
     for token in [json!("token"), json!(7), json!("7")] {
@@ -92,8 +92,8 @@ async fn logs_at_the_level_asked_for(client: &mut Client, _: &Value) {
     assert_eq!(error["code"], -32602);
 }
 
-/// S003-27, S003-55, C08, CAN-03, S002-24, S002-26, STDIO-11, HTTP26-15, HTTP26-16: the work stops,
-/// and nothing is said any more. That no answer comes, the end of the conversation shows.
+/// S003-27, S003-55, C08, CAN-03, S002-24, S002-26, STDIO-11, HTTP26-15, HTTP26-16: the tool stops,
+/// and the call gets no result. `converse` checks the latter when it closes the client.
 async fn cancels(client: &mut Client, _: &Value) {
     let params = json!({"name": "test_wait_for_cancel", "arguments": {},
         "_meta": {"progressToken": "running"}});

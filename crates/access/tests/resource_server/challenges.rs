@@ -3,7 +3,7 @@
 use plexus_mcp_access::{Issuer, Options, ResourceServer, SettingsError, TokenFile};
 use serde_json::{Value, json};
 
-use crate::world::{SCOPE, World, greeting, hello, who};
+use crate::world::{SCOPE, World, initialize_message, initialize_request, principal_service};
 
 /// AUTH03-05, AUTH06-03, AUTH11-03: the challenge names the metadata, without an error code.
 #[tokio::test]
@@ -11,13 +11,13 @@ async fn a_request_without_a_token_gets_a_challenge() {
     let world = World::start().await;
     let origin = world.url.strip_suffix("/mcp").unwrap();
     let metadata_url = format!("{origin}/.well-known/oauth-protected-resource/mcp");
-    let answer = greeting(&world.client()).send().await;
+    let answer = initialize_request(&world.client()).send().await;
     assert_eq!(answer.status(), 401);
     let expected = format!(r#"Bearer scope="{SCOPE}", resource_metadata="{metadata_url}""#);
     assert_eq!(answer.header("www-authenticate"), Some(&*expected));
 
     let basic = world.client().with_header("authorization", "Basic YTpi");
-    let answer = greeting(&basic).send().await;
+    let answer = initialize_request(&basic).send().await;
     assert_eq!(answer.header("www-authenticate"), Some(&*expected));
 }
 
@@ -50,7 +50,7 @@ async fn the_metadata_names_the_issuers() {
 #[tokio::test]
 async fn a_token_without_the_scopes_gets_a_challenge() {
     let more = |options: &mut Options| options.scopes.push("files:read".to_owned());
-    let world = World::with(who(), more).await;
+    let world = World::with(principal_service(), more).await;
     let answer = world.try_token(&world.token("alice")).await;
     assert_eq!(answer.status(), 403);
     let challenge = answer.header("www-authenticate").unwrap();
@@ -70,7 +70,7 @@ async fn a_token_in_the_url_is_refused() {
     let token = world.token("alice");
     for client in [world.client(), world.client_with(&token)] {
         let client = client.at(&format!("/mcp?access_token={token}"));
-        let answer = greeting(&client).send().await;
+        let answer = initialize_request(&client).send().await;
         assert_eq!(answer.status(), 400);
         let challenge = answer.header("www-authenticate").unwrap().to_owned();
         assert!(
@@ -79,7 +79,8 @@ async fn a_token_in_the_url_is_refused() {
         );
         assert!(!answer.text().await.contains(&token));
     }
-    let twice = greeting(&world.client_with(&token)).also("authorization", "Bearer other");
+    let twice =
+        initialize_request(&world.client_with(&token)).also("authorization", "Bearer other");
     assert_eq!(twice.send().await.status(), 400);
 }
 
@@ -88,9 +89,12 @@ async fn a_token_in_the_url_is_refused() {
 async fn a_session_is_no_credential() {
     let world = World::start().await;
     let client = world.client_with(&world.token("alice"));
-    let opened = greeting(&client).send().await;
+    let opened = initialize_request(&client).send().await;
     let id = opened.header("mcp-session-id").unwrap();
-    let again = world.client().post(&hello()).header("mcp-session-id", id);
+    let again = world
+        .client()
+        .post(&initialize_message())
+        .header("mcp-session-id", id);
     assert_eq!(again.send().await.status(), 401);
 }
 
@@ -100,13 +104,13 @@ async fn a_static_token_is_enough() {
     let home = tempfile::tempdir().unwrap();
     let file = TokenFile::at(home.path().join("tokens.json"));
     let made = file.add("ci", &[SCOPE.to_owned()]).unwrap();
-    let world = World::with(who(), |options| {
+    let world = World::with(principal_service(), |options| {
         options.issuers.clear();
         options.tokens = Some(TokenFile::at(file.path()));
     })
     .await;
     world.accepts(made.token.expose()).await;
-    let answer = greeting(&world.client()).send().await;
+    let answer = initialize_request(&world.client()).send().await;
     let challenge = answer.header("www-authenticate");
     assert_eq!(challenge, Some(r#"Bearer scope="mcp""#));
     let metadata = "/.well-known/oauth-protected-resource";

@@ -3,7 +3,7 @@
 use plexus_mcp_access::{Check, Introspection, Issuer, Options};
 use plexus_mcp_oauth::Secret;
 
-use crate::world::{World, later, who};
+use crate::world::{World, later, principal_service};
 
 async fn with_introspection(client_secret: &str) -> World {
     let client_secret = Secret::new(client_secret);
@@ -16,7 +16,7 @@ async fn with_introspection(client_secret: &str) -> World {
         });
         options.issuers = vec![Issuer::new(issuer).checked_by(check)];
     };
-    World::with(who(), change).await
+    World::with(principal_service(), change).await
 }
 
 /// A revoked token is refused; responses are cached, so not every request asks the issuer.
@@ -31,6 +31,19 @@ async fn a_revoked_token_is_refused() {
     world.issuer.expire();
     later(16).await;
     world.refuses(&token).await;
+    assert_eq!(world.issuer.counts().questions, 2);
+}
+
+/// The issuer is asked once about an invalid token, however often it comes.
+#[tokio::test]
+async fn an_invalid_token_is_remembered_for_some_time() {
+    let world = with_introspection("hush").await;
+    for _ in 0..3 {
+        world.refuses("made-up").await;
+    }
+    assert_eq!(world.issuer.counts().questions, 1);
+    later(16).await;
+    world.refuses("made-up").await;
     assert_eq!(world.issuer.counts().questions, 2);
 }
 

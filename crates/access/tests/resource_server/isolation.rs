@@ -21,7 +21,7 @@ const ELICITATION_TOOL: &str = "up__test_input_required_result_elicitation";
 /// A gateway to the server at `url`, which requires tokens.
 async fn gateway(url: &str) -> World {
     let target = Target::Http(HttpTarget::new(url.parse().unwrap()));
-    let definition = Definition::new(target).for_clients();
+    let definition = Definition::new(target);
     let kind = MemberKind::Upstream(Box::new(definition));
     let hub = Hub::new(Implementation::new("gateway", "1.0.0"));
     hub.set_members(vec![MemberSpec::new("up", kind, [1; 32])])
@@ -81,8 +81,9 @@ async fn a_question_is_its_callers_only() {
         let bob = world.client_with(&world.token("bob"));
         let params = json!({"protocolVersion": "2025-11-25",
             "capabilities": {"elicitation": {}}, "clientInfo": {"name": "a", "version": "1"}});
-        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-        let opened = alice.post(&hello).send().await;
+        let initialize =
+            json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        let opened = alice.post(&initialize).send().await;
         let id = opened.header("mcp-session-id").unwrap().to_owned();
         let _greeting = opened.message().await;
         let alice = alice.with_header("mcp-session-id", &id);

@@ -10,7 +10,7 @@ use plexus_mcp_oauth::jwt::Confirmation;
 use plexus_mcp_oauth::keys::SigningKey;
 use plexus_testkit::{HttpRequest, HttpResponse};
 
-use crate::world::{World, greeting, who};
+use crate::world::{World, initialize_request, principal_service};
 
 /// A fixed clock, and a counter instead of random bytes.
 struct FixedAmbient {
@@ -40,7 +40,7 @@ struct Holder {
 impl Holder {
     async fn new() -> Self {
         let requires = |options: &mut Options| options.requires_dpop = true;
-        let world = World::with(who(), requires).await;
+        let world = World::with(principal_service(), requires).await;
         let (key, _) = SigningKey::generate().unwrap();
         let mut claims = world.claims();
         let jkt = key.thumbprint().unwrap();
@@ -75,7 +75,7 @@ impl Holder {
     }
 
     fn request(&self, scheme: &str, proof: Option<&str>) -> HttpRequest {
-        let request = greeting(&self.world.client());
+        let request = initialize_request(&self.world.client());
         let request = request.header("authorization", format!("{scheme} {}", self.token));
         match proof {
             Some(proof) => request.header("dpop", proof),

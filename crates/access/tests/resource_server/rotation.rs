@@ -4,7 +4,7 @@ use jsonwebtoken::Header;
 use plexus_mcp_access::{Check, Issuer};
 use plexus_mcp_oauth::keys::SigningKey;
 
-use crate::world::{World, later, who};
+use crate::world::{World, later, principal_service};
 
 /// The keys are fetched once for many requests, and again for a key that is new.
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn made_up_keys_are_not_looked_for_again_and_again() {
 /// A token that cannot be verified is refused, without a request to sign in again.
 #[tokio::test]
 async fn with_an_unreachable_issuer_every_request_is_refused() {
-    let world = World::with(who(), |options| {
+    let world = World::with(principal_service(), |options| {
         let issuer = options.issuers[0].issuer.clone();
         let jwks_uri = Some("http://127.0.0.1:1/jwks".to_owned());
         options.issuers = vec![Issuer::new(issuer).checked_by(Check::Signature { jwks_uri })];
@@ -59,7 +59,7 @@ async fn with_an_unreachable_issuer_every_request_is_refused() {
 /// SEC-07: metadata that names another issuer is rejected.
 #[tokio::test]
 async fn metadata_of_another_issuer_is_not_used() {
-    let world = World::with(who(), |options| {
+    let world = World::with(principal_service(), |options| {
         let mut issuer = options.issuers[0].issuer.clone();
         issuer.push('/');
         options.issuers = vec![Issuer::new(issuer)];

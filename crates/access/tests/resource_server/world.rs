@@ -28,9 +28,9 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A server with the tool of [`who`].
+    /// A server with the tool of [`principal_service`].
     pub(crate) async fn start() -> Self {
-        Self::with(who(), |_| {}).await
+        Self::with(principal_service(), |_| {}).await
     }
 
     /// A server of `service`. The default options accept signed tokens of the issuer.
@@ -92,7 +92,7 @@ impl World {
 
     /// The outcome of a request with `token`.
     pub(crate) async fn try_token(&self, token: &str) -> HttpResponse {
-        greeting(&self.client_with(token)).send().await
+        initialize_request(&self.client_with(token)).send().await
     }
 
     /// The server refuses `token`, in the same way for every reason.
@@ -116,18 +116,18 @@ impl World {
 }
 
 /// A service with one tool, which returns the principal of its caller.
-pub(crate) fn who() -> Arc<dyn Service> {
+pub(crate) fn principal_service() -> Arc<dyn Service> {
     let who = async |_: NoArguments, context: Context| context.peer().principal.as_str().to_owned();
     let service = LocalService::builder("who", "1.0.0").tool(Tool::new("who"), who);
     Arc::new(service.build().unwrap())
 }
 
-/// The first request of a session.
-pub(crate) fn greeting(client: &HttpClient) -> HttpRequest {
-    client.post(&hello())
+/// The `initialize` request that opens a session.
+pub(crate) fn initialize_request(client: &HttpClient) -> HttpRequest {
+    client.post(&initialize_message())
 }
 
-pub(crate) fn hello() -> Value {
+pub(crate) fn initialize_message() -> Value {
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": {"name": "test", "version": "1"}});
     json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})

@@ -27,8 +27,8 @@ const TERMINATION_GRACE: Grace = Grace::new(Duration::ZERO, Duration::from_milli
 /// A running command. Dropping it ends the command, and all processes that it started.
 pub(super) struct Command {
     child: Option<Child>,
-    stdout: Stream<ChildOutput>,
-    stderr: Stream<ChildErrors>,
+    stdout: OutputStream<ChildOutput>,
+    stderr: OutputStream<ChildErrors>,
     /// Runs the tasks that end cancelled commands, so that a caller that cancels does not wait.
     ending: TaskTracker,
 }
@@ -58,8 +58,8 @@ impl Command {
         let (child, stdout, stderr) = Child::start_command(&program)?;
         Ok(Self {
             child: Some(child),
-            stdout: Stream::new(stdout),
-            stderr: Stream::new(stderr),
+            stdout: OutputStream::new(stdout),
+            stderr: OutputStream::new(stderr),
             ending,
         })
     }
@@ -84,10 +84,10 @@ impl Command {
     }
 
     /// Both pipes are read at the same time, so that the command never blocks on one of them;
-    /// backpressure from the caller blocks both.
+    /// a caller that reads slowly blocks both.
     async fn stream(&mut self, context: &Context) -> ExitReport {
         let mut exit = None;
-        let mut last_words = 0;
+        let mut drained_bytes = 0;
         while self.stdout.is_open() || self.stderr.is_open() || exit.is_none() {
             let (text, is_error) = tokio::select! {
                 text = self.stdout.read(), if self.stdout.is_open() => (text, false),
@@ -99,8 +99,8 @@ impl Command {
                 () = tokio::time::sleep(DRAIN_SILENCE), if exit.is_some() => break,
             };
             if exit.is_some() {
-                last_words += text.len();
-                if last_words > MAX_DRAIN_BYTES {
+                drained_bytes += text.len();
+                if drained_bytes > MAX_DRAIN_BYTES {
                     break;
                 }
             }
@@ -154,14 +154,14 @@ impl Drop for Command {
 }
 
 /// One output stream of a command.
-struct Stream<R> {
+struct OutputStream<R> {
     pipe: Option<R>,
     chunk: Vec<u8>,
     decoder: Decoder,
     kept: Excerpt,
 }
 
-impl<R> Default for Stream<R> {
+impl<R> Default for OutputStream<R> {
     fn default() -> Self {
         Self {
             pipe: None,
@@ -172,7 +172,7 @@ impl<R> Default for Stream<R> {
     }
 }
 
-impl<R: AsyncRead + Unpin> Stream<R> {
+impl<R: AsyncRead + Unpin> OutputStream<R> {
     fn new(pipe: R) -> Self {
         Self {
             pipe: Some(pipe),

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_replaced() {
+    fn invalid_utf8_is_replaced() {
         assert_eq!(decoded(&[b"a\xffb", b"\xc3\x28"]), "a\u{fffd}b\u{fffd}(");
         assert_eq!(decoded(&[b"a\xe2\x82"]), "a\u{fffd}");
         assert_eq!(decoded(&[b"\xe2", b"\x82", b"a"]), "\u{fffd}a");

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::ClaudeCode;
-use super::endpoint::{Endpoint, PERMIT_TOOL, PermissionForwarder};
+use super::endpoint::{LoopbackEndpoint, PERMIT_TOOL, PermissionForwarder};
 use super::error::ClaudeCodeError;
 use super::event::{ChatEvent, Complete, FinalMessage, OutputDecoder};
 use super::program::{ChatOptions, command};
@@ -93,7 +93,7 @@ impl Chat {
                 events: events.downgrade(),
                 over: CancellationToken::new(),
             };
-            let opened = Endpoint::open(forwarder).await;
+            let opened = LoopbackEndpoint::open(forwarder).await;
             Some(opened.map_err(|error| error.to_string())?)
         } else {
             None

@@ -22,7 +22,7 @@ pub(super) const PERMIT_TOOL: &str = "mcp__plexus__loopback_permit";
 
 /// An endpoint for the agent of one chat, on a loopback address and under a secret path. It has one
 /// tool.
-pub(super) struct Endpoint {
+pub(super) struct LoopbackEndpoint {
     server: HttpServer,
     edge: Arc<Edge>,
     over: CancellationToken,
@@ -44,7 +44,7 @@ pub(super) struct PermissionForwarder {
     pub(super) over: CancellationToken,
 }
 
-impl Endpoint {
+impl LoopbackEndpoint {
     pub(super) async fn open(forwarder: PermissionForwarder) -> Result<Self, ClaudeCodeError> {
         let prepare = |error: &dyn std::fmt::Display| ClaudeCodeError::Prepare(error.to_string());
         let over = forwarder.over.clone();

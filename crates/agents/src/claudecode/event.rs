@@ -115,7 +115,7 @@ impl OutputDecoder {
                 let MessageLine { message } = line.decode()?;
                 // Content that is a plain string is the prompt of the user.
                 let blocks = match message.content.kind() {
-                    Kind::Array => message.content.decode::<Vec<Block>>()?,
+                    Kind::Array => message.content.decode::<Vec<ClaudeBlock>>()?,
                     _ => Vec::new(),
                 };
                 let blocks = blocks.into_iter();
@@ -129,15 +129,15 @@ impl OutputDecoder {
         })
     }
 
-    fn delta_event(&mut self, delta: Option<Delta>) -> Option<ChatEvent> {
+    fn delta_event(&mut self, delta: Option<ClaudeDelta>) -> Option<ChatEvent> {
         match delta? {
-            Delta {
+            ClaudeDelta {
                 text: Some(text), ..
             } => {
                 self.text_streamed = true;
                 Some(ChatEvent::Content { text })
             }
-            Delta {
+            ClaudeDelta {
                 thinking: Some(text),
                 ..
             } => {
@@ -148,7 +148,7 @@ impl OutputDecoder {
         }
     }
 
-    fn block_event(&mut self, block: Block) -> Option<ChatEvent> {
+    fn block_event(&mut self, block: ClaudeBlock) -> Option<ChatEvent> {
         match &*block.kind {
             "text" => {
                 let streamed = std::mem::take(&mut self.text_streamed);
@@ -195,28 +195,28 @@ struct PartialLine {
 
 #[derive(Deserialize)]
 struct PartialEvent {
-    delta: Option<Delta>,
+    delta: Option<ClaudeDelta>,
 }
 
 #[derive(Deserialize)]
-struct Delta {
+struct ClaudeDelta {
     text: Option<String>,
     thinking: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct MessageLine {
-    message: Message,
+    message: ClaudeMessage,
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct ClaudeMessage {
     content: Raw,
 }
 
 /// A content block of any kind: serde cannot decode raw values in a tagged enum.
 #[derive(Deserialize)]
-struct Block {
+struct ClaudeBlock {
     #[serde(rename = "type")]
     kind: String,
     text: Option<String>,

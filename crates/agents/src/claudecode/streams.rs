@@ -26,12 +26,12 @@ const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
 /// The streams of this process. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Streams {
-    all: Arc<Mutex<Vec<Arc<Stream>>>>,
+    all: Arc<Mutex<Vec<Arc<ChatStream>>>>,
 }
 
 /// The events of one chat.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct ChatStream {
     pub(super) id: String,
     pub(super) session_name: String,
     state: Mutex<State>,
@@ -95,13 +95,13 @@ pub(super) struct Polled {
 
 impl Streams {
     /// Creates a stream for a chat in this session.
-    pub(super) fn open(&self, session_name: &str) -> Result<Arc<Stream>, ClaudeCodeError> {
+    pub(super) fn open(&self, session_name: &str) -> Result<Arc<ChatStream>, ClaudeCodeError> {
         let mut all = self.lock();
         all.retain(|stream| !stream.is_stale());
         if all.iter().filter(|stream| !stream.is_over()).count() >= MAX_RUNNING_CHATS {
             return Err(ClaudeCodeError::TooMany(MAX_RUNNING_CHATS));
         }
-        let stream = Arc::new(Stream {
+        let stream = Arc::new(ChatStream {
             id: format!("stream_{}", Uuid::now_v7().simple()),
             session_name: session_name.to_owned(),
             state: Mutex::default(),
@@ -125,7 +125,7 @@ impl Streams {
         any
     }
 
-    pub(super) fn get(&self, id: &str) -> Result<Arc<Stream>, ClaudeCodeError> {
+    pub(super) fn get(&self, id: &str) -> Result<Arc<ChatStream>, ClaudeCodeError> {
         let all = self.lock();
         let found = all.iter().find(|stream| stream.id == id);
         let found = found.ok_or_else(|| ClaudeCodeError::NoStream(id.to_owned()))?;
@@ -138,12 +138,12 @@ impl Streams {
         all.iter().map(|stream| stream.summary()).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Stream>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<ChatStream>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Stream {
+impl ChatStream {
     /// Appends an event.
     pub(super) fn push(&self, event: &ChatEvent) {
         let Ok(raw) = Raw::encode(event) else { return };

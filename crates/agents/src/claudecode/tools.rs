@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use self::arguments::{ChatArguments, Create, Fork, NoArguments, Poll, SessionName};
+use self::arguments::{ChatArguments, CreateSession, Fork, NoArguments, Poll, SessionName};
 use super::ClaudeCode;
 use super::chat::Chat;
 use super::event::{ChatEvent, Complete};
@@ -121,12 +121,12 @@ struct ChatList {
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct Deleted {
+struct DeletedSession {
     /// The name of the deleted session
     deleted: String,
 }
 
-async fn create(claude: ClaudeCode, new: Create, _: Context) -> ToolResult<Json<Session>> {
+async fn create(claude: ClaudeCode, new: CreateSession, _: Context) -> ToolResult<Json<Session>> {
     Ok(Json(claude.sessions.create(new.into()).await?))
 }
 
@@ -147,7 +147,7 @@ async fn delete(
     claude: ClaudeCode,
     SessionName { name }: SessionName,
     _: Context,
-) -> ToolResult<Json<Deleted>> {
+) -> ToolResult<Json<DeletedSession>> {
     let session = claude.sessions.get(&name).await?;
     let timeout = if claude.streams.cancel(&session.name) {
         EXIT_TIMEOUT
@@ -155,7 +155,7 @@ async fn delete(
         Duration::ZERO
     };
     let deleted = claude.sessions.delete(&name, timeout).await?.name;
-    Ok(Json(Deleted { deleted }))
+    Ok(Json(DeletedSession { deleted }))
 }
 
 async fn fork(

@@ -9,11 +9,11 @@ use serde_json::json;
 use super::cones::{Cone, Cones, touch};
 use super::error::ConeError;
 use super::tables;
-use crate::model::{Finish, Message, ModelId, Question, Speaker, Usage};
-use plexus_mcp_builtins::arbor::{self, ArborError, NewNode, Node, Payload};
+use crate::model::{ChatMessage, Finish, ModelId, Question, Speaker, Usage};
+use plexus_mcp_builtins::arbor::{self, ArborError, NewTreeNode, Payload, TreeNode};
 
 /// The maximum number of tokens of a sampled answer, unless the cone sets another.
-const MAX_TOKENS: u32 = 4096;
+const DEFAULT_SAMPLED_TOKENS: u32 = 4096;
 
 /// The result of a chat, besides the text of the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -105,7 +105,11 @@ impl Cones {
 
     /// The cone and the nodes of the conversation so far. With `to_add`, fails if nodes cannot be
     /// added to its tree, so that the model is not asked in vain.
-    async fn conversation(&self, id: &str, to_add: bool) -> Result<(Cone, Vec<Node>), ConeError> {
+    async fn conversation(
+        &self,
+        id: &str,
+        to_add: bool,
+    ) -> Result<(Cone, Vec<TreeNode>), ConeError> {
         let (id, now) = (id.to_owned(), self.trees.now());
         self.read(move |db| {
             let cone = tables::find(db, &id, now)?.ok_or(ConeError::NotFound(id))?;
@@ -126,14 +130,14 @@ impl Cones {
     /// The path as messages, followed by `prompt`. Consecutive nodes of one side are joined to one
     /// message, since some models refuse two in a row. Every role but that of the model counts as
     /// user.
-    async fn messages(&self, path: Vec<Node>, prompt: String) -> Vec<Message> {
-        let mut messages: Vec<Message> = Vec::new();
+    async fn messages(&self, path: Vec<TreeNode>, prompt: String) -> Vec<ChatMessage> {
+        let mut messages: Vec<ChatMessage> = Vec::new();
         let mut push = |speaker, text: String| match messages.last_mut() {
             Some(last) if last.speaker == speaker => {
                 last.text.push_str("\n\n");
                 last.text.push_str(&text);
             }
-            _ => messages.push(Message { speaker, text }),
+            _ => messages.push(ChatMessage { speaker, text }),
         };
         for node in path {
             let speaker = match node.role.as_deref() {
@@ -160,7 +164,7 @@ impl Cones {
     async fn answer(
         &self,
         cone: &Cone,
-        messages: Vec<Message>,
+        messages: Vec<ChatMessage>,
         caller: &Context,
     ) -> Result<(String, Finish), ConeError> {
         let can_sample = caller.supports(ClientCapability::Sampling);
@@ -211,7 +215,7 @@ impl Cones {
                     answer,
                     finish,
                 } = exchange;
-                let question = change.add(NewNode {
+                let question = change.add(NewTreeNode {
                     tree_id: now.tree_id.clone(),
                     parent: Some(before.head.clone()),
                     payload: Payload::Text(prompt),
@@ -223,7 +227,7 @@ impl Cones {
                     "stop_reason": finish.stop_reason,
                     "usage": finish.usage,
                 });
-                let answer = change.add(NewNode {
+                let answer = change.add(NewTreeNode {
                     tree_id: now.tree_id.clone(),
                     parent: Some(question.id),
                     payload: Payload::Text(answer),
@@ -243,7 +247,7 @@ impl Cones {
 /// Gets the answer from the client's own model, by sampling.
 async fn sampled(
     cone: &Cone,
-    messages: Vec<Message>,
+    messages: Vec<ChatMessage>,
     model_hint: Option<String>,
     caller: &Context,
 ) -> Result<(String, Finish), ConeError> {
@@ -251,7 +255,7 @@ async fn sampled(
         Speaker::User => SamplingMessage::user(message.text),
         Speaker::Assistant => SamplingMessage::assistant(message.text),
     });
-    let max_tokens = cone.max_tokens.unwrap_or(MAX_TOKENS);
+    let max_tokens = cone.max_tokens.unwrap_or(DEFAULT_SAMPLED_TOKENS);
     let mut params = CreateMessageParams::new(messages, max_tokens.into());
     params.system_prompt.clone_from(&cone.system_prompt);
     params.model_preferences = model_hint.map(|name| ModelPreferences {

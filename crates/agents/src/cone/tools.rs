@@ -8,8 +8,8 @@ use plexus_mcp_core::{
 };
 
 use self::shapes::{
-    Chat, ConeIdentifier, ConeList, Create, Created, Deleted, FoundCone, ProviderStatus, Registry,
-    SetHead,
+    ConeChatArguments, ConeIdentifier, ConeList, CreateCone, Created, DeletedCone, FoundCone,
+    ProviderStatus, Registry, SetHead,
 };
 use super::chat::ChatSummary;
 use super::cones::Cones;
@@ -31,7 +31,7 @@ pub fn cone(builder: Builder, names: Names, cones: &Cones) -> Builder {
     .tool_with_refresh(
         non_destructive(tool("create", "Create cone"))
             .description("Create a stored conversation with a language model"),
-        async |cones: Cones, new: Create| cones.create(new.into()).await.map(Created::from),
+        async |cones: Cones, new: CreateCone| cones.create(new.into()).await.map(Created::from),
     )
     .tool(
         read_only(tool("get", "Get cone")).description("Get a conversation"),
@@ -51,7 +51,7 @@ pub fn cone(builder: Builder, names: Names, cones: &Cones) -> Builder {
         destructive(tool("delete", "Delete cone"))
             .description("Delete a conversation; its tree with the messages stays"),
         async |cones: Cones, ConeIdentifier { identifier }: ConeIdentifier| {
-            cones.delete(identifier).await.map(Deleted::from)
+            cones.delete(identifier).await.map(DeletedCone::from)
         },
     )
     .tool(
@@ -93,8 +93,12 @@ impl ToolData for Cones {
     }
 }
 
-async fn chat(cones: Cones, arguments: Chat, caller: Context) -> ToolResult<ChatResult> {
-    let Chat {
+async fn chat(
+    cones: Cones,
+    arguments: ConeChatArguments,
+    caller: Context,
+) -> ToolResult<ChatResult> {
+    let ConeChatArguments {
         identifier,
         prompt,
         ephemeral,

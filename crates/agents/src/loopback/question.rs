@@ -46,13 +46,13 @@ pub(super) async fn ask(pending: &Pending, caller: &Context) -> Result<Option<De
 
 #[derive(Deserialize)]
 struct Form {
-    answer: Choice,
+    answer: PermissionChoice,
     message: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Choice {
+enum PermissionChoice {
     Allow,
     Deny,
 }
@@ -60,10 +60,10 @@ enum Choice {
 impl From<Form> for Decision {
     fn from(form: Form) -> Self {
         match form.answer {
-            Choice::Allow => Self::Allow {
+            PermissionChoice::Allow => Self::Allow {
                 updated_input: None,
             },
-            Choice::Deny => denied(form.message),
+            PermissionChoice::Deny => denied(form.message),
         }
     }
 }

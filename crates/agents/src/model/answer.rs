@@ -7,7 +7,7 @@ use plexus_mcp_wire::sse::Event;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::endpoint::Endpoint;
+use super::endpoint::ModelEndpoint;
 use super::error::ModelError;
 use super::id::Provider;
 use super::{anthropic, openai};
@@ -16,7 +16,7 @@ use plexus_mcp_builtins::arbor::MAX_CONTENT_BYTES;
 /// A streamed answer. Dropping it closes the connection, so that the model's server stops.
 #[derive(Debug)]
 pub struct AnswerStream {
-    endpoint: Endpoint,
+    endpoint: ModelEndpoint,
     events: EventSource,
     response_timeout: Duration,
     received: usize,
@@ -62,7 +62,7 @@ pub(super) enum Step {
 }
 
 impl AnswerStream {
-    pub(super) fn new(endpoint: Endpoint, events: EventSource, timeout: Duration) -> Self {
+    pub(super) fn new(endpoint: ModelEndpoint, events: EventSource, timeout: Duration) -> Self {
         Self {
             endpoint,
             events,

@@ -10,7 +10,7 @@ use super::question::Question;
 pub(super) const PATH: &str = "/v1/messages";
 
 /// The default of `max_tokens`, which the API requires. Every model supports this number.
-const MAX_TOKENS: u32 = 4096;
+const DEFAULT_MAX_TOKENS: u32 = 4096;
 
 pub(super) fn body(question: &Question) -> Value {
     let messages = question.messages.iter();
@@ -19,7 +19,7 @@ pub(super) fn body(question: &Question) -> Value {
         .collect();
     let mut body = json!({
         "model": question.model,
-        "max_tokens": question.max_tokens.unwrap_or(MAX_TOKENS),
+        "max_tokens": question.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
         "messages": messages,
         "stream": true,
     });
@@ -54,58 +54,58 @@ pub(super) fn read(data: &[u8], finish: &mut Finish) -> Result<Step, serde_json:
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Event {
     MessageStart {
-        message: Message,
+        message: AnthropicMessage,
     },
     ContentBlockStart {
-        content_block: Block,
+        content_block: AnthropicBlock,
     },
     ContentBlockDelta {
-        delta: Block,
+        delta: AnthropicBlock,
     },
     MessageDelta {
-        delta: Delta,
+        delta: AnthropicMessageDelta,
         #[serde(default)]
-        usage: Counted,
+        usage: AnthropicUsage,
     },
     MessageStop,
     Error {
-        error: Failure,
+        error: AnthropicError,
     },
     #[serde(other)]
     Other,
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct AnthropicMessage {
     model: Option<String>,
     #[serde(default)]
-    usage: Counted,
+    usage: AnthropicUsage,
 }
 
 /// Blocks of other kinds, such as thinking, have no `text`.
 #[derive(Deserialize)]
-struct Block {
+struct AnthropicBlock {
     text: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Delta {
+struct AnthropicMessageDelta {
     stop_reason: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
-struct Counted {
+struct AnthropicUsage {
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
-struct Failure {
+struct AnthropicError {
     message: String,
 }
 
 /// The last count that an event reports is the final one.
-fn note(finish: &mut Finish, counted: &Counted) {
+fn note(finish: &mut Finish, counted: &AnthropicUsage) {
     let usage = &mut finish.usage;
     usage.input_tokens = counted.input_tokens.or(usage.input_tokens);
     usage.output_tokens = counted.output_tokens.or(usage.output_tokens);

@@ -11,7 +11,7 @@ use super::error::ModelError;
 use super::id::Provider;
 
 /// The maximum length of a server's text in an error, in characters.
-const MAX_ERROR_EXCERPT: usize = 500;
+const MAX_ERROR_EXCERPT_CHARS: usize = 500;
 
 /// The base URL of a provider's API.
 #[derive(Debug, Clone)]
@@ -73,13 +73,13 @@ impl fmt::Debug for Key {
 
 /// The base URL and the key for one request.
 #[derive(Debug, Clone)]
-pub(super) struct Endpoint {
+pub(super) struct ModelEndpoint {
     pub(super) provider: Provider,
     pub(super) base: Base,
     pub(super) key: Option<Key>,
 }
 
-impl Endpoint {
+impl ModelEndpoint {
     /// Makes a request for `path`: POST if it has a body, otherwise GET.
     pub(super) fn request(
         &self,
@@ -123,7 +123,7 @@ impl Endpoint {
         let mut line: String = said
             .trim()
             .chars()
-            .take(MAX_ERROR_EXCERPT)
+            .take(MAX_ERROR_EXCERPT_CHARS)
             .map(plain)
             .collect();
         if line.len() < said.trim().len() {

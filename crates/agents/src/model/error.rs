@@ -13,7 +13,7 @@ use super::id::Provider;
 pub enum ModelError {
     /// The model id does not name a known provider.
     #[error(
-        "cannot tell who serves the model {0:?}; say anthropic/NAME, openai/NAME, or sampling for \
+        "the model {0:?} has no known provider; write anthropic/NAME, openai/NAME, or sampling for \
          the model of the client"
     )]
     UnknownModel(String),
@@ -77,8 +77,8 @@ pub enum ModelError {
         /// The content type of the response.
         kind: String,
     },
-    /// The provider sent nothing for too long.
-    #[error("{provider} sent nothing for {after:?}")]
+    /// The provider sent no data for too long.
+    #[error("{provider} sent no data for {after:?}")]
     Silent {
         /// The provider.
         provider: Provider,

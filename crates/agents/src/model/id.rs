@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn model_ids_tell_who_serves_them() {
+    fn model_ids_select_the_provider() {
         let provided = |provider, name: &str| ModelId::Provided {
             provider,
             name: name.to_owned(),

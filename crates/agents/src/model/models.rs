@@ -14,7 +14,7 @@ use plexus_mcp_client::http::{
 use serde::Deserialize;
 
 use super::answer::AnswerStream;
-use super::endpoint::{Base, Endpoint, Key};
+use super::endpoint::{Base, Key, ModelEndpoint};
 use super::error::ModelError;
 use super::id::Provider;
 use super::question::Question;
@@ -177,7 +177,11 @@ impl Models {
 
     /// The endpoint of a request. The key is sent only to the configured origin: otherwise a caller
     /// could have it sent to a server of its own.
-    fn endpoint(&self, provider: Provider, base_url: Option<&str>) -> Result<Endpoint, ModelError> {
+    fn endpoint(
+        &self,
+        provider: Provider,
+        base_url: Option<&str>,
+    ) -> Result<ModelEndpoint, ModelError> {
         let configured = self.configured(provider);
         if !self.can_ask(provider, base_url) {
             return Err(ModelError::NoKey(provider));
@@ -189,7 +193,7 @@ impl Models {
         };
         let is_usual = usual.is_ok_and(|usual| usual.origin == base.origin);
         let key = configured.key.clone().filter(|_| is_usual);
-        Ok(Endpoint {
+        Ok(ModelEndpoint {
             provider,
             base,
             key,
@@ -211,7 +215,7 @@ impl Models {
     /// Sends a request, and returns the response if its status is a success.
     async fn send(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &ModelEndpoint,
         path: &str,
         body: Option<Bytes>,
     ) -> Result<HttpResponse, ModelError> {
@@ -232,7 +236,7 @@ impl Models {
         Err(self.refusal(endpoint, response).await)
     }
 
-    async fn refusal(&self, endpoint: &Endpoint, response: HttpResponse) -> ModelError {
+    async fn refusal(&self, endpoint: &ModelEndpoint, response: HttpResponse) -> ModelError {
         let provider = endpoint.provider;
         let status = response.status;
         let retry_after = response.headers.get(RETRY_AFTER);

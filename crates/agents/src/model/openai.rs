@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answer::{Finish, Step};
-use super::endpoint::Endpoint;
+use super::endpoint::ModelEndpoint;
 use super::question::Question;
 
 /// The path of the endpoint for chat completions.
@@ -13,7 +13,7 @@ pub(super) const PATH: &str = "/chat/completions";
 /// The data of the final event of a stream.
 const DONE: &[u8] = b"[DONE]";
 
-pub(super) fn body(question: &Question, endpoint: &Endpoint) -> Value {
+pub(super) fn body(question: &Question, endpoint: &ModelEndpoint) -> Value {
     let system = question.system.iter();
     let system = system.map(|text| json!({ "role": "system", "content": text }));
     let said = question.messages.iter();
@@ -70,31 +70,31 @@ pub(super) fn read(data: &[u8], finish: &mut Finish) -> Result<Step, serde_json:
 struct Chunk {
     model: Option<String>,
     #[serde(default)]
-    choices: Vec<Choice>,
-    usage: Option<Counted>,
-    error: Option<Failure>,
+    choices: Vec<OpenAiChoice>,
+    usage: Option<OpenAiUsage>,
+    error: Option<OpenAiError>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
+struct OpenAiChoice {
     #[serde(default)]
-    delta: Delta,
+    delta: OpenAiDelta,
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
-struct Delta {
+struct OpenAiDelta {
     content: Option<String>,
     refusal: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Counted {
+struct OpenAiUsage {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
-struct Failure {
+struct OpenAiError {
     message: String,
 }

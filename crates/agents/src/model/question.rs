@@ -18,7 +18,7 @@ pub struct Question {
     /// The system prompt.
     pub system: Option<String>,
     /// The conversation, which ends with a message of the user.
-    pub messages: Vec<Message>,
+    pub messages: Vec<ChatMessage>,
     /// The maximum number of tokens of the answer.
     pub max_tokens: Option<u32>,
 }
@@ -29,7 +29,7 @@ pub struct Question {
     clippy::exhaustive_structs,
     reason = "callers construct it with a struct literal"
 )]
-pub struct Message {
+pub struct ChatMessage {
     /// The author of the message.
     pub speaker: Speaker,
     /// The text of the message.

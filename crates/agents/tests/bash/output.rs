@@ -10,7 +10,7 @@ use crate::support::{begin, call, definition, run, texts};
 
 /// S003-18: the input schema, with the extensions of this service, and the annotations.
 #[test]
-fn the_tool_says_what_it_takes_and_what_it_is() {
+fn the_tool_definition_has_its_schema_and_annotations() {
     let tool = definition();
     let input = &tool["inputSchema"];
     assert_eq!(input["required"], json!(["command"]));
@@ -50,7 +50,7 @@ async fn a_failed_command_is_a_failed_call() {
 }
 
 #[tokio::test]
-async fn a_command_that_is_killed_says_by_what() {
+async fn the_result_of_a_killed_command_names_the_signal() {
     let result = run("kill -s KILL $$").await;
     assert_eq!(
         texts(&result),
@@ -72,8 +72,8 @@ async fn without_output_the_text_is_the_structured_result() {
     assert!(text.contains('\n'), "it is laid out for people: {text}");
 }
 
-/// Both streams are read at the same time. (The founding system read one to its end before the
-/// other, and hung.)
+/// Both streams are read at the same time. (Substrate read one to its end before the other, and
+/// hung.)
 #[tokio::test]
 async fn neither_stream_waits_for_the_other() {
     let filler = "head -c 200000 /dev/zero | tr '\\0' x";
@@ -119,18 +119,18 @@ async fn long_output_keeps_its_head_and_tail() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_is_replaced() {
+async fn invalid_utf8_in_the_output_is_replaced() {
     let result = run(r"printf 'a\xffb \xc3\xa4 \xe2\x82'").await;
     assert_eq!(texts(&result), ["a\u{fffd}b ä \u{fffd}"]);
 }
 
 #[tokio::test]
-async fn there_is_nothing_to_read() {
+async fn standard_input_is_empty() {
     assert_eq!(texts(&run("cat; echo done").await), ["done\n"]);
 }
 
 #[tokio::test]
-async fn commands_run_where_they_are_told_to() {
+async fn commands_run_in_the_given_directory() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().canonicalize().unwrap();
     let result = call(json!({ "command": "pwd -P", "cwd": folder })).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plexus_testkit::Process;
+use plexus_testkit::ForeignProcess;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -20,7 +20,7 @@ async fn cancelling_ends_the_whole_tree() {
     while numbers.lines().count() < 3 {
         numbers += &calling.until("\n").await;
     }
-    let processes: Vec<_> = numbers.lines().map(Process::of).collect();
+    let processes: Vec<_> = numbers.lines().map(ForeignProcess::of).collect();
     let began = Instant::now();
     drop(calling);
     for process in processes {
@@ -40,7 +40,7 @@ async fn cancelling_lets_a_command_tidy_up() {
     let mut calling = begin(&json!({ "command": command, "cwd": folder.path() }));
     let number = calling.until("\n").await;
     drop(calling);
-    Process::of(number.trim()).ended().await;
+    ForeignProcess::of(number.trim()).ended().await;
     assert!(file.exists());
 }
 
@@ -56,7 +56,7 @@ async fn a_command_that_takes_too_long_is_ended() {
     let numbers: Vec<_> = texts[0].lines().collect();
     assert_eq!(numbers.len(), 3, "what it wrote before is there: {texts:?}");
     for number in numbers {
-        Process::of(number).ended().await;
+        ForeignProcess::of(number).ended().await;
     }
 }
 
@@ -69,16 +69,16 @@ async fn a_caller_that_does_not_read_does_not_stop_the_clock() {
 }
 
 #[tokio::test]
-async fn what_stays_in_the_background_is_ended() {
+async fn background_processes_of_a_command_are_killed() {
     let began = Instant::now();
     let result = run("sleep 1000 & echo $!").await;
     assert!(began.elapsed() < Duration::from_secs(5));
-    Process::of(texts(&result)[0].trim()).ended().await;
+    ForeignProcess::of(texts(&result)[0].trim()).ended().await;
 
     // Not even if it never stops talking.
     let result = run("yes & echo $! >&2").await;
     let number = result["structuredContent"]["stderr"].as_str().unwrap();
-    Process::of(number.trim()).ended().await;
+    ForeignProcess::of(number.trim()).ended().await;
 }
 
 /// Arguments out of range are refused before anything runs.

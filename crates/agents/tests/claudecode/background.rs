@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use plexus_testkit::Process;
+use plexus_testkit::ForeignProcess;
 use serde_json::{Value, json};
 
 use crate::support::{Server, failure};
@@ -69,7 +69,7 @@ async fn a_chat_is_polled_piece_by_piece() {
 }
 
 #[tokio::test]
-async fn failures_and_unknown_streams_are_told() {
+async fn failures_and_unknown_streams_are_reported() {
     let server = Server::new();
     server.session().await;
     let stream = begin(&server, "fail").await;
@@ -100,7 +100,7 @@ async fn deleting_a_session_ends_its_chat() {
         .await;
     assert_eq!(deleted["structuredContent"], json!({ "deleted": "s" }));
     for id in ids.split(' ') {
-        Process::of(id).ended().await;
+        ForeignProcess::of(id).ended().await;
     }
     until(&server, &stream, "failed").await;
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use plexus_mcp_core::{Section, Service};
-use plexus_testkit::Process;
+use plexus_testkit::ForeignProcess;
 use serde_json::{Value, json};
 
 use crate::support::{Server, failure, texts};
@@ -39,7 +39,7 @@ fn the_schema_is_that_of_the_founding_document() {
 
 /// S003-46, S003-49: the text of the agent is streamed, and is in the result exactly once.
 #[tokio::test]
-async fn what_the_agent_says_is_streamed_and_collected() {
+async fn agent_text_is_streamed_and_is_in_the_result_once() {
     let server = Server::new();
     server.session().await;
     let asked = json!({ "session_name": "s", "query": "hello" });
@@ -57,7 +57,7 @@ async fn what_the_agent_says_is_streamed_and_collected() {
 
 /// An agent that sends whole messages, without partial ones, is supported as well.
 #[tokio::test]
-async fn what_comes_whole_is_relayed_whole() {
+async fn messages_without_partial_events_are_relayed_whole() {
     let server = Server::new();
     server.session().await;
     assert_eq!(texts(&server.chat("whole").await), ["All at once"]);
@@ -65,7 +65,7 @@ async fn what_comes_whole_is_relayed_whole() {
 
 /// C16, S003-42, S003-46: the text comes first, then a line for each tool call.
 #[tokio::test]
-async fn tools_are_told_after_the_text() {
+async fn tool_calls_are_listed_after_the_text() {
     let server = Server::new();
     server.session().await;
     let asked = json!({ "session_name": "s", "query": "tools" });
@@ -129,7 +129,7 @@ async fn an_agent_that_is_missing_is_named() {
     }
 }
 
-/// S003-20: the error has the text of the founding document.
+/// S003-20: the error has the text of the Substrate document.
 #[tokio::test]
 async fn a_session_that_is_missing_is_named() {
     let server = Server::new();
@@ -138,8 +138,8 @@ async fn a_session_that_is_missing_is_named() {
     assert_eq!(failure(&result), "Session 'my-session' not found");
 }
 
-/// C13, S001-D10: the parameter names of the founding system are accepted, and all arguments,
-/// including the number of turns, reach the agent.
+/// C13, S001-D10: the parameter names of Substrate are accepted, and all arguments, including the
+/// number of turns, reach the agent.
 #[tokio::test]
 async fn arguments_reach_the_agent() {
     let server = Server::new();
@@ -179,7 +179,7 @@ async fn cancelling_ends_the_agent() {
     let ids = calling.piece().await;
     drop(calling);
     for id in ids.split(' ') {
-        Process::of(id).ended().await;
+        ForeignProcess::of(id).ended().await;
     }
     // The session is free again, if not in the same moment.
     let deleting = async {
@@ -192,8 +192,8 @@ async fn cancelling_ends_the_agent() {
             }
         }
     };
-    let patience = crate::support::TEST_TIMEOUT;
-    tokio::time::timeout(patience, deleting).await.unwrap();
+    let timeout = crate::support::TEST_TIMEOUT;
+    tokio::time::timeout(timeout, deleting).await.unwrap();
 }
 
 /// A session has one chat at a time, across all processes.

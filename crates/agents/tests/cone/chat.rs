@@ -54,7 +54,7 @@ async fn an_answer_is_streamed_as_it_comes() {
 
 /// The request to the model has the path, the system prompt and the key, and nothing else.
 #[tokio::test]
-async fn the_model_is_told_what_was_said_before() {
+async fn model_requests_contain_the_earlier_conversation() {
     for dialect in Dialect::ALL {
         let turns = [Turn::says(&["One."]), Turn::says(&["Two."])];
         let model = ScriptedModel::start(turns).await;
@@ -188,7 +188,7 @@ async fn nodes_of_others_are_part_of_the_conversation() {
 
 /// S003-54: subscribers of the head of a cone's tree are notified when it moves.
 #[tokio::test]
-async fn watchers_are_told_where_the_head_is() {
+async fn subscribers_of_the_head_are_notified_when_it_moves() {
     let turns = [Turn::says(&["One."]), Turn::Refuses(500, "no".to_owned())];
     let model = ScriptedModel::start(turns).await;
     let client = Client::of(&model);

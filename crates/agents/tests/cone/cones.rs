@@ -15,7 +15,7 @@ fn without_model() -> Client {
     Client::with(Models::none(), &json!({}))
 }
 
-/// S003-04, S003-16: every method of the founding system is a tool, with the same parameters.
+/// S003-04, S003-16: every method of Substrate is a tool, with the same parameters.
 #[tokio::test]
 async fn every_method_is_a_tool() {
     let tools = without_model().definitions(Section::Tools);
@@ -98,7 +98,7 @@ async fn cones_are_found_by_name_id_or_beginning() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_cone_is_refused() {
+async fn invalid_cone_definitions_are_refused() {
     let client = without_model();
     client.create("helper", "claude-x").await;
     let create = async |arguments: Value| client.failed("cone.create", arguments).await;
@@ -112,7 +112,7 @@ async fn what_cannot_be_a_cone_is_refused() {
     // The model is checked first.
     let text = create(new("helper", "llama")).await;
     assert!(
-        text.contains("cannot tell who serves the model \"llama\""),
+        text.contains("the model \"llama\" has no known provider"),
         "{text}"
     );
     let text = create(json!({

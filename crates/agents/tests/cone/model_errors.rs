@@ -149,7 +149,7 @@ async fn a_silent_model_is_an_error() {
         let client = Client::with(impatient, &json!({}));
         client.create("helper", "anthropic/x").await;
         let text = client.chat_failed("helper", "Hello?").await;
-        assert_eq!(text, "anthropic sent nothing for 1s");
+        assert_eq!(text, "anthropic sent no data for 1s");
         assert!(client.memory("helper").await.is_empty());
         model.asked().await;
     }

@@ -37,7 +37,7 @@ async fn chat(
     (asked, result.unwrap().decode().unwrap())
 }
 
-fn says(text: &str) -> Value {
+fn sampling_result(text: &str) -> Value {
     json!({
         "role": "assistant",
         "content": { "type": "text", "text": text },
@@ -57,7 +57,7 @@ async fn the_clients_model_answers() {
         "max_tokens": 50,
     });
     client.done("cone.create", new).await;
-    let (asked, result) = chat(&client, "Hello?", Ok(says("Hi."))).await;
+    let (asked, result) = chat(&client, "Hello?", Ok(sampling_result("Hi."))).await;
     let asked = asked.unwrap();
     assert_eq!(asked["systemPrompt"], "Be brief.");
     assert_eq!(asked["maxTokens"], 50);
@@ -66,7 +66,7 @@ async fn the_clients_model_answers() {
     assert_eq!(result["content"][0]["text"], "Hi.");
     assert_eq!(result["content"].as_array().unwrap().len(), 1);
     assert_eq!(result["structuredContent"]["model"], "clients-own");
-    let (asked, _) = chat(&client, "And?", Ok(says("Well."))).await;
+    let (asked, _) = chat(&client, "And?", Ok(sampling_result("Well."))).await;
     assert_eq!(asked.unwrap()["messages"].as_array().unwrap().len(), 3);
     assert_eq!(client.memory("helper").await.len(), 4);
 }
@@ -76,7 +76,7 @@ async fn the_clients_model_answers() {
 async fn without_a_key_the_client_is_asked() {
     let client = sampling(Models::none());
     client.create("helper", "claude-x").await;
-    let (asked, result) = chat(&client, "Hello?", Ok(says("Hi."))).await;
+    let (asked, result) = chat(&client, "Hello?", Ok(sampling_result("Hi."))).await;
     let hints = asked.unwrap()["modelPreferences"]["hints"].clone();
     assert_eq!(hints, json!([{ "name": "claude-x" }]));
     assert_eq!(result["content"][0]["text"], "Hi.");
@@ -91,7 +91,7 @@ async fn with_a_key_the_provider_is_asked() {
     let model = ScriptedModel::start([Turn::says(&["Provided."])]).await;
     let client = sampling(models(&model));
     client.create("helper", "claude-x").await;
-    let (asked, result) = chat(&client, "Hello?", Ok(says("Hi."))).await;
+    let (asked, result) = chat(&client, "Hello?", Ok(sampling_result("Hi."))).await;
     assert_eq!(asked, None);
     assert_eq!(result["content"][0]["text"], "Provided.");
 }
@@ -123,7 +123,7 @@ async fn a_client_may_refuse() {
     for (answer, expected) in [
         (Err(refused), "User rejected sampling request"),
         (Ok(json!({ "nonsense": true })), "malformed"),
-        (Ok(says(" \n")), "empty answer"),
+        (Ok(sampling_result(" \n")), "empty answer"),
     ] {
         let (_, result) = chat(&client, "Hello?", answer).await;
         assert_eq!(result["isError"], true, "{result}");

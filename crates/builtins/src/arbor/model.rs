@@ -133,7 +133,7 @@ pub struct Tree {
     /// The tree.
     pub tree: TreeSummary,
     /// The nodes of the tree.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<TreeNode>,
 }
 
 /// A tree with the structure of its nodes, the oldest first, without their texts.
@@ -167,7 +167,7 @@ pub struct SkeletonNode {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Node {
+pub struct TreeNode {
     /// The node's id. Ids sort by age.
     pub id: String,
     /// The parent of the node; none for the root.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::error::ArborError;
-use super::model::Node;
+use super::model::TreeNode;
 use super::tables;
 use super::trees::Trees;
 
@@ -47,7 +47,7 @@ impl Trees {
         Ok(drawing)
     }
 
-    async fn label(&self, node: &Node) -> String {
+    async fn label(&self, node: &TreeNode) -> String {
         let text = match (&node.content, &node.handle) {
             (Some(content), _) => excerpt(content),
             (None, Some(handle)) => match self.resolve(handle).await {
@@ -81,7 +81,12 @@ fn excerpt(text: &str) -> String {
 
 /// Returns the drawing, and the number of nodes on it. It uses a stack of its own instead of
 /// recursion, since a tree may be deeper than the call stack allows.
-fn draw(root: &str, head: &str, nodes: &[Node], labels: &HashMap<&str, String>) -> (String, u64) {
+fn draw(
+    root: &str,
+    head: &str,
+    nodes: &[TreeNode],
+    labels: &HashMap<&str, String>,
+) -> (String, u64) {
     let mut children: HashMap<&str, Vec<&str>> = HashMap::new();
     for node in nodes {
         if let Some(parent) = &node.parent {

@@ -60,7 +60,7 @@ pub(super) fn resources(builder: Builder, trees: &Trees) -> Builder {
             let trees = all.clone();
             async move {
                 let tree_ids = trees.list(State::Active).await;
-                contents(uri, tree_ids.map(|tree_ids| List { tree_ids }))
+                contents(uri, tree_ids.map(|tree_ids| TreeIds { tree_ids }))
             }
         },
     );
@@ -222,7 +222,7 @@ impl Trees {
 }
 
 #[derive(Serialize)]
-struct List {
+struct TreeIds {
     tree_ids: Vec<String>,
 }
 

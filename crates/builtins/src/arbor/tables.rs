@@ -7,7 +7,7 @@ use plexus_mcp_store::rusqlite::{self, Connection, OptionalExtension, Params, Ro
 use serde::Deserialize;
 
 use super::error::ArborError;
-use super::model::{Node, Owner, SkeletonNode, State, TreeSummary};
+use super::model::{Owner, SkeletonNode, State, TreeNode, TreeSummary};
 use super::trees::ARCHIVE_GRACE_PERIOD;
 use crate::notifying_store::timestamp_text;
 
@@ -127,7 +127,7 @@ pub(super) fn nodes(
     with: &str,
     clauses: &str,
     params: impl Params,
-) -> rusqlite::Result<Vec<Node>> {
+) -> rusqlite::Result<Vec<TreeNode>> {
     let statement = format!(
         "{with} SELECT node.id, node.parent_id, node.content, node.handle, node.metadata,
                 node.created_at
@@ -135,7 +135,7 @@ pub(super) fn nodes(
     );
     let mut statement = db.prepare_cached(&statement)?;
     let nodes = statement.query_map(params, read_node)?;
-    let mut nodes: Vec<Node> = nodes.collect::<rusqlite::Result<_>>()?;
+    let mut nodes: Vec<TreeNode> = nodes.collect::<rusqlite::Result<_>>()?;
     for node in &mut nodes {
         node.children = children(db, &node.id)?;
     }
@@ -148,7 +148,7 @@ pub(super) fn beginnings(
     tree: &str,
     characters: usize,
     limit: u32,
-) -> rusqlite::Result<Vec<Node>> {
+) -> rusqlite::Result<Vec<TreeNode>> {
     let mut statement = db.prepare_cached(
         "SELECT id, parent_id, substr(content, 1, ?2) AS content, handle, metadata, created_at
          FROM arbor_nodes WHERE tree_id = ?1 ORDER BY seq LIMIT ?3",
@@ -265,7 +265,7 @@ fn read_tree(row: &Row<'_>, now: Timestamp) -> rusqlite::Result<(TreeSummary, Op
     Ok((tree, row.get("head_id")?))
 }
 
-fn read_node(row: &Row<'_>) -> rusqlite::Result<Node> {
+fn read_node(row: &Row<'_>) -> rusqlite::Result<TreeNode> {
     #[derive(Deserialize)]
     struct Metadata {
         role: String,
@@ -274,7 +274,7 @@ fn read_node(row: &Row<'_>) -> rusqlite::Result<Node> {
     let known = metadata
         .as_ref()
         .and_then(|raw| raw.decode::<Metadata>().ok());
-    Ok(Node {
+    Ok(TreeNode {
         id: row.get("id")?,
         parent: row.get("parent_id")?,
         children: Vec::new(),

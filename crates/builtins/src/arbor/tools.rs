@@ -15,7 +15,7 @@ use self::results::{
 use super::error::ArborError;
 use super::model::State;
 use super::resources::resources;
-use super::trees::{NewNode, Payload, Trees};
+use super::trees::{NewTreeNode, Payload, Trees};
 use crate::names::Names;
 use crate::tool_annotations::{idempotent, non_destructive, read_only};
 use crate::tool_set::{ToolData, ToolSet};
@@ -130,7 +130,7 @@ fn node_tools(tools: ToolSet<'_, Trees>, names: Names) -> ToolSet<'_, Trees> {
             non_destructive(tool("node_create_text", "Create text node"))
                 .description("Add a text to a tree"),
             async |trees: Trees, new: CreateText| {
-                let new = NewNode {
+                let new = NewTreeNode {
                     tree_id: new.tree_id,
                     parent: new.parent,
                     payload: Payload::Text(new.content),
@@ -143,7 +143,7 @@ fn node_tools(tools: ToolSet<'_, Trees>, names: Names) -> ToolSet<'_, Trees> {
             non_destructive(tool("node_create_external", "Create external node"))
                 .description("Add a pointer to data of another service to a tree"),
             async |trees: Trees, new: CreateExternal| {
-                let new = NewNode {
+                let new = NewTreeNode {
                     tree_id: new.tree_id,
                     parent: new.parent,
                     payload: Payload::External(new.handle.parse()?),
@@ -227,7 +227,7 @@ async fn listed(trees: Trees, state: State) -> Result<These, ArborError> {
     Ok(These { tree_ids })
 }
 
-async fn added(trees: Trees, new: NewNode) -> Result<NodeCreated, ArborError> {
+async fn added(trees: Trees, new: NewTreeNode) -> Result<NodeCreated, ArborError> {
     let tree_id = new.tree_id.clone();
     let node = trees.add(new).await?;
     Ok(NodeCreated {

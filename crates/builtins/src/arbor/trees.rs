@@ -16,7 +16,7 @@ pub use self::read::path_nodes;
 
 use super::error::ArborError;
 use super::handle::Handle;
-use super::model::{Node, TreeSummary};
+use super::model::{TreeNode, TreeSummary};
 use crate::notifying_store::{self, Clock, NotifyingStore};
 
 /// How long a tree without references can be claimed before it is archived.
@@ -49,7 +49,7 @@ pub type WriteTransaction<'a> = notifying_store::WriteTransaction<'a, Trees>;
     clippy::exhaustive_structs,
     reason = "callers construct it with a struct literal"
 )]
-pub struct NewNode {
+pub struct NewTreeNode {
     /// The tree to add the node to.
     pub tree_id: String,
     /// The parent of the new node; the root if `None`.
@@ -167,7 +167,7 @@ impl Trees {
     ///
     /// # Errors
     /// The tree or the parent does not exist, the tree is not active, or the node is too large.
-    pub async fn add(&self, node: NewNode) -> Result<Node, ArborError> {
+    pub async fn add(&self, node: NewTreeNode) -> Result<TreeNode, ArborError> {
         self.change(move |change| change.add(node)).await
     }
 

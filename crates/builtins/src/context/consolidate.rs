@@ -1,18 +1,20 @@
 //! Proposes pairs of similar nodes to merge. It merges nothing.
 
-use std::cmp::Reverse;
+use std::collections::HashMap;
 
+use plexus_mcp_store::rusqlite::{self, Connection};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::GraphError;
 use super::graph::Graph;
-use super::index::{Document, Index, Slot};
+use super::node::{Strings, searchable};
+use super::text::for_each_word;
 use super::vector::Vector;
 
 /// The maximum number of nodes that are compared with each other, the newest first. This makes
 /// half a million pairs, which take well under a second.
-const MAX_COMPARED_NODES: usize = 1_000;
+const MAX_COMPARED_NODES: u32 = 1_000;
 
 /// The maximum time between two nodes for the temporal strategy, in milliseconds.
 const TEMPORAL_WINDOW_MS: u64 = 3_600_000;
@@ -94,30 +96,38 @@ impl Graph {
     /// Proposes pairs of nodes to merge. Only nodes of the same namespace can be merged, so only
     /// such pairs are proposed.
     pub async fn consolidate(&self, request: Consolidate) -> Result<Consolidation, GraphError> {
-        self.with_index(move |_, index| Ok(proposed(index, &request)))
-            .await
+        // Semantic and temporal proposals need vectors.
+        self.complete_index().await;
+        let vectorizer = self.vectorizer().name().to_owned();
+        self.read(move |db| {
+            let candidates = candidates(db, request.namespace.as_deref(), &vectorizer)?;
+            Ok(proposed(&candidates, &request))
+        })
+        .await
     }
 }
 
-struct Candidate<'a> {
-    slot: Slot,
-    document: &'a Document,
+struct Candidate {
+    id: String,
+    namespace: String,
+    updated_at: i64,
+    /// The numbers of the distinct words, sorted.
+    words: Vec<usize>,
     vector: Option<Vector>,
 }
 
-fn proposed(index: &Index, request: &Consolidate) -> Consolidation {
-    let candidates = candidates(index, request.namespace.as_deref());
+fn proposed(candidates: &[Candidate], request: &Consolidate) -> Consolidation {
     let mut proposals = Vec::new();
     for (at, a) in candidates.iter().enumerate() {
         for b in candidates.iter().skip(at + 1) {
-            if a.document.namespace != b.document.namespace {
+            if a.namespace != b.namespace {
                 continue;
             }
-            let similarity = similarity(index, request.strategy, a, b);
+            let similarity = similarity(request.strategy, a, b);
             if similarity < request.min_similarity {
                 continue;
             }
-            let mut ids = [a.document.id.clone(), b.document.id.clone()];
+            let mut ids = [a.id.clone(), b.id.clone()];
             ids.sort();
             proposals.push(Proposal {
                 ids,
@@ -136,31 +146,55 @@ fn proposed(index: &Index, request: &Consolidate) -> Consolidation {
     }
 }
 
-fn candidates<'a>(index: &'a Index, namespace: Option<&str>) -> Vec<Candidate<'a>> {
-    let wanted = |document: &Document| namespace.is_none_or(|it| it == document.namespace);
-    let mut slots: Vec<(Slot, &Document)> = index
-        .documents()
-        .filter(|(_, document)| wanted(document))
-        .collect();
-    slots.sort_by_key(|(_, document)| (Reverse(document.updated_at), &document.id));
-    slots.truncate(MAX_COMPARED_NODES);
-    let candidate = |(slot, document)| Candidate {
-        slot,
-        document,
-        vector: index.vector(slot),
-    };
-    slots.into_iter().map(candidate).collect()
+/// The newest live nodes.
+fn candidates(
+    db: &Connection,
+    namespace: Option<&str>,
+    vectorizer: &str,
+) -> rusqlite::Result<Vec<Candidate>> {
+    let mut statement = db.prepare_cached(
+        "SELECT id, namespace, key, tags, content, updated_at,
+             CASE embedder WHEN ?2 THEN vector END AS vector
+         FROM context_nodes WHERE state = 'live' AND (?1 IS NULL OR namespace = ?1)
+         ORDER BY updated_at DESC, id LIMIT ?3",
+    )?;
+    let mut numbers = HashMap::new();
+    let nodes = statement.query_map((namespace, vectorizer, MAX_COMPARED_NODES), |row| {
+        let key: Option<String> = row.get("key")?;
+        let tags = row.get::<_, Strings>("tags")?.0;
+        let text = searchable(key.as_deref(), &tags, row.get_ref("content")?.as_str()?);
+        let vector: Option<Vec<u8>> = row.get("vector")?;
+        Ok(Candidate {
+            id: row.get("id")?,
+            namespace: row.get("namespace")?,
+            updated_at: row.get("updated_at")?,
+            words: word_numbers(&text, &mut numbers),
+            vector: vector.as_deref().map(Vector::from_bytes),
+        })
+    })?;
+    nodes.collect()
 }
 
-fn similarity(
-    index: &Index,
-    strategy: ConsolidationStrategy,
-    a: &Candidate<'_>,
-    b: &Candidate<'_>,
-) -> f32 {
-    let apart = a.document.updated_at.abs_diff(b.document.updated_at);
+/// The distinct words of a text as numbers, sorted.
+fn word_numbers(text: &str, numbers: &mut HashMap<String, usize>) -> Vec<usize> {
+    let mut words = Vec::new();
+    for_each_word(text, |word| {
+        let number = numbers.get(word).copied().unwrap_or_else(|| {
+            let next = numbers.len();
+            numbers.insert(word.to_owned(), next);
+            next
+        });
+        words.push(number);
+    });
+    words.sort_unstable();
+    words.dedup();
+    words
+}
+
+fn similarity(strategy: ConsolidationStrategy, a: &Candidate, b: &Candidate) -> f32 {
+    let apart = a.updated_at.abs_diff(b.updated_at);
     match strategy {
-        ConsolidationStrategy::Similarity => index.shared_words(a.slot, b.slot),
+        ConsolidationStrategy::Similarity => shared(&a.words, &b.words),
         ConsolidationStrategy::Temporal if apart > TEMPORAL_WINDOW_MS => 0.0,
         ConsolidationStrategy::Temporal | ConsolidationStrategy::Semantic => {
             match (&a.vector, &b.vector) {
@@ -171,10 +205,37 @@ fn similarity(
     }
 }
 
+/// The Jaccard similarity of two sorted lists of words: common words divided by all words.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a similarity needs no more bits"
+)]
+fn shared(a: &[usize], b: &[usize]) -> f32 {
+    let is_common = |word: &&usize| b.binary_search(word).is_ok();
+    let common = a.iter().filter(is_common).count();
+    let all = a.len() + b.len() - common;
+    common as f32 / all.max(1) as f32
+}
+
 fn default_similarity() -> f32 {
     0.925
 }
 
 fn default_max() -> u32 {
     20
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_words_are_a_part_of_all_words() {
+        let mut numbers = HashMap::new();
+        let mut words = |text| word_numbers(text, &mut numbers);
+        let (a, b) = (words("token rotation token"), words("token storage"));
+        assert!((shared(&a, &b) - 1.0 / 3.0).abs() < 1e-6);
+        assert!((shared(&a, &a) - 1.0).abs() < 1e-6);
+        assert!(shared(&words(""), &words("")).abs() < f32::EPSILON);
+    }
 }

@@ -9,7 +9,7 @@ use super::error::GraphError;
 use super::graph::Graph;
 use super::node::rfc3339;
 use super::nodes::{live, require};
-use super::synced_index::{next_revision, touch};
+use super::revisions::{next_revision, touch};
 
 /// For how long a forgotten node can be restored and a merge can be undone: 30 days.
 pub(super) const RESTORE_PERIOD_MS: i64 = 30 * 24 * 3_600_000;

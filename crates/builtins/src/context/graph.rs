@@ -1,8 +1,8 @@
 //! [`Graph`], which reads and changes the context graph.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, RwLock};
 
 use jiff::Timestamp;
 use plexus_mcp_core::LocalService;
@@ -11,10 +11,11 @@ use plexus_mcp_store::rusqlite::{Connection, Transaction};
 use tokio::sync::OnceCell;
 
 use super::error::GraphError;
-use super::index::Index;
-use super::synced_index::{self, SyncedIndex};
+use super::index::{self, Index, IndexCache};
+use super::revisions;
 use super::trigrams::{Trigrams, Vectorizer};
 use super::vector::Vector;
+use crate::notifying_store::Clock;
 
 /// The number of nodes that get their vectors in one transaction.
 const VECTORIZE_BATCH_NODES: u32 = 64;
@@ -31,23 +32,23 @@ pub struct Graph {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
 struct Inner {
     store: Store,
     vectorizer: Arc<dyn Vectorizer>,
     clock: Clock,
-    index: RwLock<SyncedIndex>,
+    index: IndexCache,
     /// The revision up to which subscribers were notified.
     notified_revision: OnceCell<AtomicI64>,
-    vectorized: OnceCell<()>,
+    /// Set when nodes that an earlier version or another vectorizer left out are in the index.
+    indexed: OnceCell<()>,
 }
 
-#[derive(Clone)]
-struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
-
-impl fmt::Debug for Clock {
+impl fmt::Debug for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Clock")
+        f.debug_struct("Inner")
+            .field("store", &self.store)
+            .field("vectorizer", &self.vectorizer)
+            .finish_non_exhaustive()
     }
 }
 
@@ -63,14 +64,13 @@ impl Graph {
         vectorizer: Arc<dyn Vectorizer>,
         clock: impl Fn() -> Timestamp + Send + Sync + 'static,
     ) -> Self {
-        let index = RwLock::new(SyncedIndex::new(vectorizer.dimensions().get()));
         let inner = Inner {
             store,
             vectorizer,
-            clock: Clock(Arc::new(clock)),
-            index,
+            clock: Arc::new(clock),
+            index: IndexCache::default(),
             notified_revision: OnceCell::new(),
-            vectorized: OnceCell::new(),
+            indexed: OnceCell::new(),
         };
         Self {
             inner: Arc::new(inner),
@@ -87,7 +87,7 @@ impl Graph {
 
     /// The current time, in milliseconds since the Unix epoch.
     pub(super) fn now(&self) -> i64 {
-        (self.inner.clock.0)().as_millisecond()
+        (self.inner.clock)().as_millisecond()
     }
 
     pub(super) async fn read<T: Send + 'static>(
@@ -101,24 +101,55 @@ impl Graph {
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, GraphError> + Send + 'static,
     ) -> Result<T, GraphError> {
-        self.inner.store.write(work).await
+        let inner = Arc::clone(&self.inner);
+        let write = move |transaction: &Transaction<'_>| {
+            let done = work(transaction)?;
+            index::maintain(transaction, inner.vectorizer.as_ref())?;
+            Ok(done)
+        };
+        self.inner.store.write(write).await
     }
 
-    /// Reads with a search index that is up to date with the database.
+    /// Reads with the search index.
     pub(super) async fn with_index<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Connection, &Index) -> Result<T, GraphError> + Send + 'static,
+        work: impl FnOnce(&Connection, &Index<'_>) -> Result<T, GraphError> + Send + 'static,
     ) -> Result<T, GraphError> {
-        self.inner
-            .vectorized
-            .get_or_init(|| self.vectorize_missing())
-            .await;
+        self.complete_index().await;
         let inner = Arc::clone(&self.inner);
         let read = move |db: &Connection| {
-            let index = synced_index::up_to_date(&inner.index, db, inner.vectorizer.as_ref())?;
-            work(db, index.index())
+            let index = Index::open(db, &inner.index, inner.vectorizer.as_ref())?;
+            work(db, &index)
         };
         self.inner.store.read(read).await
+    }
+
+    /// Makes the vectors that are missing and stores the index of nodes that it lacks, once.
+    pub(super) async fn complete_index(&self) {
+        let complete = async || {
+            self.vectorize_missing().await;
+            if let Err(error) = self.store_index().await {
+                tracing::warn!(%error, "cannot store the search index; searches take longer");
+            }
+        };
+        self.inner.indexed.get_or_init(complete).await;
+    }
+
+    /// Stores the index of the nodes that an earlier version stored without it.
+    async fn store_index(&self) -> Result<(), GraphError> {
+        let is_stored = self.read(|db| Ok(index::is_stored(db)?)).await?;
+        if is_stored {
+            return Ok(());
+        }
+        loop {
+            let inner = Arc::clone(&self.inner);
+            let write = move |transaction: &Transaction<'_>| {
+                Ok::<_, GraphError>(index::maintain(transaction, inner.vectorizer.as_ref())?)
+            };
+            if !self.inner.store.write(write).await? {
+                return Ok(());
+            }
+        }
     }
 
     /// The vector of a text; `None` if the vectorizer fails. The text is stored without a vector then.
@@ -137,7 +168,7 @@ impl Graph {
     /// covers all later changes.
     pub(crate) async fn track_changes(&self) -> Result<(), GraphError> {
         let revision = async || {
-            let revision = self.read(|db| Ok(synced_index::revision(db)?)).await?;
+            let revision = self.read(|db| Ok(revisions::revision(db)?)).await?;
             Ok::<_, GraphError>(AtomicI64::new(revision))
         };
         self.inner
@@ -155,7 +186,7 @@ impl Graph {
         };
         let since = notified.load(Ordering::Acquire);
         match self
-            .read(move |db| Ok(synced_index::changed(db, since)?))
+            .read(move |db| Ok(revisions::changed(db, since)?))
             .await
         {
             Ok((revision, ids)) => {
@@ -177,12 +208,17 @@ impl Graph {
 
     async fn try_vectorize_missing(&self) -> Result<(), GraphError> {
         let vectorizer = &self.inner.vectorizer;
+        let name = vectorizer.name().to_owned();
+        let have_vectors = move |db: &Connection| Ok(revisions::have_vectors(db, &name)?);
+        if self.read(have_vectors).await? {
+            return Ok(());
+        }
         let mut after = String::new();
         loop {
             let name = vectorizer.name().to_owned();
             let missing = self
                 .read(move |db| {
-                    Ok(synced_index::without_vector(
+                    Ok(revisions::without_vector(
                         db,
                         &name,
                         &after,
@@ -203,13 +239,14 @@ impl Graph {
                 }
             };
             let name = vectorizer.name().to_owned();
-            self.write(move |transaction| {
+            // Without maintaining the index: it would store nodes that get their vectors next.
+            let write = move |transaction: &Transaction<'_>| {
                 for (node, vector) in missing.iter().zip(&vectors) {
-                    synced_index::set_vector(transaction, node, &name, &Vector::of(vector))?;
+                    revisions::set_vector(transaction, node, &name, &Vector::of(vector))?;
                 }
-                Ok(())
-            })
-            .await?;
+                Ok::<_, GraphError>(())
+            };
+            self.inner.store.write(write).await?;
         }
     }
 }

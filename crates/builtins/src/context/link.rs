@@ -14,7 +14,7 @@ use super::error::GraphError;
 use super::graph::Graph;
 use super::node::excerpt;
 use super::nodes::require;
-use super::synced_index::touch;
+use super::revisions::touch;
 
 /// The maximum size of the excerpt of a neighbour's content, in bytes.
 pub(super) const EXCERPT_BYTES: usize = 200;

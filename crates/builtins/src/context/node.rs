@@ -51,7 +51,7 @@ impl Modality {
         Self::Mixed,
     ];
 
-    fn as_str(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Text => "text",
             Self::Code => "code",
@@ -224,7 +224,7 @@ impl Node {
 
     /// The same columns, with the beginning of the content: one character more than searches show, to
     /// detect that the content was cut.
-    pub(super) const BEGINNING: &str = "id, namespace, key, substr(content, 1, 2001) AS content, \
+    pub(super) const EXCERPT_COLUMNS: &str = "id, namespace, key, substr(content, 1, 2001) AS content, \
         modality, importance, tags, rationale, created_at, updated_at";
 
     pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
@@ -334,7 +334,7 @@ mod tests {
 
     /// The error names the invalid member.
     #[test]
-    fn what_cannot_be_stored_is_named() {
+    fn invalid_nodes_are_refused_with_the_member_named() {
         let mut node = NewNode::new("x".repeat(MAX_CONTENT_BYTES));
         assert!(node.check().is_ok());
         node.content.push('x');

@@ -10,7 +10,7 @@ use super::forget;
 use super::graph::Graph;
 use super::link::{self, Link};
 use super::node::{DEFAULT_NAMESPACE, NewNode, Node, Strings, searchable};
-use super::synced_index::next_revision;
+use super::revisions::next_revision;
 use super::vector::Vector;
 
 /// The result of storing a node.
@@ -102,7 +102,7 @@ impl Graph {
         limit: u32,
     ) -> Result<Vec<Node>, GraphError> {
         self.read(move |db| {
-            let columns = Node::BEGINNING;
+            let columns = Node::EXCERPT_COLUMNS;
             let mut statement = db.prepare_cached(&format!(
                 "SELECT {columns} FROM context_nodes
                  WHERE state = 'live' AND (?1 IS NULL OR namespace = ?1)

@@ -32,7 +32,7 @@ const RANKING_DEPTH: usize = 200;
 /// The number of best hits from which links are followed.
 const MAX_SEEDS: usize = 10;
 
-/// The maximum size of the content that is shown of a hit, in bytes; see [`Node::BEGINNING`].
+/// The maximum size of the content that is shown of a hit, in bytes; see [`Node::EXCERPT_COLUMNS`].
 const EXCERPT_BYTES: usize = 2_000;
 
 /// A word is too common to search for if more nodes than this, and more than half of all, have it.
@@ -170,7 +170,7 @@ impl Graph {
     async fn find_with(
         &self,
         search: Search,
-        check: fn(&Index, &[String]) -> Result<(), GraphError>,
+        check: fn(&Index<'_>, &[String]) -> Result<(), GraphError>,
     ) -> Result<SearchResults, GraphError> {
         let words = distinct_words(&search.query);
         let vector = if words.is_empty() {
@@ -182,7 +182,7 @@ impl Graph {
         let filter = search.filter(self.now());
         self.with_index(move |db, index| {
             check(index, &words)?;
-            let eligible = index.eligible(&filter);
+            let eligible = index.eligible(&filter)?;
             let input = ScorerInput {
                 words: &words,
                 vector: vector.as_ref().map(|vector| (vector, threshold)),
@@ -211,16 +211,19 @@ struct Rankings {
 impl Rankings {
     fn compute(
         db: &Connection,
-        index: &Index,
+        index: &Index<'_>,
         input: &ScorerInput<'_>,
     ) -> Result<Self, GraphError> {
         let eligible = input.eligible;
-        let vector = input
-            .vector
-            .map(|(vector, threshold)| index.by_vector(vector, threshold, eligible, RANKING_DEPTH));
+        let vector = match input.vector {
+            Some((vector, threshold)) => {
+                index.by_vector(vector, threshold, eligible, RANKING_DEPTH)?
+            }
+            None => Ranking::new(),
+        };
         let mut rankings = Self {
-            words: index.by_words(input.words, eligible, RANKING_DEPTH),
-            vector: vector.unwrap_or_default(),
+            words: index.by_words(input.words, eligible, RANKING_DEPTH)?,
+            vector,
             links: Ranking::new(),
         };
         let seeds = index.best(rankings.fused(), MAX_SEEDS);
@@ -263,25 +266,22 @@ impl Rankings {
 
 fn found(
     db: &Connection,
-    index: &Index,
+    index: &Index<'_>,
     rankings: &Rankings,
     search: &Search,
 ) -> Result<SearchResults, GraphError> {
     let mut fused = rankings.fused();
     for (slot, score) in &mut fused {
-        let importance = index
-            .document(*slot)
-            .map_or(0.5, |document| document.importance);
+        let importance = index.importance(*slot).unwrap_or(0.5);
         *score *= 1.0 + IMPORTANCE_WEIGHT * (2.0 * importance - 1.0);
     }
     let limit = usize::try_from(search.limit.clamp(1, 100)).unwrap_or(1);
     let mut results = Vec::new();
     for (slot, score) in index.best(fused, limit) {
-        let Some(document) = index.document(slot) else {
+        let Some(id) = index.id(slot)? else {
             continue;
         };
-        // The index may have newer nodes than the snapshot `db`.
-        let Some((node, truncated)) = beginning(db, &document.id)? else {
+        let Some((node, truncated)) = beginning(db, &id)? else {
             continue;
         };
         results.push(Hit {
@@ -297,7 +297,7 @@ fn found(
 
 /// A node with the beginning of its content, and whether the content was cut.
 fn beginning(db: &Connection, id: &str) -> Result<Option<(Node, bool)>, GraphError> {
-    let columns = Node::BEGINNING;
+    let columns = Node::EXCERPT_COLUMNS;
     let node = db
         .prepare_cached(&format!(
             "SELECT {columns} FROM context_nodes WHERE id = ?1 AND state = 'live'"
@@ -314,10 +314,11 @@ fn beginning(db: &Connection, id: &str) -> Result<Option<(Node, bool)>, GraphErr
 }
 
 /// S000-23: a query is too broad if all of its words are stop words, or words that most nodes have.
-fn check_breadth(index: &Index, words: &[String]) -> Result<(), GraphError> {
+fn check_breadth(index: &Index<'_>, words: &[String]) -> Result<(), GraphError> {
     let frequencies = words.iter().map(|word| index.frequency(word));
+    let frequencies = frequencies.collect::<Result<Vec<_>, _>>()?;
     let is_broad = |rarest: usize| rarest > TOO_BROAD_MIN_NODES && rarest > index.len() / 2;
-    match frequencies.filter(|&frequency| frequency > 0).min() {
+    match frequencies.into_iter().filter(|&count| count > 0).min() {
         _ if words.is_empty() => Err(GraphError::TooBroad),
         Some(rarest) if is_broad(rarest) => Err(GraphError::TooBroad),
         _ => Ok(()),

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::error::GraphError;
 use super::graph::Graph;
-use super::synced_index::revision;
+use super::revisions::revision;
 
 /// The maximum number of namespaces that are listed.
 const MAX_NAMESPACES: u32 = 100;
@@ -15,7 +15,7 @@ const MAX_NAMESPACES: u32 = 100;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Status {
+pub struct GraphStatus {
     /// Number of nodes.
     pub nodes: i64,
     /// Number of forgotten nodes that can be restored.
@@ -45,7 +45,7 @@ pub struct NamespaceStatus {
 
 impl Graph {
     /// Returns statistics of the graph.
-    pub async fn status(&self) -> Result<Status, GraphError> {
+    pub async fn status(&self) -> Result<GraphStatus, GraphError> {
         let vectorizer = self.vectorizer().name().to_owned();
         let now = self.now();
         self.read(move |db| {
@@ -63,7 +63,7 @@ impl Graph {
                     nodes: row.get(1)?,
                 })
             })?;
-            Ok(Status {
+            Ok(GraphStatus {
                 nodes: count(
                     "SELECT count(*) FROM context_nodes WHERE state = 'live'",
                     &[],

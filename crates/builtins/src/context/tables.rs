@@ -9,9 +9,15 @@ use plexus_mcp_store::Migrations;
 /// - A node that is forgotten stays until `purge_at`. A node that is erased stays as long, without
 ///   its content, so that other processes learn that it was deleted.
 /// - The audit trail is append-only.
+/// - The search index is made of segments, as `context/index.rs` describes. A node is at one position
+///   of one segment, or in none while it is new. Triggers take every node that changes out of its
+///   segment, and record that its position is stale.
 pub const MIGRATIONS: Migrations = Migrations {
     owner: "context",
-    steps: &["
+    steps: &[NODES, SEARCH_INDEX],
+};
+
+const NODES: &str = "
         CREATE TABLE context_nodes (
             id TEXT NOT NULL PRIMARY KEY,
             namespace TEXT NOT NULL,
@@ -70,5 +76,48 @@ pub const MIGRATIONS: Migrations = Migrations {
             BEGIN SELECT RAISE(ABORT, 'the audit trail is not edited'); END;
         CREATE TRIGGER context_audit_is_not_cut BEFORE DELETE ON context_audit
             BEGIN SELECT RAISE(ABORT, 'the audit trail is not cut'); END;
-    "],
-};
+    ";
+
+/// Segment numbers are never used again (`AUTOINCREMENT`), so a process may keep what it read of a
+/// segment.
+const SEARCH_INDEX: &str = "
+        ALTER TABLE context_nodes ADD COLUMN segment INTEGER;
+        ALTER TABLE context_nodes ADD COLUMN position INTEGER;
+        CREATE INDEX context_nodes_by_position ON context_nodes (segment, position)
+            WHERE state = 'live';
+        CREATE INDEX context_nodes_by_embedder ON context_nodes (embedder) WHERE state = 'live';
+        CREATE INDEX context_nodes_newest ON context_nodes (updated_at DESC, id)
+            WHERE state = 'live';
+
+        CREATE TABLE context_segments (
+            number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+            size INTEGER NOT NULL,
+            embedder TEXT NOT NULL,
+            nodes BLOB NOT NULL
+        ) STRICT;
+        CREATE TABLE context_postings (
+            segment INTEGER NOT NULL,
+            term TEXT NOT NULL,
+            occurrences BLOB NOT NULL,
+            PRIMARY KEY (segment, term)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE context_components (
+            place INTEGER NOT NULL PRIMARY KEY,
+            of_each_node BLOB NOT NULL
+        ) STRICT;
+        CREATE TABLE context_stale (
+            segment INTEGER NOT NULL,
+            position INTEGER NOT NULL,
+            PRIMARY KEY (segment, position)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TRIGGER context_nodes_leave_at_change AFTER UPDATE OF
+            namespace, key, content, modality, importance, tags, vector, embedder, updated_at, state
+            ON context_nodes WHEN old.segment IS NOT NULL BEGIN
+                INSERT INTO context_stale VALUES (old.segment, old.position);
+                UPDATE context_nodes SET segment = NULL, position = NULL WHERE id = old.id;
+            END;
+        CREATE TRIGGER context_nodes_leave_at_deletion AFTER DELETE
+            ON context_nodes WHEN old.segment IS NOT NULL BEGIN
+                INSERT INTO context_stale VALUES (old.segment, old.position);
+            END;
+    ";

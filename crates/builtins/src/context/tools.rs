@@ -28,26 +28,29 @@ const EXCERPT_BYTES: usize = 400;
 /// `context://node/{id}`.
 ///
 /// Subscribers of a node are notified when it changes: at once if these tools change it; with the
-/// next call, or by [`AliasedService::follow_external_changes`](crate::AliasedService::follow_external_changes), if another
-/// process changed it.
+/// next call, or by [`AliasedService::follow_external_changes`], if another process changed it.
+///
+/// [`AliasedService::follow_external_changes`]: crate::AliasedService::follow_external_changes
 pub fn context(builder: Builder, names: Names, graph: &Graph) -> Builder {
     let tool = |method| names.tool("context", method);
     let tools = Tools { builder, graph };
     let tools = query(tools, tool("query"))
         .json(
             idempotent(tool("store").title("Store a memory")).description(
-                                "Stores a text, under its key if it has one; the same text is stored only once",
+                "Stores a text, under its key if it has one; the same text is stored only \
+                 once",
             ),
             async |graph: Graph, node: NewNode, caller| graph.store(node, &caller).await,
         )
         .json(
             read_only(tool("get").title("Get a memory"))
-                                .description("Gets a whole node, by its id or by its key, with its links"),
+                .description("Gets a whole node, by its id or by its key, with its links"),
             async |graph: Graph, query: NodeQuery, _| graph.find(query).await,
         )
         .json(
             read_only(tool("search").title("Search memories")).description(
-                                "Searches nodes by words (BM25), by trigram similarity of the spelling and by links, the best first",
+                "Searches nodes by words (BM25), by trigram similarity of the spelling and by \
+                 links, the best first",
             ),
             async |graph: Graph, search: Search, _| graph.search(search).await,
         )
@@ -58,17 +61,19 @@ pub fn context(builder: Builder, names: Names, graph: &Graph) -> Builder {
         )
         .json(
             destructive(tool("unlink").title("Unlink two memories"))
-                                .description("Removes links from one node to another"),
+                .description("Removes links from one node to another"),
             async |graph: Graph, unlink: Unlink, caller| graph.unlink(unlink, &caller).await,
         )
         .json(
             read_only(tool("neighbours").title("List neighbours"))
-                                .description("Lists the nodes that are one link away from a node"),
+                .description("Lists the nodes that are one link away from a node"),
             async |graph: Graph, query: NeighboursQuery, _| graph.neighbours(query).await,
         )
         .json(
-            read_only(tool("traverse").title("Follow links"))
-                                .description("Follows links from a node, and lists the reached nodes with their proximity"),
+            read_only(tool("traverse").title("Follow links")).description(
+                "Follows links from a node, and lists the reached nodes with their \
+                 proximity",
+            ),
             async |graph: Graph, traverse: Traverse, _| graph.traverse(traverse).await,
         );
     let Tools { builder, .. } = curation(tools, names);

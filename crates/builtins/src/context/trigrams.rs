@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spelled_alike_is_similar() {
+    fn similar_spellings_have_a_high_cosine() {
         let threshold = Trigrams.threshold();
         assert!(cosine("authentication", "authenticate users") > threshold);
         assert!(cosine("databse migraton", "database migrations") > threshold);

@@ -44,6 +44,15 @@ impl Vector {
             .collect()
     }
 
+    pub(super) fn components(&self) -> &[i8] {
+        &self.components
+    }
+
+    /// The Euclidean length.
+    pub(super) fn length(&self) -> f32 {
+        self.length
+    }
+
     /// The cosine similarity of two vectors; 0 if one of them is the zero vector.
     pub(super) fn cosine(&self, other: &Self) -> f32 {
         quotient(
@@ -58,76 +67,12 @@ impl Vector {
     }
 }
 
-/// Many vectors, to compare one vector with all of them.
-///
-/// They are stored by component: all first components side by side, then all second ones, and so
-/// on. The vector of a query has few non-zero components, and only these columns are read.
-#[derive(Debug)]
-pub(super) struct Vectors {
-    components: Vec<Vec<i8>>,
-    lengths: Vec<f32>,
-}
-
-impl Vectors {
-    pub(super) fn new(dimensions: usize) -> Self {
-        Self {
-            components: vec![Vec::new(); dimensions],
-            lengths: Vec::new(),
-        }
-    }
-
-    /// Appends a vector. `None`, or a vector of other dimensions, is stored as the zero vector.
-    pub(super) fn push(&mut self, vector: Option<&Vector>) {
-        let vector = vector.filter(|vector| vector.components.len() == self.components.len());
-        let components = vector.map_or(&[][..], |vector| &vector.components);
-        let padded = components.iter().copied().chain(std::iter::repeat(0));
-        for (column, component) in self.components.iter_mut().zip(padded) {
-            column.push(component);
-        }
-        self.lengths
-            .push(vector.map_or(0.0, |vector| vector.length));
-    }
-
-    /// The cosine similarity of each vector with `other`, in the order in which they were pushed.
-    pub(super) fn cosines(&self, other: &Vector) -> Vec<f32> {
-        let factors: Vec<(&[i8], i16)> = self
-            .components
-            .iter()
-            .zip(&other.components)
-            .filter(|&(_, &factor)| factor != 0)
-            .map(|(column, &factor)| (column.as_slice(), i16::from(factor)))
-            .collect();
-        let mut cosines = Vec::with_capacity(self.lengths.len());
-        let mut dots = [0; BLOCK_SIZE];
-        for (block, lengths) in self.lengths.chunks(BLOCK_SIZE).enumerate() {
-            dots.fill(0);
-            for &(column, factor) in &factors {
-                let column = column.get(block * BLOCK_SIZE..).unwrap_or_default();
-                add_products(&mut dots, column, factor);
-            }
-            let pairs = dots.iter().zip(lengths);
-            cosines.extend(pairs.map(|(&dot, length)| quotient(dot, length * other.length)));
-        }
-        cosines
-    }
-
-    /// The vector in slot `slot`: the number of vectors that were pushed before it.
-    pub(super) fn get(&self, slot: usize) -> Option<Vector> {
-        let components = self
-            .components
-            .iter()
-            .map(|column| column.get(slot).copied());
-        Some(Vector::new(components.collect::<Option<_>>()?))
-    }
-}
-
-/// The number of sums computed together, so few that they stay in the L1 cache.
-const BLOCK_SIZE: usize = 4_096;
-
-/// Adds a multiple of a part of a column. The loop is written so that the compiler vectorises it.
-fn add_products(sums: &mut [i32; BLOCK_SIZE], column: &[i8], factor: i16) {
-    for (sum, &component) in sums.iter_mut().zip(column) {
-        *sum += i32::from(i16::from(component) * factor);
+/// Adds a multiple of one component of many vectors to their dot products. The loop is written so
+/// that the compiler vectorises it.
+pub(super) fn add_products(dots: &mut [i32], component_of_each: &[u8], factor: i8) {
+    let factor = i16::from(factor);
+    for (dot, component) in dots.iter_mut().zip(component_of_each) {
+        *dot += i32::from(i16::from(component.cast_signed()) * factor);
     }
 }
 
@@ -139,7 +84,8 @@ fn dot(a: &[i8], b: &[i8]) -> i32 {
         .sum()
 }
 
-fn quotient(dot: i32, lengths: f32) -> f32 {
+/// The cosine of two vectors: their dot product divided by the product of their lengths.
+pub(super) fn quotient(dot: i32, lengths: f32) -> f32 {
     if lengths > 0.0 {
         to_float(dot) / lengths
     } else {
@@ -175,21 +121,9 @@ mod tests {
 
     /// A vectorizer may return any number, even NaN.
     #[test]
-    fn what_is_no_number_has_no_weight() {
+    fn nan_and_infinity_count_as_zero() {
         let vector = Vector::of(&[f32::NAN, f32::INFINITY, 1.0]);
         assert_eq!(vector, Vector::of(&[0.0, 0.0, 1.0]));
-    }
-
-    #[test]
-    fn vectors_keep_their_places_whatever_is_pushed() {
-        let east = Vector::of(&[1.0, 0.0]);
-        let mut vectors = Vectors::new(2);
-        vectors.push(None);
-        vectors.push(Some(&Vector::of(&[1.0, 2.0, 3.0])));
-        vectors.push(Some(&east));
-        assert_eq!(vectors.cosines(&east), [0.0, 0.0, 1.0]);
-        assert_eq!(vectors.get(2), Some(east));
-        assert_eq!(vectors.get(3), None);
     }
 
     #[test]
@@ -198,13 +132,16 @@ mod tests {
             let component = |at: usize| f32::from(u8::try_from((n * 31 + at * 17) % 251).unwrap());
             Vector::of(&[0, 1, 2, 3, 4].map(|at| component(at) - 125.0))
         };
-        let all: Vec<Vector> = (0..2 * BLOCK_SIZE + 7).map(vector).collect();
-        let mut vectors = Vectors::new(5);
-        for vector in &all {
-            vectors.push(Some(vector));
-        }
+        let all: Vec<Vector> = (0..1_000).map(vector).collect();
         let one = vector(3);
-        let expected: Vec<f32> = all.iter().map(|vector| vector.cosine(&one)).collect();
-        assert_eq!(vectors.cosines(&one), expected);
+        let mut dots = vec![0; all.len()];
+        for (at, &factor) in one.components().iter().enumerate() {
+            let column: Vec<u8> = all.iter().map(|it| it.to_bytes()[at]).collect();
+            add_products(&mut dots, &column, factor);
+        }
+        for (dot, vector) in dots.into_iter().zip(&all) {
+            let cosine = quotient(dot, vector.length() * one.length());
+            assert_eq!(cosine.to_bits(), vector.cosine(&one).to_bits());
+        }
     }
 }

@@ -3,7 +3,7 @@
 use plexus_mcp_core::{Fault, ToolError};
 use plexus_mcp_store::{StoreError, rusqlite};
 
-use super::model::Status;
+use super::model::TaskStatus;
 use crate::store_errors::{log_store_error, store_fault};
 
 /// The owner of the store, for log messages.
@@ -66,7 +66,7 @@ pub enum TaskError {
         /// The id of the task.
         id: String,
         /// The state of the task.
-        status: Status,
+        status: TaskStatus,
     },
     /// Another owner has claimed the task.
     #[error("task {id} is claimed by {owner:?} until {until}")]

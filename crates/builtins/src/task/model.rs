@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
     clippy::exhaustive_enums,
     reason = "the states are fixed by the specification"
 )]
-pub enum Status {
+pub enum TaskStatus {
     /// Not started.
     Pending,
     /// In progress.
@@ -23,7 +23,7 @@ pub enum Status {
     Failed,
 }
 
-impl Status {
+impl TaskStatus {
     /// Every state, in the order in which a task goes through them.
     pub const ALL: [Self; 4] = [
         Self::Pending,
@@ -55,7 +55,7 @@ impl Status {
 
 /// S002-30: written by hand, for a plain `enum`. Derived, the doc comments of the variants would
 /// make it a `oneOf` of constants.
-impl JsonSchema for Status {
+impl JsonSchema for TaskStatus {
     fn schema_name() -> Cow<'static, str> {
         "Status".into()
     }
@@ -87,7 +87,7 @@ pub struct Task {
     /// The priority, from 1, the most urgent, to 5.
     pub priority: u8,
     /// The state of the task.
-    pub status: Status,
+    pub status: TaskStatus,
     /// The result of the work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
@@ -121,7 +121,7 @@ pub struct Summary {
     /// The work to be done.
     pub description: String,
     /// The state of the task.
-    pub status: Status,
+    pub status: TaskStatus,
 }
 
 impl From<Task> for Summary {

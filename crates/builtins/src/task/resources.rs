@@ -4,8 +4,8 @@ use plexus_mcp_core::{Builder, Context, Fault, Resource, ResourceContents, Resou
 use serde::{Deserialize, Serialize};
 
 use super::error::TaskError;
-use super::tasks::{Filter, Tasks};
-use super::tools::{List, MAX_LISTED};
+use super::tasks::{TaskFilter, Tasks};
+use super::tools::{MAX_LISTED, TaskList};
 use crate::external_changes::json_hash;
 use crate::json::{self, JSON};
 
@@ -33,7 +33,7 @@ pub(super) fn resources(builder: Builder, tasks: &Tasks) -> Builder {
                 .mime_type(JSON),
             move |uri: String, _: Context| {
                 let tasks = all.clone();
-                async move { contents(uri, tasks.list(everything()).await.map(List::from)) }
+                async move { contents(uri, tasks.list(everything()).await.map(TaskList::from)) }
             },
         )
         .template(
@@ -52,7 +52,7 @@ pub(super) fn resources(builder: Builder, tasks: &Tasks) -> Builder {
 pub(crate) async fn resource_hash(tasks: &Tasks, uri: &str) -> Result<Option<u64>, TaskError> {
     if uri == LIST {
         let found = tasks.list(everything()).await?;
-        return Ok(Some(json_hash(&List::from(found))));
+        return Ok(Some(json_hash(&TaskList::from(found))));
     }
     let id = uri.strip_prefix(SCHEME).unwrap_or(uri);
     match tasks.get(id).await {
@@ -62,8 +62,8 @@ pub(crate) async fn resource_hash(tasks: &Tasks, uri: &str) -> Result<Option<u64
     }
 }
 
-fn everything() -> Filter {
-    Filter {
+fn everything() -> TaskFilter {
+    TaskFilter {
         status: None,
         parent_id: None,
         limit: MAX_LISTED,

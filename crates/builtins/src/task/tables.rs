@@ -7,7 +7,7 @@ use plexus_mcp_store::rusqlite::types::{
 use plexus_mcp_store::rusqlite::{self, Connection, OptionalExtension, Params, Row, ToSql};
 
 use super::error::TaskError;
-use super::model::{Status, Task};
+use super::model::{Task, TaskStatus};
 
 /// The migrations that create the tables of the task list.
 ///
@@ -74,6 +74,10 @@ pub const MIGRATIONS: Migrations = Migrations {
         CREATE INDEX tasks_ready ON tasks (priority, created_at, id)
             WHERE status = 'pending' AND open_blockers = 0;
         CREATE INDEX tasks_by_claim ON tasks (claimed_until) WHERE status = 'in_progress';
+    ", "
+        DROP INDEX tasks_by_claim;
+        CREATE INDEX tasks_claimed ON tasks (priority, created_at, id, claimed_until)
+            WHERE status = 'in_progress' AND open_blockers = 0;
     "],
 };
 
@@ -158,13 +162,13 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
     })
 }
 
-impl ToSql for Status {
+impl ToSql for TaskStatus {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(self.as_str().into())
     }
 }
 
-impl FromSql for Status {
+impl FromSql for TaskStatus {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         Self::from_name(value.as_str()?).ok_or(FromSqlError::InvalidType)
     }

@@ -12,7 +12,7 @@ use plexus_mcp_store::Store;
 use plexus_mcp_store::rusqlite::Connection;
 
 use super::error::TaskError;
-use super::model::{Status, Task};
+use super::model::{Task, TaskStatus};
 use super::tables::{self, ids};
 use crate::notifying_store::{self, Clock, NotifyingStore};
 
@@ -51,9 +51,9 @@ pub struct NewTask {
     clippy::exhaustive_structs,
     reason = "callers construct it with a struct literal"
 )]
-pub struct Filter {
+pub struct TaskFilter {
     /// Only tasks in this state.
-    pub status: Option<Status>,
+    pub status: Option<TaskStatus>,
     /// Only subtasks of this task.
     pub parent_id: Option<String>,
     /// The maximum number of tasks.
@@ -83,7 +83,7 @@ pub struct Update {
     /// The priority, from 1, the most urgent, to 5.
     pub priority: Option<u8>,
     /// The state of the task.
-    pub status: Option<Status>,
+    pub status: Option<TaskStatus>,
     /// Background information. An empty text removes it.
     pub context: Option<String>,
     /// The result of the work. An empty text removes it.
@@ -145,7 +145,7 @@ impl Tasks {
     ///
     /// # Errors
     /// The parent in the filter does not exist.
-    pub async fn list(&self, filter: Filter) -> Result<ListedTasks, TaskError> {
+    pub async fn list(&self, filter: TaskFilter) -> Result<ListedTasks, TaskError> {
         self.read(move |db| list(db, &filter)).await
     }
 
@@ -195,7 +195,7 @@ impl Tasks {
     }
 }
 
-fn list(db: &Connection, filter: &Filter) -> Result<ListedTasks, TaskError> {
+fn list(db: &Connection, filter: &TaskFilter) -> Result<ListedTasks, TaskError> {
     const PICKED: &str = "WHERE (?1 IS NULL OR status = ?1) AND (?2 IS NULL OR parent_id = ?2)";
     if let Some(parent) = &filter.parent_id {
         tables::must_exist(db, parent)?;

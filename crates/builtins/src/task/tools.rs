@@ -76,7 +76,7 @@ fn tools(builder: Builder, names: Names, tasks: &Tasks) -> Builder {
     .tool(
         read_only(tool("list_tasks", "List tasks"))
             .description("List tasks, the most urgent first and then the newest"),
-        async |tasks: Tasks, filter: Filtered| tasks.list(filter.into()).await.map(List::from),
+        async |tasks: Tasks, filter: Filtered| tasks.list(filter.into()).await.map(TaskList::from),
     )
     .tool(
         read_only(tool("get_task", "Get task")).description("Get a task by its id"),
@@ -167,14 +167,14 @@ fn claims(tools: ToolSet<'_, Tasks>, names: Names) -> ToolSet<'_, Tasks> {
 /// A list of tasks.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub(super) struct List {
+pub(super) struct TaskList {
     /// The tasks, up to the limit and to the maximum size of a response.
     tasks: Vec<Task>,
     /// The number of all tasks that match.
     total: u64,
 }
 
-impl From<ListedTasks> for List {
+impl From<ListedTasks> for TaskList {
     fn from(found: ListedTasks) -> Self {
         Self {
             tasks: found.tasks,

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use crate::support::{Client, DAY};
 
-/// Active, scheduled when the last reference is gone, archived after 7 days; each state has
-/// its own list.
+/// A tree is active until its last reference is released, then scheduled, and archived after 7
+/// days. Each state has its own list.
 #[tokio::test]
 async fn a_tree_goes_from_active_to_archived() {
     let client = Client::new();
@@ -36,7 +36,7 @@ async fn a_tree_goes_from_active_to_archived() {
     assert_eq!(got["tree"]["scheduled_at"], "2023-11-14T22:13:20.000Z");
     assert_eq!(got["tree"]["archived_at"], "2023-11-21T22:13:20.000Z");
 
-    // It can be claimed again until the last moment, and then has its time anew.
+    // It can be claimed until the end of the grace period. The next release starts a new one.
     client.pass(7 * DAY - 1);
     let of_ben = json!({ "tree_id": tree, "owner_id": "ben" });
     assert_eq!(
@@ -51,7 +51,7 @@ async fn a_tree_goes_from_active_to_archived() {
     assert_eq!(lists().await, (json!([other]), json!([]), json!([tree])));
 }
 
-/// One owner's references are not another's.
+/// References are counted separately for each owner.
 #[tokio::test]
 async fn owners_are_counted_apart() {
     let client = Client::new();
@@ -80,7 +80,7 @@ async fn owners_are_counted_apart() {
 /// An archived tree is read-only. A released tree, which will be archived, must be claimed before
 /// it can change.
 #[tokio::test]
-async fn trees_that_nobody_holds_do_not_change() {
+async fn released_and_archived_trees_cannot_be_changed() {
     let client = Client::new();
     let tree = client.plant().await;
     let node = client.grow(&tree, None, "kept").await;

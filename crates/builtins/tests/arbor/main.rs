@@ -1,4 +1,4 @@
-//! Trees as their clients see them: tools, results, errors, resources.
+//! Tests of trees through their tools and resources, as clients use them.
 
 #[cfg(test)]
 mod life;

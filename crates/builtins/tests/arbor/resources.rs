@@ -35,7 +35,7 @@ async fn nodes_are_read_by_their_uris() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found() {
+async fn unknown_uris_are_resource_not_found() {
     let client = Client::new();
     let tree = client.plant().await;
     for uri in [
@@ -51,8 +51,8 @@ async fn what_is_not_there_is_not_found() {
     }
 }
 
-/// S003-24, C44: active trees are listed under their names, as they come and go, and in a program
-/// that is started later.
+/// S003-24, C44: active trees are listed with their names. The list follows changes, and is the
+/// same in a process that is started later.
 #[tokio::test]
 async fn active_trees_are_listed() {
     let client = Client::new();
@@ -84,7 +84,7 @@ async fn active_trees_are_listed() {
     let release = json!({ "tree_id": tree, "owner_id": "ann" });
     client.done("tree_release", release).await;
     assert_eq!(listed(&client), []);
-    // It can be read all the same.
+    // An archived tree is not listed, but it can be read.
     client.pass(8 * DAY);
     assert!(client.read(&uri).await.is_ok());
 }
@@ -110,7 +110,7 @@ async fn only_the_newest_hundred_are_listed() {
 
 /// S003-54: subscribers of a tree, a node or a head are notified when it changes, and only then.
 #[tokio::test]
-async fn watchers_are_told_what_changes() {
+async fn subscribers_are_notified_of_changes_to_their_resource_only() {
     let client = Client::new();
     let tree = client.plant().await;
     let a = client.grow(&tree, None, "a").await;
@@ -135,7 +135,7 @@ async fn watchers_are_told_what_changes() {
     client.trees.set_head(&tree, &b).await.unwrap();
     assert_eq!(news(), (false, false, false, false), "no notification");
 
-    // From now on the head stays where it was put.
+    // After `set_head`, a new node does not move the head.
     client.grow(&tree, Some(&a), "e").await;
     assert_eq!(news(), (false, true, false, true));
     client.grow(&tree, Some(&b), "f").await;
@@ -161,7 +161,7 @@ async fn watchers_are_told_what_changes() {
     assert_eq!(news(), (false, false, false, false));
 }
 
-/// COMP-03: ids are proposed as they are typed.
+/// COMP-03: completion proposes the ids that begin with the value.
 #[tokio::test]
 async fn ids_are_completed() {
     let client = Client::new();

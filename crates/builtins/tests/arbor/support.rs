@@ -1,4 +1,4 @@
-//! Trees in a folder of their own, with a clock that tests set, and a caller of their tools.
+//! Trees in a temporary directory, with a clock that tests advance, and a client for their tools.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) const DAY: i64 = 24 * 3_600_000;
 
-/// A service with nothing but trees.
+/// A client of a service that has only trees.
 pub(crate) struct Client {
     pub(crate) folder: Arc<TempDir>,
     pub(crate) store: Store,
@@ -37,7 +37,7 @@ impl Client {
         Self::in_folder(folder, Arc::new(AtomicI64::new(1_700_000_000_000)))
     }
 
-    /// Another process with the same trees.
+    /// A second service on the same file, which stands for another process.
     pub(crate) fn another(&self) -> Self {
         Self::in_folder(Arc::clone(&self.folder), Arc::clone(&self.clock))
     }
@@ -65,7 +65,7 @@ impl Client {
         }
     }
 
-    /// Lets time pass, in milliseconds.
+    /// Advances the clock.
     pub(crate) fn pass(&self, milliseconds: i64) {
         self.clock.fetch_add(milliseconds, Ordering::Relaxed);
     }
@@ -89,7 +89,8 @@ impl Client {
         self.request("tools/call", params).await
     }
 
-    /// The result of a call that succeeds: the same as text and as structured content.
+    /// Makes a call that succeeds. Checks that text and structured content are equal, and returns
+    /// them.
     pub(crate) async fn done(&self, method: &str, arguments: Value) -> Value {
         let result = self.call(method, arguments).await.unwrap();
         assert_eq!(result["isError"], false, "{method}: {result}");
@@ -99,7 +100,7 @@ impl Client {
         read
     }
 
-    /// The error text of a call that ran and failed.
+    /// Makes a call that fails with `isError`; returns the error text.
     pub(crate) async fn failed(&self, method: &str, arguments: Value) -> String {
         let result = self.call(method, arguments).await.unwrap();
         assert_eq!(result["isError"], true, "{method}: {result}");
@@ -154,7 +155,7 @@ pub(crate) fn string(value: &Value) -> String {
     value.as_str().unwrap().to_owned()
 }
 
-/// Whether there was an update since the last time.
+/// Whether there was an update since the last call.
 pub(crate) fn has_news(updates: &mut Updates) -> bool {
     let mut context = Context::from_waker(Waker::noop());
     pin!(updates.next()).poll(&mut context).is_ready()

@@ -1,4 +1,4 @@
-//! Every tool, without errors.
+//! Successful calls of every tool.
 
 use plexus_mcp_builtins::{Data, DataPaths};
 use plexus_mcp_core::Section;
@@ -28,7 +28,7 @@ const METHODS: [&str; 19] = [
     "context_get_handles",
 ];
 
-/// S003-04, S003-16: every method of the founding system is a tool, with its own parameters.
+/// S003-04, S003-16: every method of Substrate is a tool, with its own parameters.
 #[tokio::test]
 async fn every_method_is_a_tool() {
     let client = Client::new();
@@ -210,7 +210,7 @@ async fn handles_to_other_activations_are_resolved() {
     ];
     let mut parent = None;
     for handle in &handles {
-        let new = plexus_mcp_builtins::arbor::NewNode {
+        let new = plexus_mcp_builtins::arbor::NewTreeNode {
             tree_id: tree.id.clone(),
             parent,
             payload: plexus_mcp_builtins::arbor::Payload::External(handle.parse().unwrap()),

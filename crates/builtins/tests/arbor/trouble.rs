@@ -1,8 +1,8 @@
-//! Bad input, and trouble with the database: a clear error, and nothing by halves.
+//! Invalid input and database errors: each gives a clear error, and no partial write.
 
 use std::time::Duration;
 
-use plexus_mcp_builtins::arbor::{NewNode, Payload};
+use plexus_mcp_builtins::arbor::{NewTreeNode, Payload};
 use plexus_mcp_builtins::{Data, DataPaths};
 use plexus_mcp_core::Fault;
 use plexus_mcp_store::StoreError;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::Client;
 
-/// An error is an error, not an empty list.
+/// Unknown ids are errors, not empty results.
 #[tokio::test]
 async fn unknown_ids_are_errors() {
     let client = Client::new();
@@ -54,7 +54,7 @@ async fn unknown_ids_are_errors() {
     assert_eq!(whole["nodes"].as_array().unwrap().len(), 1);
 }
 
-/// S000-37: what breaks the schema does not reach the trees.
+/// S000-37: arguments that violate the schema are refused, and change nothing.
 #[tokio::test]
 async fn arguments_out_of_range_are_refused() {
     let client = Client::new();
@@ -83,7 +83,7 @@ async fn arguments_out_of_range_are_refused() {
     assert_eq!(trees["tree_ids"], json!([tree]));
 }
 
-/// References do not count beyond what fits.
+/// A claim that would overflow the reference count is an error.
 #[tokio::test]
 async fn references_do_not_overflow() {
     let client = Client::new();
@@ -95,12 +95,12 @@ async fn references_do_not_overflow() {
     assert_eq!(summary.ref_count, u64::from(u32::MAX));
 }
 
-/// 10 MB is a text like any other; more is refused, and so is an answer of more.
+/// A text of 10 MiB is stored unchanged. A larger text is refused, and so is a larger response.
 #[tokio::test]
 async fn much_content_is_kept_whole_or_refused() {
     let client = Client::new();
     let tree = client.plant().await;
-    let text = |content: &str, parent: Option<&str>| NewNode {
+    let text = |content: &str, parent: Option<&str>| NewTreeNode {
         tree_id: tree.clone(),
         parent: parent.map(str::to_owned),
         payload: Payload::Text(content.to_owned()),
@@ -128,7 +128,7 @@ async fn much_content_is_kept_whole_or_refused() {
     client.done("tree_render", json!({ "tree_id": tree })).await;
 }
 
-/// A conversation of thousands of turns is walked without recursion.
+/// A tree with thousands of levels does not overflow the stack.
 #[tokio::test]
 async fn deep_trees_are_walked() {
     let client = Client::new();
@@ -184,7 +184,7 @@ async fn circles_in_the_file_end() {
     client.trees.render(&tree).await.unwrap();
 }
 
-/// Two processes that write at once both get their turn, and every reference is counted.
+/// Concurrent writes of two processes all succeed, and no reference is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_processes_lose_nothing() {
     let client = Client::new();
@@ -206,7 +206,7 @@ async fn two_processes_lose_nothing() {
 
 /// A locked or a full database is reported, and no write is partial.
 #[tokio::test]
-async fn trouble_with_the_database_is_told() {
+async fn a_locked_or_full_database_is_reported() {
     let client = Client::new();
     let tree = client.plant().await;
     client
@@ -242,9 +242,9 @@ async fn trouble_with_the_database_is_told() {
     assert_eq!(trees["tree_ids"], json!([tree]));
 }
 
-/// A damaged file is reported when it is opened, and also when the damage happens later.
+/// A damaged file is reported when it is opened. A missing table makes a call fail with an error.
 #[tokio::test]
-async fn damage_is_told() {
+async fn a_damaged_database_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plexus.db");
     std::fs::write(&path, "not a database, ".repeat(1000)).unwrap();
@@ -264,7 +264,7 @@ async fn damage_is_told() {
     assert_eq!(said, "the database refused a statement");
 }
 
-/// A call that is given up while it waits changes nothing.
+/// A call that is dropped while it waits for the write lock changes nothing.
 #[tokio::test]
 async fn a_call_that_waits_can_be_cancelled() {
     let client = Client::new();

@@ -1,4 +1,4 @@
-//! Forgetting, boosting, consolidating, merging, and the trail of it all.
+//! Forgetting, boosting, consolidating and merging nodes, and the audit trail.
 
 use plexus_mcp_builtins::context::{AuditQuery, Boost, Forget, GraphError, Link, NewNode, Search};
 use plexus_mcp_store::StoreError;
@@ -8,7 +8,7 @@ use crate::support::{Client, DAY, Fixture, HOUR};
 
 /// A forgotten node can be restored for exactly 30 days.
 #[tokio::test]
-async fn what_is_forgotten_can_be_restored_for_thirty_days() {
+async fn forgotten_nodes_can_be_restored_for_thirty_days() {
     let fixture = Fixture::new();
     let (early, late) = (fixture.put("early").await, fixture.put("late").await);
     for id in [&early, &late] {
@@ -40,7 +40,7 @@ async fn what_is_forgotten_can_be_restored_for_thirty_days() {
         fixture.graph.get(&early).await.unwrap().node.content,
         "early"
     );
-    // The next write removes it for good.
+    // The next write deletes the expired node.
     fixture.put("later").await;
     let left = fixture
         .store()
@@ -53,7 +53,7 @@ async fn what_is_forgotten_can_be_restored_for_thirty_days() {
 }
 
 #[tokio::test]
-async fn what_is_erased_is_gone_at_once() {
+async fn erased_nodes_cannot_be_restored() {
     let fixture = Fixture::new();
     let id = fixture
         .put_node(NewNode::new("the secret").key("secret"))
@@ -119,7 +119,7 @@ async fn importance_stays_between_nothing_and_everything() {
     }
 }
 
-/// Consolidation proposes, and changes nothing.
+/// Consolidation proposes pairs of similar nodes, and changes nothing.
 #[tokio::test]
 async fn consolidation_only_proposes() {
     let fixture = Fixture::new();
@@ -166,7 +166,7 @@ async fn consolidation_only_proposes() {
     assert_eq!(fixture.graph.status().await.unwrap(), before);
 }
 
-/// A merge gives a hash with which it can be undone for 30 days.
+/// The result of a merge has a hash, with which the merge can be undone for 30 days.
 #[tokio::test]
 async fn a_merge_can_be_undone() {
     let fixture = Fixture::new();
@@ -305,7 +305,7 @@ async fn an_impossible_merge_changes_nothing() {
     assert_eq!(fixture.graph.status().await.unwrap(), before);
 }
 
-/// An append-only trail, by target and by time.
+/// Every change has an entry in the audit trail, which can be queried by node and by time.
 #[tokio::test]
 async fn every_change_is_on_the_trail() {
     let fixture = Fixture::new();
@@ -330,7 +330,7 @@ async fn every_change_is_on_the_trail() {
         .data("forget", json!({"id": id, "reason": "outdated"}))
         .await;
     client.data("restore", json!({"id": id})).await;
-    // Reading leaves no trace, and what fails neither.
+    // Reads and failed changes have no entry.
     client.data("get", json!({"id": id})).await;
     client
         .failure("boost", json!({"id": "ctx_unknown", "delta": 0.1}))

@@ -1,4 +1,4 @@
-//! Links and walks.
+//! Links, neighbours and traversal.
 
 use plexus_mcp_builtins::context::{Forget, GraphError, Link};
 use serde_json::json;
@@ -114,9 +114,9 @@ async fn walks_lose_a_tenth_with_every_link() {
         ids(json!({"id": a, "relation": "calls"})).await,
         [c.clone(), d.clone()]
     );
-    // A cycle ends where it began.
+    // A cycle is not followed twice, and the start is not a result.
     assert_eq!(ids(json!({"id": a, "max_hops": 5})).await.len(), 3);
-    // The weak link counts if it is asked for.
+    // A low `min_weight` includes the weak link.
     let inward = json!({"id": a, "direction": "in", "min_weight": 0.1, "max_hops": 1});
     assert_eq!(ids(inward).await, [d, weak]);
 }

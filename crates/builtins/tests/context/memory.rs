@@ -1,10 +1,10 @@
-//! Storing and reading.
+//! Storing and reading nodes.
 
 use plexus_mcp_builtins::context::{AuditQuery, GraphError, Modality, NewNode, NodeQuery};
 
 use crate::support::{Fixture, HOUR};
 
-/// S000-55: a memory is kept by namespace and key.
+/// S000-55: a node is found by its namespace and key.
 #[tokio::test]
 async fn a_memory_is_retrieved_by_namespace_and_key() {
     let fixture = Fixture::new();
@@ -59,7 +59,7 @@ async fn a_key_is_written_anew() {
     assert_eq!(fixture.find("minutes").await, ["expires in 10 minutes"]);
 }
 
-/// The same input gives the same output.
+/// A text that is stored twice makes one node, with the same id in every graph.
 #[tokio::test]
 async fn the_same_text_is_remembered_once() {
     let fixture = Fixture::new();
@@ -85,7 +85,7 @@ async fn an_empty_text_can_be_stored() {
     assert!(fixture.find("anything").await.is_empty());
 }
 
-/// Anything that is text comes back as it was.
+/// Any text is returned unchanged: with control characters, quotes, or combining characters.
 #[tokio::test]
 async fn content_comes_back_as_it_was() {
     let fixture = Fixture::new();
@@ -99,7 +99,7 @@ async fn content_comes_back_as_it_was() {
     }
 }
 
-/// Ten megabytes are stored, more are refused, and nothing is half stored.
+/// Content of up to 10 MiB is stored. A larger node is refused, and changes nothing.
 #[tokio::test]
 async fn the_limit_of_content_is_ten_megabytes() {
     let fixture = Fixture::new();
@@ -124,7 +124,7 @@ async fn the_limit_of_content_is_ten_megabytes() {
     );
 }
 
-/// A node is asked for in one way.
+/// A query needs either an id or a key: none or both are an error.
 #[tokio::test]
 async fn an_ambiguous_question_is_refused() {
     let fixture = Fixture::new();

@@ -1,4 +1,4 @@
-//! How good answers are, on a small set of questions whose answers are known.
+//! Search quality: mean reciprocal rank and recall for a small set of queries with known answers.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use plexus_mcp_builtins::context::{Link, NewNode, Search};
 
 use crate::support::Fixture;
 
-/// Notes as agents keep them, by key.
+/// Notes such as agents store, with their keys.
 const NOTES: [(&str, &str); 30] = [
     (
         "auth-flow",
@@ -171,10 +171,10 @@ async fn notes() -> Fixture {
     fixture
 }
 
-/// The best answer is nearly always the first, and nearly every answer is among the first ten.
+/// The best answer is nearly always the first hit, and nearly every answer is among the first ten.
 ///
-/// One is known to be missed: "cached" and "cache" are different words, and too little of the rest
-/// is alike.
+/// One answer is known to be missed: "cached" and "cache" are different words, and the other words
+/// have too few trigrams in common.
 #[tokio::test]
 async fn known_answers_rank_high() {
     let fixture = notes().await;
@@ -207,7 +207,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / f64::from(count)
 }
 
-/// A query that is unrelated to all notes finds few, and none by its words.
+/// A query that is unrelated to all notes finds at most two.
 #[tokio::test]
 async fn questions_about_nothing_find_little() {
     let fixture = notes().await;

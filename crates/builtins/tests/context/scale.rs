@@ -1,4 +1,4 @@
-//! How fast a search is among many nodes.
+//! Measures search times among many nodes.
 
 use plexus_mcp_builtins::context::{NewNode, Search};
 use plexus_mcp_store::StoreError;
@@ -6,11 +6,11 @@ use tokio::time::Instant;
 
 use crate::support::Fixture;
 
-/// How many nodes are searched, unless the environment says another number.
+/// The default number of nodes; `PLEXUS_CONTEXT_NODES` overrides it.
 const NODES: u64 = 500;
 const WORDS: u64 = 20_000;
 
-/// Numbers that look random and are the same every time.
+/// A pseudo-random number generator (xorshift) with a fixed seed.
 struct Numbers(u64);
 
 impl Numbers {
@@ -21,7 +21,7 @@ impl Numbers {
         self.0 % below
     }
 
-    /// A word, the more common the smaller its number, as in a language.
+    /// A random word. Words with small numbers are more frequent, as in natural language.
     fn word(&mut self) -> String {
         let magnitude = self.next(10);
         let number = self.next((WORDS >> magnitude).max(1));
@@ -44,9 +44,9 @@ impl Numbers {
     }
 }
 
-/// Searches find something while others write. How fast they are is printed, for an optimised build
-/// and many nodes:
-/// `PLEXUS_CONTEXT_NODES=100000 cargo test --profile quick -p plexus-mcp-builtins --test context -- scale --nocapture`
+/// Most searches find a node while other nodes are stored. The test prints the search times. To
+/// measure an optimised build with many nodes:
+/// `PLEXUS_CONTEXT_NODES=100000 cargo test --release -p plexus-mcp-builtins --test context -- scale --nocapture`
 #[tokio::test(flavor = "multi_thread")]
 async fn searches_find_something_among_many_nodes() {
     let nodes = std::env::var_os("PLEXUS_CONTEXT_NODES")
@@ -97,7 +97,7 @@ async fn searches_find_something_among_many_nodes() {
     let mut found_some = 0;
     for n in 0..200 {
         let query = numbers.words(2 + n % 5);
-        // Others write meanwhile.
+        // Each search has a new node to index first.
         fixture.put_node(NewNode::new(numbers.words(60))).await;
         let started = Instant::now();
         let found = fixture.graph.search(Search::new(query)).await.unwrap();
@@ -110,6 +110,6 @@ async fn searches_find_something_among_many_nodes() {
         "median {median:?}, 95 of 100 {high:?}, worst {:?}",
         times[times.len() - 1]
     );
-    // The rarest words may stand in no node at all.
+    // Rare words may occur in no node.
     assert!(found_some > times.len() / 2, "{found_some}");
 }

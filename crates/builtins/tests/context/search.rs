@@ -1,11 +1,11 @@
-//! Finding.
+//! Search: by words, by similar spelling, by links, and with filters.
 
 use plexus_mcp_builtins::context::{Forget, Link, Modality, NewNode, Search};
 
 use crate::support::{DAY, Fixture, HOUR, contents};
 
 #[tokio::test]
-async fn words_find_what_has_them() {
+async fn words_find_the_nodes_that_contain_them() {
     let fixture = Fixture::new();
     fixture.put("Refresh tokens rotate on every use").await;
     fixture.put("The build takes four minutes").await;
@@ -16,9 +16,9 @@ async fn words_find_what_has_them() {
     assert!(fixture.find("kubernetes").await.is_empty());
 }
 
-/// Slips of the pen and inflections are what vectors are for.
+/// Trigram vectors find words with typing errors or other inflections.
 #[tokio::test]
-async fn what_is_spelled_alike_is_found() {
+async fn misspelled_and_inflected_words_are_found() {
     let fixture = Fixture::new();
     fixture.put("Authentication uses short-lived tokens").await;
     fixture.put("The cafeteria closes early").await;
@@ -54,13 +54,13 @@ async fn links_lead_to_what_has_no_word_in_common() {
     assert_eq!(hit.words.unwrap().rank, 1);
     assert_eq!(hit.vector.unwrap().rank, 1);
     assert!(near.words.is_none() && near.vector.is_none());
-    // Each link costs a tenth.
+    // Each link multiplies the score by 0.9.
     let (near, far) = (near.links.unwrap(), far.links.unwrap());
     assert_eq!((near.rank, far.rank), (1, 2));
     assert!((far.score / near.score - 0.9).abs() < 1e-3);
 }
 
-/// The same input gives the same output, in this process and in others.
+/// The same query gives the same result, in this process and in another.
 #[tokio::test]
 async fn the_same_question_has_the_same_answer() {
     let fixture = Fixture::new();
@@ -85,7 +85,7 @@ async fn the_same_question_has_the_same_answer() {
     let first = fixture.graph.search(search()).await.unwrap();
     assert_eq!(first.count, 60);
     assert_eq!(fixture.graph.search(search()).await.unwrap(), first);
-    // One that read everything at once, in another order than it was written.
+    // The second graph reads all nodes at once, in another order than they were stored.
     assert_eq!(fixture.another().search(search()).await.unwrap(), first);
     let mut reordered = search();
     reordered.query = "number Token MANY".to_owned();
@@ -144,7 +144,7 @@ async fn filters_narrow_a_search() {
     assert_eq!(find(|it| it.limit = 2).await.len(), 2);
 }
 
-/// Keys and tags are words, too.
+/// A search by words also finds words of keys and tags.
 #[tokio::test]
 async fn names_and_tags_are_found() {
     let fixture = Fixture::new();
@@ -155,9 +155,9 @@ async fn names_and_tags_are_found() {
     assert_eq!(fixture.find("kubernetes").await, ["See the wiki"]);
 }
 
-/// Importance decides between equals, and only between such.
+/// Importance moves a hit by a few ranks.
 #[tokio::test]
-async fn what_matters_more_comes_first() {
+async fn nodes_of_higher_importance_rank_higher() {
     let fixture = Fixture::new();
     for (content, importance) in [
         ("deploy on friday", 0.1),
@@ -173,7 +173,7 @@ async fn what_matters_more_comes_first() {
     assert_eq!(found[2], "deploy on friday");
 }
 
-/// Of long content there is the beginning, and where to get the rest.
+/// A hit with long content has its beginning, marked as truncated, and the id to read the rest.
 #[tokio::test]
 async fn long_content_is_cut_short() {
     let fixture = Fixture::new();
@@ -196,7 +196,7 @@ async fn a_query_without_words_finds_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_is_not_found_until_it_is_restored() {
+async fn forgotten_nodes_are_not_found_until_they_are_restored() {
     let fixture = Fixture::new();
     let id = fixture.put("tokens rotate").await;
     fixture

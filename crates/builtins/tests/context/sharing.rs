@@ -59,7 +59,7 @@ async fn many_writers_lose_nothing() {
 
 /// A node can be read as a resource, and its subscribers are notified of every kind of change.
 #[tokio::test]
-async fn whoever_watches_a_node_is_told_when_it_changes() {
+async fn subscribers_of_a_node_are_notified_of_every_change() {
     let fixture = Fixture::new();
     let client = Client::of(&fixture.graph);
     let arguments = json!({"content": "tokens rotate", "key": "tokens"});
@@ -81,7 +81,7 @@ async fn whoever_watches_a_node_is_told_when_it_changes() {
         client.data(method, arguments).await;
         assert!(was_updated(&mut updates), "{method}");
     }
-    // Not when others change, or nothing does.
+    // Changes of other nodes and reads send no notification.
     client
         .data("boost", json!({"id": other, "delta": 0.1}))
         .await;
@@ -99,7 +99,7 @@ async fn whoever_watches_a_node_is_told_when_it_changes() {
 
 /// A node is shown with its links, so it changes when a linked node is forgotten or restored.
 #[tokio::test]
-async fn whoever_watches_a_node_is_told_when_its_links_change() {
+async fn subscribers_of_a_node_are_notified_when_its_links_change() {
     let fixture = Fixture::new();
     let client = Client::of(&fixture.graph);
     let (watched, other) = (fixture.put("watched").await, fixture.put("other").await);
@@ -135,7 +135,7 @@ async fn a_node_is_a_resource() {
     );
 }
 
-/// Knows animals, and nothing else.
+/// A vectorizer with one component for cats and one for dogs.
 #[derive(Debug)]
 struct Animals {
     works: bool,
@@ -193,7 +193,8 @@ async fn another_vectorizer_finds_by_meaning() {
     assert_eq!(fixture.find("kitten").await, ["a kitten sleeps"]);
 }
 
-/// A vectorizer that fails costs only itself.
+/// If the vectorizer fails, search by words still works. The vectors are made by a later graph
+/// whose vectorizer works.
 #[tokio::test]
 async fn without_a_vectorizer_words_are_left() {
     let fixture = Fixture::new();
@@ -211,7 +212,7 @@ async fn without_a_vectorizer_words_are_left() {
     assert_eq!(contents(&found), ["a kitten sleeps"]);
 }
 
-/// A large text does not hold up others, and has the same vector as it would otherwise.
+/// A large text, which is vectorized on a blocking thread, gets the same vector each time.
 #[tokio::test]
 async fn large_texts_are_counted_on_a_blocking_thread() {
     let text = "token ".repeat(100_000);

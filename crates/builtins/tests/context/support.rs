@@ -1,4 +1,4 @@
-//! A graph in a folder of its own, with a clock that tests set, and a caller of its tools.
+//! A graph in a temporary directory, with a clock that tests advance, and a client for its tools.
 
 use std::path::Path;
 use std::pin::pin;
@@ -61,12 +61,12 @@ impl Fixture {
         store(self.folder.path())
     }
 
-    /// Lets time pass, in milliseconds.
+    /// Advances the clock.
     pub(crate) fn pass(&self, milliseconds: i64) {
         self.clock.fetch_add(milliseconds, Ordering::Relaxed);
     }
 
-    /// Stores a text in the default namespace, and gives its id.
+    /// Stores a text in the default namespace, and returns its id.
     pub(crate) async fn put(&self, content: &str) -> String {
         self.put_node(NewNode::new(content)).await
     }
@@ -86,7 +86,7 @@ pub(crate) fn contents(found: &SearchResults) -> Vec<String> {
     hits.map(|hit| hit.node.content.clone()).collect()
 }
 
-/// Whether there was an update since the last time.
+/// Whether there was an update since the last call.
 pub(crate) fn was_updated(updates: &mut Updates) -> bool {
     let mut context = Context::from_waker(Waker::noop());
     pin!(updates.next()).poll(&mut context).is_ready()
@@ -129,14 +129,14 @@ impl Client {
         }
     }
 
-    /// The result of a tool, errors of the tool included.
+    /// Calls a tool; a failed tool is a result, too.
     pub(crate) async fn call(&self, method: &str, arguments: Value) -> Result<Value, Fault> {
         let params =
             serde_json::json!({"name": format!("context.{method}"), "arguments": arguments});
         self.send("tools/call", &params).await
     }
 
-    /// The data that a tool gives.
+    /// Calls a tool, and returns its data.
     pub(crate) async fn data(&self, method: &str, arguments: Value) -> Value {
         let result = self.call(method, arguments).await.unwrap();
         assert_eq!(result["isError"], false, "{method}: {result}");
@@ -150,7 +150,7 @@ impl Client {
         data
     }
 
-    /// The error text of a tool that ran and failed.
+    /// Calls a tool that fails with `isError`; returns the error text.
     pub(crate) async fn failure(&self, method: &str, arguments: Value) -> String {
         let result = self.call(method, arguments).await.unwrap();
         assert_eq!(result["isError"], true, "{method}: {result}");

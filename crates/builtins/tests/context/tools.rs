@@ -1,4 +1,4 @@
-//! The tools as clients see them: the interface that the founding document describes, and refusals.
+//! Tests of the tools as clients use them: the interface of the specification, and refused calls.
 
 use plexus_mcp_core::{Fault, Section, Service};
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ async fn the_query_tool_is_the_documents() {
     );
 }
 
-/// S000-21, S000-22, S000-49: the answer begins as the document says, and is JSON, too.
+/// S000-21, S000-22, S000-49: the result has the text of the specification, and the hits as JSON.
 #[tokio::test]
 async fn a_query_tells_how_many_nodes_it_found() {
     let fixture = Fixture::new();
@@ -97,7 +97,7 @@ async fn a_query_tells_how_many_nodes_it_found() {
     );
 }
 
-/// S000-23: a query that says nothing, or that fits most nodes, is too broad.
+/// S000-23: a query without a meaningful word, or whose words most nodes have, is too broad.
 #[tokio::test]
 async fn a_query_can_be_too_broad() {
     let fixture = Fixture::new();
@@ -127,7 +127,7 @@ async fn a_query_can_be_too_broad() {
     assert_eq!(client.data("search", query("token")).await["count"], 10);
 }
 
-/// S000-37, C10: arguments that break the schema are never run.
+/// S000-37, C10: arguments that violate the schema are refused, and change nothing.
 #[tokio::test]
 async fn arguments_are_checked() {
     let fixture = Fixture::new();
@@ -181,7 +181,7 @@ async fn arguments_are_checked() {
     assert_eq!(fixture.graph.status().await.unwrap().revision, 0);
 }
 
-/// An id that is not there is named in the answer, which is a result and not a protocol error.
+/// The error for an unknown id names the id. It is a failed result, not a protocol error.
 #[tokio::test]
 async fn unknown_ids_are_named() {
     let fixture = Fixture::new();
@@ -216,7 +216,7 @@ async fn unknown_ids_are_named() {
     assert_eq!(failure, "Error: Context node not found: n/k");
 }
 
-/// Every tool is closed and described, and says whether it changes anything.
+/// Every tool has descriptions, schemas without additional properties, and annotations.
 #[tokio::test]
 async fn tools_are_closed_and_described() {
     let fixture = Fixture::new();
@@ -250,7 +250,7 @@ fn closed_and_described(schema: &Value) {
     }
 }
 
-/// C43, C44: resources are declared because there are some; lists never change.
+/// C43, C44: the declared capabilities are tools without list changes, and resources.
 #[tokio::test]
 async fn resources_are_declared() {
     let fixture = Fixture::new();

@@ -295,7 +295,7 @@ mod tests {
 
     /// Contents and names are encrypted, and other users cannot open the files.
     #[tokio::test]
-    async fn files_tell_nothing() {
+    async fn file_names_and_contents_are_encrypted() {
         let folder = tempfile::tempdir().unwrap();
         store(
             &vault(folder.path(), 1),

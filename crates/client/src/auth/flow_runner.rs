@@ -13,12 +13,12 @@ use crate::error_text::error_text;
 use crate::http::{HttpClient, HttpClientOptions, HttpError};
 use crate::lock::lock;
 
-/// How long an authorization server may take to answer.
+/// Timeout for a response of an authorization server.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The largest metadata document or token response.
 const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 
-/// The clock and the randomness of the system.
+/// The system's clock and random number generator.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct System;
 

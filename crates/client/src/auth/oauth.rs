@@ -157,8 +157,8 @@ impl OAuth {
         Ok(session.filter(|session| session.refresh_token.is_some() || !has_expired(session)))
     }
 
-    /// The stored session, renewed if its token is about to expire and can be renewed. Only the server
-    /// knows whether it still accepts the token.
+    /// The stored session, renewed if its token is about to expire and can be renewed. The server may
+    /// still reject the token.
     async fn current_session(&self) -> Result<Option<Session>, AuthError> {
         let known = lock(&self.inner.current).clone();
         if let Some(session) = known

@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{Request, StatusCode};
 
-use super::Refusal;
+use super::{AuthError, Refusal};
 use crate::definition::HttpTarget;
 use crate::http::{HttpClient, HttpResponse};
 use crate::link::{LinkError, failed};
@@ -39,12 +39,8 @@ async fn send_authorized(
     let mut attempt = 0;
     loop {
         let credentials = authorizer.headers(request.method(), request.uri()).await;
-        let credentials = credentials.map_err(|error| LinkError::NeedsAuth {
-            status: StatusCode::UNAUTHORIZED.as_u16(),
-            challenge: None,
-            wants_user: error.wants_user(),
-            reason: Some(error.to_string()),
-        })?;
+        let credentials =
+            credentials.map_err(|error| refused(&error, StatusCode::UNAUTHORIZED, None))?;
         let sent = credentials.get(AUTHORIZATION).cloned();
         let mut attempted = request.clone();
         for (name, value) in &credentials {
@@ -71,13 +67,22 @@ async fn send_authorized(
             Err(error) => {
                 let challenge = response.headers.get(WWW_AUTHENTICATE);
                 let challenge = challenge.and_then(|value| value.to_str().ok());
-                return Err(LinkError::NeedsAuth {
-                    status: status.as_u16(),
-                    challenge: challenge.map(str::to_owned),
-                    wants_user: error.wants_user(),
-                    reason: Some(error.to_string()),
-                });
+                return Err(refused(&error, status, challenge));
             }
         }
+    }
+}
+
+/// The failure of a request for which no credentials could be obtained.
+fn refused(error: &AuthError, status: StatusCode, challenge: Option<&str>) -> LinkError {
+    let reason = error.to_string();
+    if error.is_transient() {
+        return LinkError::NoCredentials(reason);
+    }
+    LinkError::NeedsAuth {
+        status: status.as_u16(),
+        challenge: challenge.map(str::to_owned),
+        wants_user: error.wants_user(),
+        reason: Some(reason),
     }
 }

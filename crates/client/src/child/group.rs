@@ -3,7 +3,6 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::Once;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Child;
@@ -11,28 +10,29 @@ use tokio::time::timeout;
 
 use super::{KILL_WAIT_MAX, command};
 
-/// What runs the guards; POSIX puts a shell there on every system.
+/// The shell that runs the guard. POSIX systems have one at this path.
 pub(super) const SHELL: &str = "/bin/sh";
 
 /// Waits for the end of its input, and then ends its own group, itself included. Until then it
-/// ignores what the group is sent, except SIGKILL.
+/// ignores the signals of the group, except SIGKILL.
 const GUARD_SCRIPT: &str =
     "trap '' HUP INT QUIT TERM; read -r line; kill -s TERM 0; sleep 2; kill -s KILL 0";
 
 /// A child's process group.
 ///
-/// Its leader is a guard: a shell that holds the reading end of a pipe of which only we hold the
-/// other, and that never sees a byte on it. However we end, SIGKILL included, the system closes our
-/// end, and the guard ends the group. This leaves no gap that a registry of children, kept by one
-/// guard for all of them, would have:
+/// Its leader is a guard: a shell that reads from a pipe whose other end only Plexus holds, and to
+/// which nothing is ever written. When Plexus ends, SIGKILL included, the system closes that end,
+/// and the guard ends the group. One guard for each child avoids two races that a single guard
+/// with a registry of all children would have:
 ///
-/// - The guard is there before the child, and the child is in the group before its program runs, so
-///   there is no moment at which our death leaves it alone.
-/// - The number of the group is the guard's, and stays taken until we collect the guard's exit
-///   status. A signal for the group therefore never meets strangers that were given the number.
+/// - The guard starts before the child, and the child is in the group before its program runs. So
+///   the child is guarded from its first instruction.
+/// - The group id is the guard's process id, which the system does not reuse until Plexus has
+///   collected the guard's exit status. So a signal to the group never reaches an unrelated
+///   process.
 ///
-/// For about a millisecond, until its trap is set, the guard is still sensitive to signals. One that
-/// the child sends its own group in that time leaves the group without a guard.
+/// For about a millisecond, until its trap is set, the guard is sensitive to signals. If the child
+/// signals its own group in that time, the group loses its guard.
 #[derive(Debug)]
 pub(super) struct Group {
     id: Option<Pid>,
@@ -45,11 +45,9 @@ pub(super) struct Forming {
 }
 
 impl Group {
-    /// Starts a guard. Without one, as in a container that has no shell, the child leads its group
-    /// itself, and our violent death leaves it to notice that its input has ended.
+    /// Starts a guard. Without one, for example in a container that has no shell, the child leads
+    /// its group itself. If Plexus is then killed, the child sees only the end of its input.
     pub(super) fn form(shell: &Path) -> Forming {
-        static WARNING: Once = Once::new();
-
         let mut guard = command(shell.as_os_str(), 0);
         guard
             .args(["-c", GUARD_SCRIPT, "plexus-guard"])
@@ -61,19 +59,17 @@ impl Group {
                 guard: guard.id().and_then(pid).map(|id| (id, guard)),
             },
             Err(error) => {
-                WARNING.call_once(|| {
-                    tracing::warn!(
-                        shell = %shell.display(),
-                        %error,
-                        "cannot guard child processes: they may stay behind if plexus is killed"
-                    );
-                });
+                tracing::warn!(
+                    shell = %shell.display(),
+                    %error,
+                    "cannot guard the child process: it may stay behind if plexus is killed"
+                );
                 Forming { guard: None }
             }
         }
     }
 
-    /// Sends `signal` to all in the group.
+    /// Sends `signal` to all processes of the group.
     pub(super) fn signal(&self, signal: Signal) {
         if let Some(id) = self.id
             && let Err(error) = kill_process_group(id, signal)
@@ -84,15 +80,15 @@ impl Group {
 
     /// To be called when the exit status of the child was collected.
     pub(super) fn child_reaped(&mut self) {
-        // Without a guard the system may give the number to others once the last of the group has
-        // ended, so what is left of the group goes now and the number is not used again.
+        // Without a guard, the system may reuse the group id once the last process of the group has
+        // ended. So the rest of the group is killed now, and the id is not used again.
         if self.guard.is_none() {
             self.signal(Signal::KILL);
             self.id = None;
         }
     }
 
-    /// Kills what is left of the group, and collects the guard.
+    /// Kills the rest of the group, and collects the guard.
     pub(super) async fn end(&mut self) {
         self.signal(Signal::KILL);
         if let Some(guard) = &mut self.guard
@@ -104,7 +100,7 @@ impl Group {
 }
 
 impl Forming {
-    /// What the system is told that the child's group is; zero means one of its own.
+    /// The group id for the child to join; zero creates a new group.
     pub(super) fn id(&self) -> i32 {
         self.guard.as_ref().map_or(0, |(id, _)| id.as_raw_pid())
     }

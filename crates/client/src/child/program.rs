@@ -7,14 +7,16 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-/// What to start. Displayed, it is the command line as one would type it; neither that nor the
-/// debug form shows values of the environment, which are often secrets.
+/// A program to start. `Display` shows its command line. Neither `Display` nor `Debug` shows the
+/// values of environment variables, which are often secrets.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Program {
     /// A name that is looked up in `PATH`, or a path. A relative path starts at `cwd`.
     pub command: String,
-    /// Passed as they are; no shell sees them.
+    /// The command as it is shown, if it holds a variable whose value may be a secret.
+    pub shown: Option<String>,
+    /// Passed as they are; no shell interprets them.
     pub args: Vec<String>,
     /// Where it runs; `None` for our own working directory.
     pub cwd: Option<PathBuf>,
@@ -27,10 +29,18 @@ impl Program {
     pub fn new(command: impl Into<String>) -> Self {
         Self {
             command: command.into(),
+            shown: None,
             args: Vec::new(),
             cwd: None,
             env: BTreeMap::new(),
         }
+    }
+
+    /// Shows this in place of the command.
+    #[must_use]
+    pub fn shown_as(mut self, shown: impl Into<String>) -> Self {
+        self.shown = Some(shown.into()).filter(|shown| *shown != self.command);
+        self
     }
 
     /// Adds an argument.
@@ -72,17 +82,27 @@ impl Program {
         self.command.contains('/')
     }
 
+    /// The command as it is shown.
+    pub(super) fn shown_command(&self) -> &str {
+        self.shown.as_deref().unwrap_or(&self.command)
+    }
+
     fn file(&self) -> PathBuf {
-        self.cwd
-            .as_deref()
-            .unwrap_or(Path::new(""))
-            .join(&self.command)
+        let cwd = self.cwd.as_deref();
+        cwd.unwrap_or(Path::new("")).join(&self.command)
+    }
+
+    fn shown_file(&self) -> PathBuf {
+        match &self.shown {
+            Some(shown) => PathBuf::from(shown),
+            None => self.file(),
+        }
     }
 }
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_quoted(f, &self.command)?;
+        write_quoted(f, self.shown_command())?;
         for arg in &self.args {
             f.write_str(" ")?;
             write_quoted(f, arg)?;
@@ -94,11 +114,11 @@ impl fmt::Display for Program {
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Program")
-            .field("command", &self.command)
+            .field("command", &self.shown_command())
             .field("args", &self.args)
             .field("cwd", &self.cwd)
             .field("env", &self.env.keys())
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -119,7 +139,7 @@ pub enum StartError {
         file: PathBuf,
     },
     /// The program is a script, or linked, for an interpreter that is not there.
-    #[error("cannot start `{}`: the file is there, but the interpreter that it names is not", .file.display())]
+    #[error("cannot start `{}`: the file exists, but the interpreter in its first line does not", .file.display())]
     NoInterpreter {
         /// The program.
         file: PathBuf,
@@ -130,14 +150,14 @@ pub enum StartError {
         /// The program.
         command: String,
     },
-    /// The working directory is missing, is none, or may not be entered.
+    /// The working directory is missing, is not a directory, or may not be entered.
     #[error("cannot start `{command}` in {}: it is no directory that can be entered", .cwd.display())]
     Directory {
         /// The program.
         command: String,
         /// The working directory.
         cwd: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The system cannot start it now, or not with these arguments.
@@ -145,16 +165,16 @@ pub enum StartError {
     System {
         /// The program.
         command: String,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl StartError {
-    /// Finds out what `error`, from the start of `program`, is about: the system has one word for a
-    /// missing program, a missing directory and a missing interpreter.
+    /// Determines the cause of `error`, the error of starting `program`: the system has one error
+    /// code for a missing program, a missing directory and a missing interpreter.
     pub(super) fn new(program: &Program, error: io::Error) -> Self {
-        let command = program.command.clone();
+        let command = program.shown_command().to_owned();
         if let Some(cwd) = &program.cwd
             && let Err(source) = enter(cwd)
         {
@@ -167,10 +187,10 @@ impl StartError {
         match error.kind() {
             io::ErrorKind::NotFound if !program.is_path() => Self::NotInPath { command },
             io::ErrorKind::NotFound if program.file().exists() => Self::NoInterpreter {
-                file: program.file(),
+                file: program.shown_file(),
             },
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::NoSuchFile {
-                file: program.file(),
+                file: program.shown_file(),
             },
             io::ErrorKind::PermissionDenied => Self::NotPermitted { command },
             _ => Self::System {
@@ -184,7 +204,7 @@ impl StartError {
     pub(super) fn incomplete(program: &Program) -> Self {
         let source = io::Error::other("the process has no streams");
         Self::System {
-            command: program.command.clone(),
+            command: program.shown_command().to_owned(),
             source,
         }
     }
@@ -197,7 +217,8 @@ fn enter(directory: &Path) -> io::Result<()> {
     Ok(access(directory, Access::EXEC_OK)?)
 }
 
-/// Where to get what most servers are started with, or how to write what was written for Windows.
+/// A hint for a command that was not found: where to get a common launcher, or how to replace a
+/// Windows command.
 fn advice(command: &str) -> &'static str {
     match command {
         "npx" | "npm" | "node" => "; it comes with Node.js (https://nodejs.org)",
@@ -211,7 +232,7 @@ fn advice(command: &str) -> &'static str {
     }
 }
 
-/// Entries travel with projects, and on Windows launchers are scripts that only `cmd` starts.
+/// Project files are shared between systems, and on Windows launchers are scripts that need `cmd`.
 fn advice_on_windows(command: &str) -> &'static str {
     if matches!(command, "cmd" | "cmd.exe") {
         return "; it is part of Windows: elsewhere, write what follows `/c` as the command";

@@ -1,5 +1,5 @@
-//! Each test starts real processes; what the system reports by an event is awaited, and what it
-//! does not (the end of a process that is not our child) is looked for with [`until`].
+//! Each test starts real processes. Events that the system reports are awaited. Others, such as the
+//! end of a process that is not our child, are polled with [`until`].
 
 mod running;
 
@@ -13,13 +13,14 @@ use self::running::*;
 use super::stderr::{STDERR_LINE_MAX_BYTES, STDERR_TAIL_MAX_BYTES, STDERR_TAIL_MAX_LINES};
 use super::*;
 
-/// Far longer than anything takes.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// For programs that are not expected to use it up.
-const LONG: Grace = Grace::new(PATIENCE, PATIENCE);
-const SHORT: Duration = Duration::from_millis(100);
+/// Longer than any event of these tests takes.
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
+/// A grace period for programs that exit earlier.
+const LONG_GRACE: Grace = Grace::new(TEST_TIMEOUT, TEST_TIMEOUT);
+/// Short enough for a test, long enough for a program to exit.
+const SHORT_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// What one types to see a tree: the program writes the number of a process that it started.
+/// Starts a background process, and writes its process id.
 const TREE: &str = "sleep 1000 & echo $!; wait";
 const STUBBORN_TREE: &str = "trap '' TERM; sleep 1000 & echo $!; wait";
 
@@ -32,7 +33,7 @@ async fn talks_through_its_input_and_output() {
 
     let Running { child, input, .. } = running;
     drop(input);
-    assert_eq!(child.stop(LONG).await, ExitReport::Code(0));
+    assert_eq!(child.stop(LONG_GRACE).await, ExitReport::Code(0));
 }
 
 /// S004-37: a large message.
@@ -56,7 +57,7 @@ async fn passes_megabytes() {
     };
     within(both).await;
     assert!(received == sent);
-    assert_eq!(child.stop(LONG).await, ExitReport::Code(0));
+    assert_eq!(child.stop(LONG_GRACE).await, ExitReport::Code(0));
 }
 
 /// S001-52, S004-32, S004-K035: the entry's environment on top of ours.
@@ -105,7 +106,7 @@ async fn a_program_is_looked_up_in_the_path_of_its_entry() {
     assert_eq!(Running::of(&program).line().await, "found");
 }
 
-/// TRAP-35: who has no such program is told where it comes from.
+/// TRAP-35: the error for a missing launcher says where to get it.
 #[tokio::test]
 async fn a_missing_program_is_named_with_a_hint() {
     let nowhere = tempfile::tempdir().unwrap();
@@ -128,7 +129,7 @@ async fn a_missing_program_is_named_with_a_hint() {
     );
 }
 
-/// TRAP-36: an entry that was written for Windows says how to write it here.
+/// TRAP-36: the error for a Windows command says what to write instead.
 #[tokio::test]
 async fn a_command_of_windows_is_named_with_a_hint() {
     let nowhere = tempfile::tempdir().unwrap();
@@ -223,7 +224,7 @@ async fn reports_how_it_ended() {
 
 /// S004-31: the reason of an early end can be shown, with the exit.
 #[tokio::test]
-async fn last_words_are_there_when_the_end_is_reported() {
+async fn the_stderr_tail_is_complete_when_the_end_is_reported() {
     let script = r"echo starting >&2; printf 'bad \377 byte\r\nno config' >&2; exit 1";
     let mut running = Running::of(&sh(script));
     assert_eq!(within(running.child.exited()).await, ExitReport::Code(1));
@@ -233,7 +234,7 @@ async fn last_words_are_there_when_the_end_is_reported() {
     );
 }
 
-/// The end of the program is reported though something that it left behind has its standard error.
+/// The end of the program is reported, although its own child still holds its standard error.
 #[tokio::test]
 async fn a_left_process_does_not_hide_the_end() {
     let mut running = Running::of(&sh("sleep 1000 & echo gone >&2; exit 4"));
@@ -262,7 +263,7 @@ async fn keeps_the_last_lines_of_many() {
 /// S001-D09.
 #[tokio::test]
 async fn keeps_a_bounded_number_of_bytes() {
-    // A thousand bytes per line: more than fit in all, though not in number or each.
+    // The lines exceed the total limit, but neither the limit of lines nor the limit of one line.
     let running = Running::of(&sh(
         "for i in $(seq 64); do printf '%01000d\\n' $i; done >&2",
     ));
@@ -292,17 +293,17 @@ async fn cuts_between_characters() {
     );
 }
 
-/// LIFE-11, STDIO-12, S004-35: the first step is enough for a program that heeds it.
+/// LIFE-11, STDIO-12, S004-35: a program that exits when its input ends gets no signal.
 #[tokio::test]
 async fn the_end_of_the_input_is_no_signal() {
     let mut running = Running::of(&sh("trap 'exit 9' TERM; echo ready; cat; exit 7"));
     assert_eq!(running.line().await, "ready");
     let Running { child, input, .. } = running;
     drop(input);
-    assert_eq!(child.stop(LONG).await, ExitReport::Code(7));
+    assert_eq!(child.stop(LONG_GRACE).await, ExitReport::Code(7));
 }
 
-/// S001-54: as `server-postgres`, which stays when its input ends.
+/// S001-54: for programs such as `server-postgres`, which do not exit when their input ends.
 #[tokio::test]
 async fn sigterm_follows_when_the_input_is_not_heeded() {
     let script = "trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.01; done";
@@ -315,7 +316,7 @@ async fn sigterm_follows_when_the_input_is_not_heeded() {
     } = running;
     drop(input);
     assert_eq!(
-        child.stop(Grace::new(SHORT, PATIENCE)).await,
+        child.stop(Grace::new(SHORT_TIMEOUT, TEST_TIMEOUT)).await,
         ExitReport::Code(5)
     );
     let mut rest = String::new();
@@ -323,7 +324,7 @@ async fn sigterm_follows_when_the_input_is_not_heeded() {
     assert_eq!(rest, "bye\n");
 }
 
-/// S001-54, S004-35: the last step, within the deadlines.
+/// S001-54, S004-35: SIGKILL is the last step, after both grace periods.
 #[tokio::test]
 async fn sigkill_ends_what_ignores_everything() {
     let mut running = Running::of(&sh(STUBBORN_TREE));
@@ -332,15 +333,18 @@ async fn sigkill_ends_what_ignores_everything() {
     drop(input);
     let start = Instant::now();
     assert_eq!(
-        child.stop(Grace::new(SHORT, SHORT)).await,
+        child.stop(Grace::new(SHORT_TIMEOUT, SHORT_TIMEOUT)).await,
         ExitReport::Signal(9)
     );
     let took = start.elapsed();
-    assert!(took >= 2 * SHORT && took < PATIENCE / 2, "took {took:?}");
+    assert!(
+        took >= 2 * SHORT_TIMEOUT && took < TEST_TIMEOUT / 2,
+        "took {took:?}"
+    );
     until("the end of the grandchild", || !runs(grandchild)).await;
 }
 
-/// As with `npx`, which is gone at once when a signal comes: the server behind it has its time.
+/// `npx` exits at once on a signal; the server that it started still gets its grace period.
 #[tokio::test]
 async fn a_server_may_outlast_its_launcher_within_the_grace() {
     let script = "
@@ -359,7 +363,7 @@ async fn a_server_may_outlast_its_launcher_within_the_grace() {
     } = running;
     drop(input);
     assert_eq!(
-        child.stop(Grace::new(SHORT, PATIENCE)).await,
+        child.stop(Grace::new(SHORT_TIMEOUT, TEST_TIMEOUT)).await,
         ExitReport::Signal(15)
     );
     let mut rest = String::new();
@@ -373,7 +377,7 @@ async fn stop_ends_the_whole_tree() {
     let mut running = Running::of(&sh(TREE));
     let (child, grandchild) = (running.child_pid(), running.pid().await);
     let guard = getpgid(Some(child)).unwrap();
-    let grace = Grace::new(SHORT, PATIENCE);
+    let grace = Grace::new(SHORT_TIMEOUT, TEST_TIMEOUT);
     assert_eq!(running.child.stop(grace).await, ExitReport::Signal(15));
     assert!(
         !exists(child) && !exists(guard),
@@ -388,7 +392,10 @@ async fn stop_ends_what_an_exited_program_left_behind() {
     let grandchild = running.pid().await;
     within(running.child.exited()).await;
     assert!(runs(grandchild));
-    let report = running.child.stop(Grace::new(SHORT, SHORT)).await;
+    let report = running
+        .child
+        .stop(Grace::new(SHORT_TIMEOUT, SHORT_TIMEOUT))
+        .await;
     assert_eq!(report, ExitReport::Code(0));
     until("the end of the grandchild", || !runs(grandchild)).await;
 }
@@ -416,7 +423,7 @@ async fn fifty_dropped_children_leave_nothing() {
     .await;
 }
 
-/// A script that signals its own group, as `trap 'kill 0' EXIT` does, leaves the guard.
+/// A script that signals its own group, such as `trap 'kill 0' EXIT`, does not end the guard.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn the_guard_stays_when_the_group_is_sent_signals() {
@@ -431,7 +438,7 @@ async fn the_guard_stays_when_the_group_is_sent_signals() {
     assert!(runs(guard));
 }
 
-/// A container may have no shell. The tree then ends with the child all the same.
+/// A container may have no shell. Then the group is killed with the child.
 #[tokio::test]
 async fn works_without_a_guard() {
     let no_shell = Path::new("/plexus/no/such/shell");
@@ -447,11 +454,11 @@ async fn works_without_a_guard() {
     let grandchild = running.pid().await;
     assert_eq!(within(running.child.exited()).await, ExitReport::Code(3));
     until("the end of what was left behind", || !runs(grandchild)).await;
-    assert_eq!(running.child.stop(LONG).await, ExitReport::Code(3));
+    assert_eq!(running.child.stop(LONG_GRACE).await, ExitReport::Code(3));
 }
 
-/// S001-66, S001-76, TRAP-31; issue "Connect to any MCP server", acceptance 2: a SIGKILL of ours
-/// leaves nothing behind.
+/// S001-66, S001-76, TRAP-31; issue "Connect to any MCP server", acceptance 2: after a SIGKILL of
+/// Plexus, no process is left.
 #[tokio::test]
 async fn our_own_violent_death_takes_the_trees_along() {
     if std::env::var_os(VICTIM).is_some() {
@@ -480,7 +487,7 @@ async fn our_own_violent_death_takes_the_trees_along() {
     .await;
 }
 
-/// Tells the test above, started a second time, that it is to be the one that dies.
+/// Set when the test above runs itself again, as the process that is killed.
 const VICTIM: &str = "PLEXUS_TEST_VICTIM";
 
 async fn start_trees_and_wait() {

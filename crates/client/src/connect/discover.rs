@@ -10,14 +10,14 @@ use crate::link::LinkError;
 use crate::rpc::{Rpc, RpcFailure, Traits};
 use crate::server_facts::{Discovered, ServerFacts};
 
-/// What a probe found out.
+/// The result of a probe.
 pub(super) enum Probed {
     Stateless(Box<ServerFacts>),
     Handshake,
 }
 
 impl ConnectAttempt<'_> {
-    /// What the answer to a probe says.
+    /// Interprets the answer to a probe.
     pub(super) fn conclude(
         &self,
         probed: Result<Discovered, RpcFailure>,
@@ -33,8 +33,8 @@ impl ConnectAttempt<'_> {
         }
     }
 
-    /// An error in answer to `server/discover` means an old server, unless it is one that only a
-    /// new one gives (VER26-16, VER26-17, VER26-19).
+    /// An error in answer to `server/discover` means a handshake-era server, unless only stateless
+    /// servers send this error (VER26-16, VER26-17, VER26-19).
     fn refused(&self, error: RpcError, quirks: &mut Vec<Quirk>) -> Result<(), ConnectError> {
         if is_modern(error.code) {
             let supported = supported(error.data.as_ref());
@@ -62,8 +62,8 @@ impl ConnectAttempt<'_> {
     }
 }
 
-/// Asks with the newest stateless revision; on an error that names others, once more with one of
-/// those.
+/// Sends `server/discover` with the newest stateless revision. If the error names other revisions,
+/// asks once more with one of those.
 pub(super) async fn discover(rpc: &Rpc, definition: &Definition) -> Result<Discovered, RpcFailure> {
     let mut answer = ask(rpc, definition, Revision::NEWEST_STATELESS).await;
     if let Err(RpcFailure::Error(error)) = &answer
@@ -79,7 +79,7 @@ pub(super) async fn discover(rpc: &Rpc, definition: &Definition) -> Result<Disco
             answer = ask(rpc, definition, other).await;
         }
     }
-    // A lenient old server that answers anything with anything is an old server.
+    // Some lenient handshake-era servers answer unknown methods with a result.
     let odd = || RpcError {
         code: code::METHOD_NOT_FOUND,
         message: "the answer is no DiscoverResult".to_owned(),
@@ -136,7 +136,7 @@ fn supported(data: Option<&Raw>) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// Codes that only a server of the stateless era gives (VER26-16).
+/// Codes that only servers of the stateless era send (VER26-16).
 pub(super) fn is_modern(code: i64) -> bool {
     matches!(
         code,

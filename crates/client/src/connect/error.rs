@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::discover::is_modern;
 use crate::auth::AuthError;
 use crate::child::StartError;
-use crate::error_text::{brief, error_text, with_last_words};
+use crate::error_text::{brief, error_text, with_stderr_tail};
 use crate::http::HttpClientError;
 use crate::link::LinkError;
 
@@ -17,48 +17,53 @@ pub enum ConnectError {
     /// Its program cannot be started.
     #[error("{}", error_text(.0.as_ref()))]
     Start(Arc<StartError>),
-    /// We cannot speak HTTP here at all.
+    /// The HTTP client cannot be created.
     #[error("{}", error_text(.0.as_ref()))]
     Http(Arc<HttpClientError>),
-    /// The way to it failed.
+    /// The transport failed.
     #[error(transparent)]
     Link(#[from] LinkError),
     /// The user did not sign in.
     #[error(transparent)]
     SignIn(AuthError),
-    /// It answered the greeting with an error.
+    /// It answered `initialize` or `server/discover` with an error.
     #[error("the server refused {method}: {message} ({code})")]
     Refused {
-        /// The greeting.
+        /// The refused method.
         method: &'static str,
         /// Its error's code.
         code: i64,
         /// Its error's message.
         message: String,
     },
-    /// It speaks no version that we speak.
-    #[error("the server speaks only {}, and Plexus none of these", .0.join(", "))]
+    /// The server and Plexus have no protocol version in common.
+    #[error("the server supports only the protocol versions {}, and Plexus none of these", .0.join(", "))]
     NoCommonVersion(Vec<String>),
-    /// Its definition cannot be made, as when a secret cannot be fetched.
+    /// Its definition cannot be made, for example because a secret cannot be fetched.
     #[error("{0}")]
     Prepare(String),
-    /// It is not started now.
+    /// No attempt is made or waited for, for example because of a crash loop or a shutdown.
     #[error("{0}")]
     NotStarted(String),
     /// It took too long.
-    #[error("{}", with_last_words(&format!("the server did not answer {method} within {} s", .within.as_secs_f64()), .last_words))]
+    #[error("{}", with_stderr_tail(&format!("the server did not answer {method} within {} s", .within.as_secs_f64()), .stderr_tail))]
     Timeout {
-        /// The greeting.
+        /// The method that was not answered in time.
         method: &'static str,
-        /// How long it had.
+        /// The timeout.
         within: Duration,
-        /// What its process last said on its standard error.
-        last_words: Vec<String>,
+        /// The last lines of its process's standard error.
+        stderr_tail: Vec<String>,
     },
 }
 
 impl ConnectError {
-    /// Whether only a stateless server would say this.
+    /// Nothing is started any more.
+    pub(crate) fn shutting_down() -> Self {
+        Self::NotStarted("Plexus is shutting down".to_owned())
+    }
+
+    /// Whether only stateless servers send this error.
     pub(super) fn is_of_a_stateless_server(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if is_modern(*code))
     }
@@ -69,7 +74,11 @@ impl ConnectError {
             Self::Refused { .. } | Self::NoCommonVersion(_) | Self::Timeout { .. } => true,
             Self::Link(error) => !matches!(
                 error,
-                LinkError::Unreachable(_) | LinkError::NeedsAuth { .. } | LinkError::SessionLost
+                LinkError::Unreachable(_)
+                    | LinkError::NeedsAuth { .. }
+                    | LinkError::NoCredentials(_)
+                    | LinkError::SessionLost
+                    | LinkError::Closed(_)
             ),
             Self::Start(_)
             | Self::Http(_)
@@ -91,7 +100,7 @@ impl ConnectError {
     }
 
     /// Whether it would help if a user signed in.
-    pub(crate) fn wants_user(&self) -> bool {
+    pub fn wants_user(&self) -> bool {
         matches!(self, Self::Link(LinkError::NeedsAuth { wants_user, .. }) if *wants_user)
     }
 }

@@ -8,7 +8,7 @@ use plexus_mcp_wire::{Raw, Request, RpcError};
 
 use super::Session;
 
-/// The question that a request of the server puts; `None` if it puts none that we know.
+/// The question of a server's request; `None` for an unknown method.
 pub(super) fn question(method: &str, params: Option<Raw>) -> Option<Question> {
     let params = || params.unwrap_or_else(Raw::empty_object);
     match method {
@@ -19,7 +19,7 @@ pub(super) fn question(method: &str, params: Option<Raw>) -> Option<Question> {
     }
 }
 
-/// The answer that a legacy server gets, in words of its revision.
+/// The response to a handshake-era server, in the form of its revision.
 pub(super) fn answer(
     question: &Question,
     answered: Result<Raw, AskError>,
@@ -39,12 +39,12 @@ pub(super) fn answer(
     }
 }
 
-/// What a legacy server is told when its question has no answer (TRANSLATION §5.4.5, §5.4.14).
+/// The response to a handshake-era server whose question was not answered (TRANSLATION §5.4.5).
 fn unanswered(question: &Question, error: AskError, peer: &Peer) -> Result<Raw, RpcError> {
     match (question, error) {
         (_, AskError::Refused(error)) => Err(error),
         (_, AskError::Unsupported(capability)) => Err(RpcError {
-            // The client can be asked such things, but not in this way.
+            // The client declared the capability, but not this variant of it.
             code: if is_variety(capability, peer) {
                 code::INVALID_PARAMS
             } else {
@@ -63,7 +63,7 @@ fn unanswered(question: &Question, error: AskError, peer: &Peer) -> Result<Raw, 
     }
 }
 
-/// Whether the peer declared the capability that this is a variety of.
+/// Whether `capability` is a variant of a capability that the peer declared.
 fn is_variety(capability: ClientCapability, peer: &Peer) -> bool {
     match capability {
         ClientCapability::ElicitationForm | ClientCapability::ElicitationUrl => {
@@ -76,7 +76,7 @@ fn is_variety(capability: ClientCapability, peer: &Peer) -> bool {
     }
 }
 
-/// What a stateless server is given in place of an answer; a refused sampling has none.
+/// The substitute for a missing answer to a stateless server; a sampling request has none.
 pub(super) fn substitute(question: &Question, error: AskError) -> Result<Raw, AskError> {
     match question {
         Question::Elicit(_) => Ok(ElicitResult::cancel().to_raw()),
@@ -85,17 +85,24 @@ pub(super) fn substitute(question: &Question, error: AskError) -> Result<Raw, As
     }
 }
 
-/// Refuses a question outside of any call, because no caller can answer it (SAMP-13). Roots are those
-/// that were fetched in advance, or none, which is an answer that every server understands.
+/// Refuses and logs a question outside of any call, because no caller can answer it (SAMP-13). A
+/// roots request gets the roots that were fetched in advance if only one principal has called, else an
+/// empty list.
 pub(super) async fn refuse_stray(session: &Session, request: Request) {
     let no_roots = || ListRootsResult { roots: Vec::new() }.to_raw();
     let outcome = match &*request.method {
-        method::ROOTS_LIST => Ok(session.roots().unwrap_or_else(no_roots)),
-        method::ELICIT | method::SAMPLE => Err(RpcError {
-            code: code::INVALID_PARAMS,
-            message: "the request belongs to no call of the client".to_owned(),
-            data: None,
-        }),
+        method::ROOTS_LIST => Ok(session.roots_of_only_principal().unwrap_or_else(no_roots)),
+        method::ELICIT | method::SAMPLE => {
+            tracing::warn!(
+                method = %request.method,
+                "refused a question of the server: no call is in flight that it could belong to"
+            );
+            Err(RpcError {
+                code: code::INVALID_PARAMS,
+                message: "the request belongs to no call of the client".to_owned(),
+                data: None,
+            })
+        }
         other => Err(unknown(other)),
     };
     session.rpc.respond(request.id, outcome).await;

@@ -11,16 +11,16 @@ use crate::rpc::RpcFailure;
 
 /// Why a call has no result.
 pub(crate) enum CallFailure {
-    /// The caller is told so.
+    /// The error for the caller.
     Fault(Fault),
-    /// The server wants credentials, or better ones, and carried out nothing.
+    /// The server requires credentials, or better ones. The call was not executed.
     NeedsAuth {
         reason: String,
         /// Whether it would help if a user signed in.
         wants_user: bool,
     },
-    /// The connection is of no use any more: the server has forgotten the session or what was agreed
-    /// on, or cannot be reached. Nothing was carried out.
+    /// The connection cannot be used any more: the server has lost the session or no longer speaks
+    /// the negotiated version, or cannot be reached. The call was not executed.
     Unusable(LinkError),
 }
 

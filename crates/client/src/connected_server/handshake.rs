@@ -1,10 +1,10 @@
-//! Calls of a legacy server.
+//! Calls to a server of the handshake era.
 
 use std::collections::{HashMap, VecDeque};
 
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
-use plexus_mcp_core::{AskError, Boxed, Call};
+use plexus_mcp_core::{AskError, Boxed, Call, Question};
 use plexus_mcp_protocol::messages::{CancelledParams, ClientCapability};
 use plexus_mcp_protocol::{Era, Fault, code, method};
 use plexus_mcp_wire::{Id, Notification, Object, Raw, Request, RpcError};
@@ -18,10 +18,10 @@ use crate::rpc::{InFlight, Lane, Next, RpcFailure, Traits, Update};
 
 /// The most questions that one call may have open.
 const MAX_OPEN_QUESTIONS_PER_CALL: usize = 32;
-/// The most times that a call is made again because pages had to be visited first.
+/// The most times that a call is sent again after URL elicitations.
 const MAX_VISIT_ROUNDS: usize = 10;
 
-/// Carries out a call. Dropping the future cancels it at the server.
+/// Executes a call. Dropping the future cancels it at the server.
 pub(super) async fn call(
     server: &ConnectedServer,
     session: &Session,
@@ -37,23 +37,33 @@ pub(super) async fn call(
         Box::pin(setting).await?;
     }
     for _ in 0..MAX_VISIT_ROUNDS {
-        match attempt(server, session, call, end).await {
-            // The server refused to begin, so it can be asked again (TRANSLATION §5.5).
-            Err(CallFailure::Fault(Fault::Upstream(error)))
-                if error.code == code::URL_ELICITATION_REQUIRED
-                    && method::allows_input_required(&call.method) =>
-            {
-                let visiting = Box::pin(visit::required(session, call, error));
-                let visited = tokio::time::timeout_at(end, visiting).await;
-                if let Some(result) = visited.map_err(|_elapsed| late(&call.method))?? {
-                    return Ok(result);
-                }
+        let error = match attempt(server, session, call, end).await {
+            // The server did not execute the call, so it can be sent again (TRANSLATION §5.5).
+            Err(CallFailure::Fault(Fault::Upstream(error))) if requires_visit(call, &error) => {
+                error
             }
             outcome => return outcome,
+        };
+        let visiting = Box::pin(visit::required(session, call, error));
+        let visited = tokio::time::timeout_at(end, visiting).await;
+        if let Some(result) = visited.map_err(|_elapsed| late(&call.method))?? {
+            return Ok(result);
         }
     }
-    let text = format!("the server wanted pages visited more than {MAX_VISIT_ROUNDS} times");
-    Err(Fault::Internal(text).into())
+    // The user is not asked to visit pages after which the call would not be sent again.
+    match attempt(server, session, call, end).await {
+        Err(CallFailure::Fault(Fault::Upstream(error))) if requires_visit(call, &error) => {
+            let text =
+                format!("the server wanted pages visited more than {MAX_VISIT_ROUNDS} times");
+            Err(Fault::Internal(text).into())
+        }
+        outcome => outcome,
+    }
+}
+
+/// Whether the user must visit pages before the call can be executed.
+fn requires_visit(call: &Call, error: &RpcError) -> bool {
+    error.code == code::URL_ELICITATION_REQUIRED && method::allows_input_required(&call.method)
 }
 
 /// One request and its answer.
@@ -67,22 +77,22 @@ async fn attempt(
     let lane = if session.mixes_questions && method::allows_input_required(&call.method) {
         let (lanes, peer) = (&session.rpc.lanes, call.peer());
         let lane = lanes.enter(caller, &peer.principal, can_be_asked(peer));
-        Some(lane.await)
+        Some(server.in_time(&call.method, lane).await?)
     } else {
         None
     };
     let number = session.rpc.reserve();
-    // Progress keeps the clock from running out, so it is asked for wherever it helps.
+    // Progress extends the timeout, so a tool call always requests it.
     let wants_progress = call.events.wants_progress() || &*call.method == method::TOOLS_CALL;
     let token = wants_progress.then_some(number);
     let params = hop_metadata::handshake(&call.method, &call.params, token);
-    let traits = Traits::call(caller, &call.method);
+    let traits = Traits::call(caller, &call.peer().principal, &call.method);
     let rpc = &session.rpc;
     let request = rpc.request_as(number, &call.method, &params, Headers::new(), traits);
     let mut in_flight = server.in_time(&call.method, request).await??;
     let deadline = server.deadline(&call.method, end);
     match in_flight.next_before(deadline).await {
-        // Most servers say nothing before they answer.
+        // Most servers send no message before the response.
         Some(Next::Answer(answer)) => concluded(call, answer, None),
         Some(Next::Update(first)) => {
             let following = Following {
@@ -93,17 +103,19 @@ async fn attempt(
                 answering: FuturesUnordered::new(),
                 open: HashMap::new(),
                 answers: VecDeque::new(),
-                lane,
                 lacking: None,
+                lane,
             };
-            Box::pin(following.finish(first, end)).await
+            // The call total also bounds the time for which a server does not take an answer.
+            let finished = tokio::time::timeout_at(end, Box::pin(following.finish(first, end)));
+            finished.await.map_err(|_elapsed| late(&call.method))?
         }
         None => Err(late(&call.method).into()),
     }
 }
 
-/// An answer on its way to the server that asked.
-type Answering = Boxed<Option<(Id, Result<Raw, AskError>, plexus_mcp_core::Question)>>;
+/// An answer that is awaited, with the question and the id of the request to send it to.
+type Answering = Boxed<Option<(Id, Result<Raw, AskError>, Question)>>;
 
 /// A question that the caller was asked. Dropping it withdraws the question from the caller.
 struct OpenQuestion {
@@ -112,7 +124,7 @@ struct OpenQuestion {
     _withdraw: oneshot::Sender<()>,
 }
 
-/// A call on its way.
+/// A call in flight, after its first message.
 struct Following<'a> {
     server: &'a ConnectedServer,
     session: &'a Session,
@@ -123,10 +135,13 @@ struct Following<'a> {
     open: HashMap<Id, OpenQuestion>,
     /// Answers that wait for the call's lane.
     answers: VecDeque<(Id, Result<Raw, RpcError>)>,
-    /// Set where questions do not say which call they belong to.
-    lane: Option<Lane>,
     /// The missing capability of the caller that a question needed.
     lacking: Option<ClientCapability>,
+    /// Set where questions do not say which call they belong to.
+    ///
+    /// Released last, by the order of the fields: while the request is neither answered nor given
+    /// up, a question of it would otherwise go to the call in another lane.
+    lane: Option<Lane>,
 }
 
 impl Following<'_> {
@@ -141,7 +156,8 @@ impl Following<'_> {
             tokio::select! {
                 next = self.in_flight.next_before(deadline) => match next {
                     Some(Next::Answer(answer)) => {
-                        // A call that was parked may have its answers by now.
+                        // While the call was parked, its future was not polled, so answers may be
+                        // ready now.
                         while let Some(Some(answered)) = self.answering.next().now_or_never() {
                             self.answered(answered);
                         }
@@ -163,7 +179,7 @@ impl Following<'_> {
         }
     }
 
-    /// Whether the call has what it waited for, or its question was withdrawn.
+    /// Whether an answer can be sent, or all open questions were withdrawn.
     fn may_go_on(&self) -> bool {
         let waits = self.lane.as_ref().is_some_and(Lane::is_waiting);
         !self.answers.is_empty() || (waits && self.open.is_empty())
@@ -196,11 +212,22 @@ impl Following<'_> {
             rpc.respond(request.id, outcome).await;
             return;
         };
-        if let (plexus_mcp_core::Question::Roots, Some(roots)) = (&question, self.session.roots()) {
+        if matches!(question, Question::Roots)
+            && let Some(roots) = self.session.roots_of(&self.call.peer().principal)
+        {
             rpc.respond(request.id, Ok(roots)).await;
             return;
         }
-        // The caller may take its time, and the call may not even be polled meanwhile.
+        let capability = question.needs();
+        if !self.call.peer().supports(capability) {
+            // The refusal is known, so it does not wait for the lane.
+            self.lacking = Some(capability);
+            let error = Err(AskError::Unsupported(capability));
+            let outcome = self.outcome(&question, error);
+            rpc.respond(request.id, outcome).await;
+            return;
+        }
+        // The answer may take long, and a parked call is not even polled.
         if let Some(lane) = &mut self.lane {
             lane.wait();
         }
@@ -221,7 +248,7 @@ impl Following<'_> {
         }));
     }
 
-    /// Gives the server its answers, now that the call's further questions can be told apart.
+    /// Sends the answers, now that further questions of the call can be attributed again.
     async fn give_answers(&mut self) {
         while let Some((id, outcome)) = self.answers.pop_front() {
             self.session.rpc.respond(id, outcome).await;
@@ -231,47 +258,48 @@ impl Following<'_> {
         }
     }
 
-    /// Takes note of an answer. A question that was withdrawn needs none.
-    fn answered(
-        &mut self,
-        answered: Option<(Id, Result<Raw, AskError>, plexus_mcp_core::Question)>,
-    ) {
+    /// Queues an answer to be sent. The answer to a withdrawn question is dropped.
+    fn answered(&mut self, answered: Option<(Id, Result<Raw, AskError>, Question)>) {
         let Some((id, answered, question)) = answered else {
             return;
         };
         if self.open.remove(&id).is_none() {
             return;
         }
-        if let Err(AskError::Unsupported(capability)) = &answered {
-            self.lacking = Some(*capability);
-        }
-        let features = self.session.revision.features();
-        let outcome: Result<Raw, RpcError> =
-            ask::answer(&question, answered, self.call.peer(), features);
+        let outcome = self.outcome(&question, answered);
         self.answers.push_back((id, outcome));
+    }
+
+    /// The response to a question, in the form of the server's revision.
+    fn outcome(
+        &self,
+        question: &Question,
+        answered: Result<Raw, AskError>,
+    ) -> Result<Raw, RpcError> {
+        let features = self.session.revision.features();
+        ask::answer(question, answered, self.call.peer(), features)
     }
 }
 
 impl Drop for Following<'_> {
-    /// Where questions do not say which call they belong to, one that is still open may be another
-    /// call's of the same caller: it is put to that one, or else refused, lest the server wait for ever.
+    /// Sends the answers that are known, and dispatches open questions again: the server may still
+    /// wait for them, even if the call was cancelled.
+    ///
+    /// The lane is released afterwards, as a field: while the call is neither in its lane nor known
+    /// to be given up, a question for it would seem to belong to another call.
     fn drop(&mut self) {
-        if self.lane.take().is_none() {
-            return;
-        }
         self.in_flight.give_up();
-        let rpc = &self.session.rpc;
         for (id, outcome) in self.answers.drain(..) {
-            rpc.respond_now(id, outcome);
+            self.session.rpc.respond_now(id, outcome);
         }
         for (_, open) in self.open.drain() {
-            rpc.ask_again(open.request);
+            self.in_flight.ask_again(open.request);
         }
     }
 }
 
-/// The result of a call. If the call failed and a question was refused because the caller lacks a
-/// capability, a stateless caller gets that as the error (META26-05).
+/// The result of a call. If the call failed after a question was refused for a missing capability of
+/// the caller, the error of a stateless caller names that capability (META26-05).
 fn concluded(
     call: &Call,
     answer: Result<Raw, RpcFailure>,
@@ -288,7 +316,7 @@ fn concluded(
     }
 }
 
-/// Waits until the call may ask more, where that has to be waited for.
+/// Waits for the lane, if there is one.
 async fn go_on(lane: &mut Option<Lane>) {
     if let Some(lane) = lane {
         lane.go_on().await;

@@ -8,7 +8,7 @@ use plexus_mcp_protocol::messages::SubscriptionFilter;
 use plexus_mcp_protocol::{Fault, method};
 use plexus_mcp_wire::{Notification, Object};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::ConnectedServer;
 use crate::backoff::{self, Backoff};
@@ -16,23 +16,38 @@ use crate::hop_metadata::{self, StatelessMeta};
 use crate::link::LinkError;
 use crate::rpc::{InFlight, Next, RpcFailure, Traits, Update};
 
-/// The backoff before a lost stream is opened again.
-const RESUME_BACKOFF_MIN: Duration = Duration::from_secs(1);
-const RESUME_BACKOFF_MAX: Duration = Duration::from_mins(1);
-/// A stream that lasted this long resets the backoff.
+/// The backoff before a lost subscription is made again.
+pub(super) const RESUME_BACKOFF_MIN: Duration = Duration::from_secs(1);
+pub(super) const RESUME_BACKOFF_MAX: Duration = Duration::from_mins(1);
+/// Streams without an interruption for this long reset the backoff.
 const GOOD_STREAM_MIN: Duration = Duration::from_secs(30);
 
 /// A stream that the server acknowledged.
 struct Stream {
     messages: InFlight,
     uris: Vec<Arc<str>>,
+    /// Since when there is a stream: this one, or one that it replaced.
     since: Instant,
+}
+
+/// The next attempt to open a stream.
+struct Retry {
+    at: Instant,
+    /// The resources of the stream. If others are wanted before, the attempt is made at once.
+    uris: Vec<Arc<str>>,
+}
+
+impl Retry {
+    fn is_due(&self, wanted: &[Arc<str>]) -> bool {
+        self.at <= Instant::now() || self.uris != wanted
+    }
 }
 
 impl ConnectedServer {
     /// Keeps one `subscriptions/listen` stream open for list changes and watched resources. The filter
     /// of an open stream cannot change, so a new stream is opened before the old one is closed
-    /// (TRANSLATION §6.6). `first` is dropped when the first stream is open, or has failed to open.
+    /// (TRANSLATION §6.6). If it cannot be opened, the old stream stays open. `first` is dropped when the
+    /// first stream is open, or has failed to open.
     pub(super) async fn keep_listening(self: Arc<Self>, first: oneshot::Sender<()>) {
         let linger = self.definition.timeouts.linger;
         let mut first = Some(first);
@@ -40,26 +55,36 @@ impl ConnectedServer {
         let mut stream: Option<Stream> = None;
         let mut is_resumed = false;
         let mut backoff = Backoff::new(RESUME_BACKOFF_MIN, RESUME_BACKOFF_MAX);
+        let mut retry: Option<Retry> = None;
         loop {
-            let (wanted, next) = self.subscriptions.wanted(linger);
+            let (mut wanted, next) = self.subscriptions.wanted(linger);
             let filter = self.filter(&wanted);
             if filter == SubscriptionFilter::default() {
-                stream = None;
-            } else if stream.as_ref().is_none_or(|stream| stream.uris != wanted) {
-                match self.open(&filter, stream.as_mut()).await {
+                (stream, retry) = (None, None);
+            } else if stream.as_ref().is_some_and(|stream| stream.uris == wanted) {
+                retry = None;
+            } else if retry.as_ref().is_none_or(|retry| retry.is_due(&wanted)) {
+                let had_stream = stream.is_some();
+                let opened = self.open(&filter, &mut stream).await;
+                let is_interrupted = had_stream && stream.is_none();
+                match opened {
                     Ok((messages, honoured)) => {
                         let uris = self.settle_subscriptions(wanted, &honoured, stream.as_ref());
-                        // Lists that were fetched before may be old already.
+                        is_resumed |= is_interrupted;
+                        // The lists may have changed before this stream was open.
                         if is_resumed || first.as_ref().is_some_and(oneshot::Sender::is_closed) {
                             self.lists_may_have_changed();
                         }
                         is_resumed = false;
+                        retry = None;
+                        let since = stream.map_or_else(Instant::now, |stream| stream.since);
                         stream = Some(Stream {
                             messages,
                             uris,
-                            since: Instant::now(),
+                            since,
                         });
-                        // What was refused may have been all there was.
+                        // The server may have refused all resources, so the filter is computed
+                        // again.
                         continue;
                     }
                     Err(_) if self.own.rpc.is_over() => return,
@@ -67,20 +92,30 @@ impl ConnectedServer {
                         if let RpcFailure::Link(error @ LinkError::Unreachable(_)) = &failure {
                             self.own.rpc.close_if_idle(error);
                         }
-                        let had = stream.take();
-                        let had = had.map(|stream| stream.uris).unwrap_or_default();
+                        is_resumed |= stream.is_none();
                         let fault = Self::fault(failure);
-                        for uri in wanted.iter().filter(|uri| !had.contains(uri)) {
-                            self.subscriptions.refused(uri, fault.clone());
+                        // Accepted subscriptions are kept: the failure may be temporary, or due to
+                        // another resource of the same stream.
+                        wanted.retain(|uri| !self.subscriptions.refuse_new(uri, &fault));
+                        if stream.as_ref().is_none_or(|stream| stream.uris != wanted) {
+                            let now = Instant::now();
+                            let at = match retry {
+                                Some(retry) if retry.at > now => retry.at,
+                                _ => now + backoff.next_delay(backoff::random()),
+                            };
+                            if !wanted.is_empty() {
+                                tracing::warn!(%fault, "resource updates are interrupted");
+                            }
+                            retry = Some(Retry { at, uris: wanted });
                         }
                         drop(first.take());
-                        is_resumed = true;
-                        sleep(backoff.next_delay(backoff::random())).await;
                         continue;
                     }
                 }
             }
             drop(first.take());
+            let retry_at = retry.as_ref().map(|retry| retry.at);
+            let wake_at = next.into_iter().chain(retry_at).min();
             tokio::select! {
                 changed = changes.changed() => if changed.is_err() {
                     return;
@@ -94,22 +129,23 @@ impl ConnectedServer {
                             backoff.reset();
                         }
                         is_resumed = true;
-                        sleep(backoff.next_delay(backoff::random())).await;
+                        let at = Instant::now() + backoff.next_delay(backoff::random());
+                        retry = Some(Retry { at, uris: wanted });
                     }
                 },
-                () = sleep_until(next.unwrap_or_else(super::far_future)), if next.is_some() => {}
+                () = sleep_until(wake_at.unwrap_or_else(super::far_future)), if wake_at.is_some() => {}
             }
         }
     }
 
-    /// Opens a stream, and waits until the server has said what it will bring. The one before it is
-    /// heeded meanwhile.
+    /// Opens a stream, and waits for its acknowledgement. Messages of the stream before it are
+    /// processed meanwhile; if that one ends, it is removed.
     async fn open(
         &self,
         filter: &SubscriptionFilter,
-        mut before: Option<&mut Stream>,
+        before: &mut Option<Stream>,
     ) -> Result<(InFlight, SubscriptionFilter), RpcFailure> {
-        let patience = self.definition.timeouts.request;
+        let request_timeout = self.definition.timeouts.request;
         let opening = async {
             let mut messages = self.listen(filter).await?;
             loop {
@@ -123,25 +159,29 @@ impl ConnectedServer {
                         }
                         Next::Update(Update::Request(_)) => {}
                         Next::Answer(Err(failure)) => return Err(failure),
-                        // The result ends the subscription, which was not even acknowledged.
+                        // A result before the acknowledgement: the server ended the subscription at
+                        // once.
                         Next::Answer(Ok(_)) => {
                             let reason = "the server ended the subscription at once".to_owned();
                             return Err(LinkError::Broken(reason).into());
                         }
                     },
-                    next = next_of_before(&mut before) => {
-                        if let Next::Update(Update::Notification(notification)) = &next {
-                            self.notified(notification);
-                        } else if let Next::Answer(_) = next {
-                            before = None;
+                    next = next_of(before) => match next {
+                        Next::Update(Update::Notification(notification)) => {
+                            self.notified(&notification);
                         }
+                        Next::Update(Update::Request(_)) => {}
+                        Next::Answer(_) => *before = None,
                     }
                 }
             }
         };
-        match timeout(patience, opening).await {
+        match timeout(request_timeout, opening).await {
             Ok(opened) => opened,
-            Err(_elapsed) => Err(RpcFailure::late(method::SUBSCRIPTIONS_LISTEN, patience)),
+            Err(_elapsed) => Err(RpcFailure::late(
+                method::SUBSCRIPTIONS_LISTEN,
+                request_timeout,
+            )),
         }
     }
 
@@ -164,8 +204,9 @@ impl ConnectedServer {
             .await
     }
 
-    /// Tells the watchers what the server said (SUB26-04), and gives what it honours. Those whose
-    /// stream went on without a break are not told again.
+    /// Notifies the watchers whether the server accepted their subscriptions (SUB26-04), and
+    /// returns the accepted ones. Watchers whose resource was on the stream before are not notified
+    /// again.
     fn settle_subscriptions(
         &self,
         wanted: Vec<Arc<str>>,
@@ -224,13 +265,6 @@ impl ConnectedServer {
 
 /// The next message of a stream; never, without one.
 async fn next_of(stream: &mut Option<Stream>) -> Next {
-    match stream {
-        Some(stream) => stream.messages.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn next_of_before(stream: &mut Option<&mut Stream>) -> Next {
     match stream {
         Some(stream) => stream.messages.next().await,
         None => std::future::pending().await,

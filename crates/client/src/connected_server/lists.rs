@@ -1,37 +1,39 @@
 //! Fetches a server's lists, and fetches them again when they change.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures_util::future::OptionFuture;
 use plexus_mcp_core::Section;
 use plexus_mcp_protocol::messages::{
     CompleteParams, CompletionArgument, CompletionContext, CompletionReference,
 };
 use plexus_mcp_protocol::{Era, code, method};
 use plexus_mcp_wire::{Object, Raw};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::ConnectedServer;
+use crate::backoff::{self, Backoff};
 use crate::hop_metadata;
 use crate::link::Headers;
-use crate::listing::{Lister, Listing};
+use crate::listing::{ListLimits, Lister, Listing};
 use crate::lock::lock;
 use crate::rpc::{RpcFailure, Traits};
 
 /// Debounce: how long to wait for further change notifications before a list is fetched again.
 const LIST_CHANGE_DEBOUNCE: Duration = Duration::from_millis(50);
 
-/// The delay before a list that could not be fetched is fetched again.
-const LIST_RETRY_DELAY: Duration = Duration::from_secs(5);
+/// Backoff of fetching lists again that could not be fetched.
+const LIST_RETRY_BACKOFF_MIN: Duration = Duration::from_secs(5);
+const LIST_RETRY_BACKOFF_MAX: Duration = Duration::from_mins(10);
 
 /// The timeout of the probe whether a server of 2024-11-05 supports completions.
 const COMPLETION_PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl ConnectedServer {
-    /// Fetches lists anew, and shows what came of it if it differs.
+    /// Fetches lists again, and publishes the catalogue if it differs.
     pub(super) async fn list(&self, sections: &[Section]) {
-        // Two at once would each undo what the other found.
+        // Concurrent fetches would overwrite each other's results.
         let _one_at_a_time = self.relisting.lock().await;
         let mut fresh = Listing::new(&self.facts);
         {
@@ -44,13 +46,20 @@ impl ConnectedServer {
         }
         let deadline = Instant::now() + self.definition.timeouts.connect;
         for section in sections {
-            let refresh = fresh.refresh(*section, &self.facts, self, self.definition.max_listed);
+            let limits = ListLimits {
+                entries: self.definition.max_listed,
+                bytes: self.definition.max_listed_bytes,
+            };
+            let refresh = fresh.refresh(*section, &self.facts, self, limits);
             if tokio::time::timeout_at(deadline, refresh).await.is_err() {
                 fresh.unanswered(*section);
             }
         }
         let catalogue = Arc::new(fresh.catalogue.clone());
-        *lock(&self.listing) = fresh;
+        let known = std::mem::replace(&mut *lock(&self.listing), fresh);
+        if known.list_problems != lock(&self.listing).list_problems {
+            self.list_problems_changed.notify_one();
+        }
         self.catalogue.send_if_modified(|known| {
             let differs = catalogue.differs_from(known);
             if differs {
@@ -60,8 +69,8 @@ impl ConnectedServer {
         });
     }
 
-    /// Finds out whether a server completes whose revision has no way to say so: it knows the method,
-    /// even if not what it is asked about (TRANSLATION §5.1).
+    /// Probes whether a server supports completion if its revision has no capability for it. Any
+    /// answer but "method not found" counts as support (TRANSLATION §5.1).
     pub(super) async fn find_completions(&self) {
         let facts = &self.facts;
         let is_told = facts.revision.features().completions_capability;
@@ -96,32 +105,32 @@ impl ConnectedServer {
         lock(&self.listing).catalogue.capabilities.completions |= knows;
     }
 
-    /// Fetches what has changed, a little after it was said to have; what cannot be fetched is tried
-    /// again, and shown as it was meanwhile.
+    /// Fetches changed lists after the debounce interval, and lists that failed with backoff. A list
+    /// that fails keeps its entries.
     pub(super) async fn keep_listed(&self) {
+        let mut backoff = Backoff::new(LIST_RETRY_BACKOFF_MIN, LIST_RETRY_BACKOFF_MAX);
+        let mut retry_at = None;
         while !self.over.is_cancelled() {
-            self.changed.notified().await;
-            tokio::time::sleep(LIST_CHANGE_DEBOUNCE).await;
-            let stale = std::mem::take(&mut *lock(&self.stale));
-            let retries = self.retried.swap(false, Ordering::Relaxed);
-            if retries {
-                tokio::time::sleep(LIST_RETRY_DELAY).await;
+            let failed = lock(&self.listing).failed_sections();
+            if failed.is_empty() {
+                backoff.reset();
+                retry_at = None;
+            } else if retry_at.is_none() {
+                retry_at = Some(Instant::now() + backoff.next_delay(backoff::random()));
             }
-            self.list(&stale).await;
-            self.retry_failed_lists(&stale);
-        }
-    }
-
-    /// Has those of these lists that could not be fetched be fetched again, a while later.
-    pub(super) fn retry_failed_lists(&self, sections: &[Section]) {
-        let failed: Vec<Section> = {
-            let listing = lock(&self.listing);
-            let failed = |section: &&Section| listing.has_failed(**section);
-            sections.iter().filter(failed).copied().collect()
-        };
-        if !failed.is_empty() {
-            self.retried.store(true, Ordering::Relaxed);
-            self.mark_stale(&failed);
+            tokio::select! {
+                () = self.changed.notified() => {
+                    sleep(LIST_CHANGE_DEBOUNCE).await;
+                    let stale = std::mem::take(&mut *lock(&self.stale));
+                    if !stale.is_empty() {
+                        self.list(&stale).await;
+                    }
+                }
+                Some(()) = OptionFuture::from(retry_at.map(sleep_until)) => {
+                    retry_at = None;
+                    self.list(&failed).await;
+                }
+            }
         }
     }
 
@@ -160,9 +169,9 @@ impl Lister for ConnectedServer {
         let rpc = &self.own.rpc;
         let request = rpc.request(method, params, headers, Traits::default());
         let answer = async { request.await?.answer().await };
-        let patience = self.definition.timeouts.request;
-        tokio::time::timeout(patience, answer)
+        let timeout = self.definition.timeouts.request;
+        tokio::time::timeout(timeout, answer)
             .await
-            .unwrap_or_else(|_elapsed| Err(RpcFailure::late(method, patience)))
+            .unwrap_or_else(|_elapsed| Err(RpcFailure::late(method, timeout)))
     }
 }

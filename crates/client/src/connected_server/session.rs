@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use plexus_mcp_core::{Call, Question};
+use plexus_mcp_core::{Call, Principal, Question};
 use plexus_mcp_protocol::messages::LogLevel;
 use plexus_mcp_protocol::{Era, Revision, method};
 use plexus_mcp_wire::{Object, Raw};
@@ -19,24 +20,77 @@ use crate::rpc::{Rpc, Traits};
 /// How long a call waits for the server to set its log level.
 const SET_LOG_LEVEL_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// The most principals of one session whose roots are kept.
+const MAX_PRIMED_PRINCIPALS: usize = 64;
+
 /// How many completed page visits are remembered. When there are more, the oldest is forgotten.
-const MAX_UNCLAIMED_VISITS: usize = 64;
+const MAX_REMEMBERED_VISITS: usize = 64;
 
 /// One session with a server: its connection, its revision and the state of its callers. Callers with
 /// equal `SessionKey`s share a session, in either era.
 pub(crate) struct Session {
     pub(crate) rpc: Rpc,
     pub(super) revision: Revision,
-    /// Questions come on a channel that does not say which call they belong to.
+    /// The server does not know it any more. Its calls in flight may still be answered, but no
+    /// further call uses it.
+    is_lost: AtomicBool,
+    /// A request of a caller was answered in it.
+    has_answered: AtomicBool,
+    /// Questions arrive on a channel that does not name the call they belong to.
     pub(super) mixes_questions: bool,
-    /// From which level on the server was told to log.
+    /// The log level that the server was set to.
     level: AsyncMutex<Option<LogLevel>>,
-    /// The roots of its callers, if they were asked ahead of need.
-    roots: Mutex<Option<Raw>>,
-    priming: AsyncMutex<()>,
-    /// Pages that the server says were visited.
+    /// The roots that were fetched from callers in advance.
+    primed: Mutex<PrimedRoots>,
+    /// The last completed URL elicitations.
     visits: Mutex<VecDeque<String>>,
     visited: Notify,
+}
+
+/// Roots that were fetched in advance, by principal.
+#[derive(Debug, Default)]
+struct PrimedRoots {
+    /// The principals of the calls, and their roots. When there are too many, the oldest is removed.
+    roots: VecDeque<(Principal, Option<Raw>)>,
+    is_of_several: bool,
+}
+
+impl PrimedRoots {
+    /// Records a call of the principal.
+    fn note(&mut self, principal: &Principal) {
+        if self.roots.iter().any(|(known, _)| known == principal) {
+            return;
+        }
+        self.is_of_several = !self.roots.is_empty();
+        if self.roots.len() >= MAX_PRIMED_PRINCIPALS {
+            self.roots.pop_front();
+        }
+        self.roots.push_back((principal.clone(), None));
+    }
+
+    /// Stores the roots of a principal, unless they are known.
+    fn insert(&mut self, principal: &Principal, roots: Raw) -> bool {
+        self.note(principal);
+        let entry = self.roots.iter_mut().find(|(known, _)| known == principal);
+        match entry {
+            Some((_, stored @ None)) => {
+                *stored = Some(roots);
+                true
+            }
+            Some((_, Some(_))) | None => false,
+        }
+    }
+
+    fn of(&self, principal: &Principal) -> Option<Raw> {
+        let mut entries = self.roots.iter();
+        let (_, roots) = entries.find(|(known, _)| known == principal)?;
+        roots.clone()
+    }
+
+    fn of_only_principal(&self) -> Option<Raw> {
+        let (_, roots) = self.roots.front().filter(|_| !self.is_of_several)?;
+        roots.clone()
+    }
 }
 
 impl Session {
@@ -44,13 +98,34 @@ impl Session {
         Self {
             rpc,
             revision,
+            is_lost: AtomicBool::new(false),
+            has_answered: AtomicBool::new(false),
             mixes_questions: revision.era() == Era::Handshake && !names_calls,
             level: AsyncMutex::default(),
-            roots: Mutex::default(),
-            priming: AsyncMutex::default(),
+            primed: Mutex::default(),
             visits: Mutex::default(),
             visited: Notify::new(),
         }
+    }
+
+    /// Whether further calls can use it.
+    pub(super) fn is_usable(&self) -> bool {
+        !self.is_lost.load(Ordering::Relaxed) && !self.rpc.is_over()
+    }
+
+    /// Takes note that the server does not know it any more.
+    pub(super) fn set_lost(&self) {
+        self.is_lost.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a request of a caller was answered in it.
+    pub(super) fn has_answered(&self) -> bool {
+        self.has_answered.load(Ordering::Relaxed)
+    }
+
+    /// Takes note that a request of a caller was answered in it.
+    pub(super) fn set_answered(&self) {
+        self.has_answered.store(true, Ordering::Relaxed);
     }
 
     /// Lowers the server's log level to that of `call`, if it is higher (TRANSLATION §5.7). The level is
@@ -71,7 +146,7 @@ impl Session {
             Headers::new(),
             Traits::default(),
         );
-        // A server that cannot do so, or does not say so, logs as it likes.
+        // A server that refuses or does not answer uses a log level of its own.
         let answer = async { request.await?.answer().await };
         if let Ok(Err(failure)) = timeout(SET_LOG_LEVEL_TIMEOUT, answer).await {
             tracing::debug!(%failure, "the server does not set its log level");
@@ -79,31 +154,43 @@ impl Session {
         *level = Some(wanted);
     }
 
-    /// Asks the caller for its roots before its first call, and tells the server that there are some
-    /// (TRANSLATION §5.10).
+    /// Fetches the roots from the caller if those of its principal are not known yet, and notifies the
+    /// server (TRANSLATION §5.10).
+    ///
+    /// No call waits for the client of another one, which may take long: calls that start at the same
+    /// time each ask their own.
     pub(super) async fn prime(&self, call: &Call) {
-        if !call.peer().capabilities.roots || !method::allows_input_required(&call.method) {
-            return;
-        }
-        let _one_asks = self.priming.lock().await;
-        if self.roots().is_some() {
+        let peer = call.peer();
+        lock(&self.primed).note(&peer.principal);
+        if !peer.capabilities.roots
+            || !method::allows_input_required(&call.method)
+            || self.roots_of(&peer.principal).is_some()
+        {
             return;
         }
         if let Ok(roots) = call.events.ask(None, Question::Roots).await {
-            *lock(&self.roots) = Some(roots);
-            self.rpc.notify_and_wait(method::ROOTS_CHANGED).await;
+            let is_new = lock(&self.primed).insert(&peer.principal, roots);
+            if is_new {
+                self.rpc.notify_and_wait(method::ROOTS_CHANGED).await;
+            }
         }
     }
 
-    /// The roots that were asked for ahead of need.
-    pub(super) fn roots(&self) -> Option<Raw> {
-        lock(&self.roots).clone()
+    /// The roots of a principal that were fetched in advance.
+    pub(super) fn roots_of(&self, principal: &Principal) -> Option<Raw> {
+        lock(&self.primed).of(principal)
     }
 
-    /// The server says that the page of this elicitation was visited.
+    /// The answer to a request for roots outside of any call: the roots that were fetched in advance,
+    /// if only one principal has called. The request does not name a caller.
+    pub(super) fn roots_of_only_principal(&self) -> Option<Raw> {
+        lock(&self.primed).of_only_principal()
+    }
+
+    /// Records a notification of the server that this elicitation is complete.
     pub(super) fn note_visit(&self, elicitation: String) {
         let mut visits = lock(&self.visits);
-        if visits.len() >= MAX_UNCLAIMED_VISITS {
+        if visits.len() >= MAX_REMEMBERED_VISITS {
             visits.pop_front();
         }
         visits.push_back(elicitation);
@@ -111,7 +198,7 @@ impl Session {
         self.visited.notify_waiters();
     }
 
-    /// Waits until all these pages were visited.
+    /// Waits until all these elicitations are complete.
     pub(super) async fn visits(&self, elicitations: &[String]) {
         loop {
             let visited = self.visited.notified();

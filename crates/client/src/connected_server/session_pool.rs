@@ -2,8 +2,10 @@
 //! server over HTTP, and of a stateless server whose callers have credentials of their own.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use futures_util::future::join_all;
 use plexus_mcp_core::{Peer, Principal};
 use plexus_mcp_protocol::messages::ClientCapabilities;
 use plexus_mcp_protocol::{Era, Fault};
@@ -11,8 +13,13 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 
 use super::session::Session;
+use super::start_backoff::StartBackoff;
 use crate::auth::OwnIdentity;
+use crate::backoff;
+use crate::child::Grace;
+use crate::connect::ConnectError;
 use crate::definition::SessionLimits;
+use crate::error_text::brief;
 use crate::lock::lock;
 
 /// Callers with equal keys share a session: of one principal, with the same capabilities, and where
@@ -47,31 +54,91 @@ impl SessionKey {
 pub(super) struct SessionPool {
     slots: Mutex<HashMap<SessionKey, Arc<SessionSlot>>>,
     limits: SessionLimits,
+    is_stopped: AtomicBool,
 }
 
 /// The slot for one session, whether it is open or not.
 pub(super) struct SessionSlot {
     /// Locked while it is being opened: callers that share it wait.
-    pub(super) session: AsyncMutex<Option<Arc<Session>>>,
+    pub(super) state: AsyncMutex<SlotState>,
     used: Mutex<Instant>,
+}
+
+#[derive(Default)]
+pub(super) struct SlotState {
+    session: Option<Arc<Session>>,
+    /// When and why the session could last not be opened.
+    failed: Option<(Instant, ConnectError)>,
+    /// Of the process of the session, if it has one.
+    starts: StartBackoff,
+}
+
+impl SlotState {
+    /// The session, if it is open.
+    pub(super) fn open_session(&self) -> Option<&Arc<Session>> {
+        let session = self.session.as_ref();
+        session.filter(|session| session.is_usable())
+    }
+
+    /// Whether a process may be started: not if the last start was too short a time ago and its process
+    /// ended without having answered a call.
+    pub(super) fn check_start(&mut self) -> Result<(), ConnectError> {
+        // Taken, so that it resets the backoff of one start only.
+        let ended = self.session.take_if(|session| session.has_answered());
+        if ended.is_some() {
+            self.starts.reset();
+        }
+        let remaining = self.starts.remaining(Instant::now());
+        if remaining.is_zero() {
+            return Ok(());
+        }
+        let reason = match (&self.failed, &self.session) {
+            (Some((_, error)), None) => error.to_string(),
+            (_, Some(session)) => session.rpc.end_reason().to_string(),
+            (None, None) => "it has just been started".to_owned(),
+        };
+        let reason = format!(
+            "{}; the next start is in {:.1} s",
+            brief(&reason),
+            remaining.as_secs_f32()
+        );
+        Err(ConnectError::NotStarted(reason))
+    }
+
+    /// Records a start that has led to a session or to an error.
+    pub(super) fn note_start(&mut self, start: Instant) {
+        self.starts.started(start, backoff::random());
+    }
+
+    pub(super) fn set_open(&mut self, session: Arc<Session>) {
+        self.session = Some(session);
+        self.failed = None;
+    }
+
+    pub(super) fn set_failed(&mut self, error: ConnectError) {
+        self.session = None;
+        self.failed = Some((Instant::now(), error));
+    }
+
+    /// The error of an attempt that ended at `time` or later.
+    pub(super) fn failed_since(&self, time: Instant) -> Option<ConnectError> {
+        let (at, error) = self.failed.as_ref()?;
+        (*at >= time).then(|| error.clone())
+    }
 }
 
 impl SessionSlot {
     /// The session, if it is open and not being replaced.
     pub(super) fn open_session(&self) -> Option<Arc<Session>> {
-        let open = self.session.try_lock().ok()?;
-        open.as_ref()
-            .filter(|session| !session.rpc.is_over())
-            .cloned()
+        self.state.try_lock().ok()?.open_session().cloned()
     }
 
     /// Whether no call uses it.
     fn is_idle(&self) -> bool {
-        let session = self.session.try_lock();
-        session.is_ok_and(|session| {
-            session
-                .as_ref()
-                .is_none_or(|session| Arc::strong_count(session) == 1)
+        let state = self.state.try_lock();
+        state.is_ok_and(|state| {
+            let session = state.session.as_ref();
+            session.is_none_or(|session| Arc::strong_count(session) == 1)
         })
     }
 }
@@ -81,6 +148,7 @@ impl SessionPool {
         Self {
             slots: Mutex::default(),
             limits,
+            is_stopped: AtomicBool::new(false),
         }
     }
 
@@ -100,7 +168,7 @@ impl SessionPool {
             evict(&mut slots, |_| true)?;
         }
         let slot = Arc::new(SessionSlot {
-            session: AsyncMutex::default(),
+            state: AsyncMutex::default(),
             used: Mutex::new(now),
         });
         slots.insert(key.clone(), Arc::clone(&slot));
@@ -116,11 +184,30 @@ impl SessionPool {
         });
     }
 
-    /// Closes all sessions, and cancels their calls.
+    /// Whether all sessions were closed or stopped.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Acquire)
+    }
+
+    /// Closes all sessions, cancels their calls, and waits for the end of their processes.
+    pub(super) async fn close(&self, grace: Grace) {
+        self.is_stopped.store(true, Ordering::Release);
+        let slots: Vec<_> = lock(&self.slots).drain().collect();
+        let closing = slots.into_iter().map(|(_, slot)| async move {
+            let session = slot.state.lock().await.session.take();
+            if let Some(session) = session {
+                session.rpc.close_within(grace).await;
+            }
+        });
+        join_all(closing).await;
+    }
+
+    /// Closes all sessions, and cancels their calls, without waiting.
     pub(super) fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Release);
         for (_, slot) in lock(&self.slots).drain() {
-            if let Ok(session) = slot.session.try_lock()
-                && let Some(session) = &*session
+            if let Ok(state) = slot.state.try_lock()
+                && let Some(session) = &state.session
             {
                 session.rpc.stop();
             }

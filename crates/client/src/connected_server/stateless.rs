@@ -1,4 +1,4 @@
-//! Calls of a stateless server.
+//! Calls to a server of the stateless era.
 
 use std::time::Duration;
 
@@ -17,11 +17,12 @@ use crate::rpc::{Next, RpcFailure, Traits, Update};
 
 /// The most rounds of questions in one call.
 const MAX_QUESTION_ROUNDS: u32 = 10;
-/// The delays before a round that the server wants without asking anything: its way to shed load.
+/// The backoff before a retry for a result with a state but no questions, by which a server sheds
+/// load.
 const ROUND_BACKOFF_MIN: Duration = Duration::from_millis(50);
 const ROUND_BACKOFF_MAX: Duration = Duration::from_secs(30);
 
-/// Carries out a call, with as many rounds as the server's questions take. Dropping the future
+/// Executes a call, with as many retries as the server's questions need. Dropping the future
 /// cancels it at the server.
 pub(super) async fn call(
     server: &ConnectedServer,
@@ -36,20 +37,20 @@ pub(super) async fn call(
     for round_number in 0..=MAX_QUESTION_ROUNDS {
         let result = match round(server, session, call, &params, end).await? {
             Ok(result) => result,
-            // HDR26-15: our idea of the tool's schema may be old.
+            // HDR26-15: the known schema of the tool may be outdated.
             Err(RpcFailure::Error(error)) if error.code == code::HEADER_MISMATCH && !relisted => {
                 relisted = true;
                 Box::pin(server.list(&[Section::Tools])).await;
                 continue;
             }
-            // The server no longer speaks the version it agreed on; it carried out nothing.
+            // The server no longer speaks the negotiated version; it did not execute the call.
             Err(RpcFailure::Error(error))
                 if error.code == code::UNSUPPORTED_PROTOCOL_VERSION && round_number == 0 =>
             {
                 return Err(CallFailure::Unusable(LinkError::SessionLost));
             }
-            // The server has executed a round, and the caller has answered questions: the call must not
-            // be made again from its beginning on another connection.
+            // The server has executed a part of the call, and the caller has answered questions. So
+            // the call must not start again on another connection.
             Err(RpcFailure::Link(error)) if has_answered => {
                 let reason = error.to_string();
                 return Err(Fault::Internal(brief(&reason).to_owned()).into());
@@ -62,6 +63,10 @@ pub(super) async fn call(
             // BASE-13: no type means complete.
             None | Some("complete") => return Ok(hop_metadata::without_hop_metadata(object)),
             Some("input_required") if method::allows_input_required(&call.method) => {
+                // The user is not asked what would not be sent.
+                if round_number == MAX_QUESTION_ROUNDS {
+                    break;
+                }
                 let asked = object.contains("inputRequests");
                 let asking = tokio::time::timeout_at(end, Box::pin(retry(call, &object)));
                 params = asking.await.map_err(|_elapsed| late(&call.method))??;
@@ -119,7 +124,7 @@ async fn round(
         &call.method,
         &sent,
         headers,
-        Traits::call(caller(call), &call.method),
+        Traits::call(caller(call), &call.peer().principal, &call.method),
     );
     let mut in_flight = match server.in_time(&call.method, request).await? {
         Ok(in_flight) => in_flight,

@@ -8,17 +8,25 @@ use futures_util::stream::FuturesUnordered;
 use plexus_mcp_core::Boxed;
 use plexus_mcp_protocol::{Fault, method};
 use plexus_mcp_wire::{Object, Raw};
-use tokio::time::{sleep_until, timeout};
+use tokio::time::{sleep, sleep_until, timeout};
 
 use super::ConnectedServer;
+use super::listening::{RESUME_BACKOFF_MAX, RESUME_BACKOFF_MIN};
+use super::session_check::SessionCheck;
+use crate::backoff::{self, Backoff};
 use crate::hop_metadata;
-use crate::link::Headers;
+use crate::link::{Headers, LinkError};
 use crate::rpc::{RpcFailure, Traits};
 
-/// What became of a request about a resource.
+/// What became of a subscription.
 enum Done {
-    Subscribed(Result<(), RpcFailure>),
+    Subscribed,
+    /// The server refused it, or it has no more watchers.
+    NotSubscribed,
     Unsubscribed,
+    /// The connection has ended, or the server has lost the session. Another connection will take the
+    /// subscription up.
+    Over,
 }
 
 impl ConnectedServer {
@@ -48,8 +56,8 @@ impl ConnectedServer {
                 } else {
                     subscribed.insert(Arc::clone(&uri));
                     requests.push(Box::pin(async move {
-                        let answer = server.about(method::RESOURCES_SUBSCRIBE, &uri).await;
-                        (uri, Done::Subscribed(answer))
+                        let done = server.subscribe(&uri).await;
+                        (uri, done)
                     }));
                 }
             }
@@ -60,18 +68,38 @@ impl ConnectedServer {
                 Some((uri, done)) = requests.next() => {
                     busy.remove(&uri);
                     match done {
-                        Done::Subscribed(Ok(())) => self.subscriptions.granted(&uri),
-                        // Another connection will take it up.
-                        Done::Subscribed(Err(_)) if self.own.rpc.is_over() => return,
-                        Done::Subscribed(Err(failure)) => {
-                            subscribed.remove(&uri);
-                            self.subscriptions.refused(&uri, Self::fault(failure));
-                        }
+                        Done::Subscribed => self.subscriptions.granted(&uri),
+                        Done::NotSubscribed => drop(subscribed.remove(&uri)),
                         Done::Unsubscribed => {}
+                        Done::Over => return,
                     }
                 }
                 () = sleep_until(next.unwrap_or_else(super::far_future)), if next.is_some() => {}
             }
+        }
+    }
+
+    /// Subscribes to a resource. If the server had accepted the subscription before, for example on an
+    /// earlier connection, it is attempted until it succeeds or has no more watchers.
+    async fn subscribe(&self, uri: &str) -> Done {
+        let mut backoff = Backoff::new(RESUME_BACKOFF_MIN, RESUME_BACKOFF_MAX);
+        loop {
+            let failure = match self.about(method::RESOURCES_SUBSCRIBE, uri).await {
+                Ok(()) => return Done::Subscribed,
+                Err(_) if self.own.rpc.is_over() => return Done::Over,
+                Err(failure) => failure,
+            };
+            if failure == RpcFailure::Link(LinkError::SessionLost)
+                && self.check_session().await == SessionCheck::Lost
+            {
+                return Done::Over;
+            }
+            let fault = Self::fault(failure);
+            if self.subscriptions.refuse_new(uri, &fault) {
+                return Done::NotSubscribed;
+            }
+            tracing::warn!(uri, %fault, "the updates of a resource are interrupted");
+            sleep(backoff.next_delay(backoff::random())).await;
         }
     }
 
@@ -82,10 +110,10 @@ impl ConnectedServer {
         let rpc = &self.own.rpc;
         let request = rpc.request(method, Some(params), Headers::new(), Traits::default());
         let answer = async { request.await?.answer().await };
-        let patience = self.definition.timeouts.request;
-        match timeout(patience, answer).await {
+        let request_timeout = self.definition.timeouts.request;
+        match timeout(request_timeout, answer).await {
             Ok(answer) => answer.map(drop),
-            Err(_elapsed) => Err(RpcFailure::late(method, patience)),
+            Err(_elapsed) => Err(RpcFailure::late(method, request_timeout)),
         }
     }
 

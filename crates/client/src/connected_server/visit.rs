@@ -13,8 +13,8 @@ use crate::hop_metadata;
 /// How long to wait for the server to notice the visits before the call is repeated.
 const VISIT_NOTICED_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Has the user visit what `error` names; then the call can be made again. `Some` is the result of a
-/// call that the user does not want to go on with.
+/// Asks the user to visit the URLs that `error` names; then the call can be sent again. Returns the
+/// result of the call if the user declines.
 pub(super) async fn required(
     session: &Session,
     call: &Call,
@@ -25,7 +25,7 @@ pub(super) async fn required(
         return Err(Fault::Upstream(error));
     }
     if !call.peer().supports(ClientCapability::ElicitationUrl) {
-        // An old client may know what to do with the error itself.
+        // A handshake-era client may handle the error itself.
         return Err(match call.peer().revision.era() {
             Era::Stateless => Fault::MissingCapability(ClientCapability::ElicitationUrl),
             Era::Handshake => Fault::Upstream(error),
@@ -46,7 +46,7 @@ pub(super) async fn required(
         .iter()
         .filter_map(|page| text(page, "elicitationId"))
         .collect();
-    // A server that does not say so is asked again anyway.
+    // If the server does not report the visits in time, the call is sent again anyway.
     drop(tokio::time::timeout(VISIT_NOTICED_TIMEOUT, session.visits(&ids)).await);
     Ok(None)
 }

@@ -17,17 +17,18 @@ use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::client::proxy::matcher::Intercept;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tower_service::Service;
 
 use super::error::Cause;
+use super::lost::OpeningConnections;
 use super::options::HttpClientOptions;
 use super::origin::Origin;
 use super::proxy::ProxyRules;
 use super::resolve::Resolver;
 use super::tls::Tls;
 
-/// When the system begins to ask whether the peer of a silent connection is still there. An event
-/// stream may be silent for hours.
+/// TCP keep-alive probes are sent after this time without data. An event stream may be idle for hours.
 const TCP_KEEPALIVE_IDLE_TIME: Duration = Duration::from_mins(1);
 
 /// Opens the connections of a client, each within the time allowed.
@@ -35,6 +36,7 @@ const TCP_KEEPALIVE_IDLE_TIME: Duration = Duration::from_mins(1);
 pub(super) struct Connector {
     dialer: Dialer,
     timeout: Duration,
+    opening: OpeningConnections,
 }
 
 /// Why there is no connection.
@@ -51,7 +53,7 @@ pub(super) enum ConnectFailure {
 }
 
 impl Connector {
-    pub(super) fn new(options: &HttpClientOptions, tls: Tls) -> Self {
+    pub(super) fn new(options: &HttpClientOptions, tls: Tls, opening: OpeningConnections) -> Self {
         let tcp = |reach| {
             let mut tcp = HttpConnector::new_with_resolver(Resolver { reach });
             tcp.enforce_http(false);
@@ -70,6 +72,7 @@ impl Connector {
                 proxies: options.proxies.clone(),
             },
             timeout: options.connect_timeout,
+            opening,
         }
     }
 }
@@ -86,8 +89,10 @@ impl Service<Uri> for Connector {
     fn call(&mut self, target: Uri) -> Self::Future {
         let dialer = self.dialer.clone();
         let connecting = tokio::time::timeout(self.timeout, dialer.connect(target));
+        let opening = self.opening.begin();
         Box::pin(async move {
             let connected = connecting.await;
+            drop(opening);
             connected.unwrap_or_else(|_elapsed| Err(ConnectFailure::Timeout))
         })
     }
@@ -105,7 +110,7 @@ fn dialer_or_tls(error: Box<dyn Error + Send + Sync>) -> ConnectFailure {
 #[derive(Debug, Clone)]
 struct Dialer {
     tcp: HttpConnector<Resolver>,
-    /// The user named the proxies, wherever they are.
+    /// For proxies, whose addresses are not restricted, because the user configured them.
     proxy_tcp: HttpConnector<Resolver>,
     tls: Arc<Tls>,
     proxies: ProxyRules,
@@ -133,16 +138,13 @@ impl Dialer {
 
     async fn dial_directly(mut self, target: Uri) -> Result<ProxyableStream, ConnectFailure> {
         match self.tcp.call(target).await {
-            Ok(stream) => Ok(ProxyableStream {
-                stream: stream.into(),
-                is_proxied: false,
-            }),
+            Ok(stream) => Ok(ProxyableStream::new(stream.into(), false)),
             Err(error) if is_timeout(&error) => Err(ConnectFailure::Timeout),
             Err(error) => Err(ConnectFailure::Dial(Arc::new(error))),
         }
     }
 
-    /// Plain requests are handed to the proxy; for others it opens a tunnel, which it cannot read.
+    /// A proxy reads plain http requests. For https it opens a tunnel, which it cannot read.
     async fn dial_through(
         self,
         proxy: &Intercept,
@@ -165,7 +167,7 @@ impl Dialer {
             connected.map_err(|error| Arc::new(error) as Cause)
         };
         match stream {
-            Ok(stream) => Ok(ProxyableStream { stream, is_proxied }),
+            Ok(stream) => Ok(ProxyableStream::new(stream, is_proxied)),
             Err(source) => Err(ConnectFailure::Proxy {
                 proxy: origin,
                 source,
@@ -205,21 +207,40 @@ fn is_timeout(error: &dyn Error) -> bool {
     false
 }
 
-/// Going around a proxy that the user named would be worse than not going at all.
+/// A proxy with an unsupported scheme. Requests fail, because bypassing a configured proxy would be
+/// worse.
 #[derive(Debug, thiserror::Error)]
 #[error("the proxy is not an http or https one")]
 struct UnsupportedProxy;
 
-/// A stream of bytes that knows whether a proxy reads the requests on it, in which case they name
-/// their whole URL.
+/// A byte stream to a server or an HTTP proxy. Requests to a proxy have an absolute URL.
 pub(super) struct ProxyableStream {
     stream: MaybeHttpsStream<TokioIo<TcpStream>>,
     is_proxied: bool,
+    closed: ConnectionClosed,
+    _closes: DropGuard,
+}
+
+/// Is cancelled when the stream of a connection is dropped. Part of the metadata of the connection.
+#[derive(Debug, Clone)]
+pub(super) struct ConnectionClosed(pub(super) CancellationToken);
+
+impl ProxyableStream {
+    fn new(stream: MaybeHttpsStream<TokioIo<TcpStream>>, is_proxied: bool) -> Self {
+        let closed = CancellationToken::new();
+        Self {
+            stream,
+            is_proxied,
+            closed: ConnectionClosed(closed.clone()),
+            _closes: closed.drop_guard(),
+        }
+    }
 }
 
 impl Connection for ProxyableStream {
     fn connected(&self) -> Connected {
-        self.stream.connected().proxy(self.is_proxied)
+        let connected = self.stream.connected().proxy(self.is_proxied);
+        connected.extra(self.closed.clone())
     }
 }
 

@@ -33,7 +33,7 @@ pub enum HttpError {
     /// The URL is relative, or of another scheme.
     #[error("the url is not an absolute http or https url")]
     NotHttp,
-    /// The URL holds credentials, which would end up in logs and in other people's hands.
+    /// The URL holds credentials, which would appear in logs.
     #[error(
         "the url of {origin} holds a user name or password, which belong in an authorization header"
     )]
@@ -95,7 +95,7 @@ pub enum HttpError {
         /// The most that is accepted, in bytes.
         limit: usize,
     },
-    /// One event was longer than is accepted, and thrown away. The stream goes on.
+    /// One event was longer than allowed, and was discarded. The stream goes on.
     #[error("an event of {origin} is longer than {limit} bytes")]
     EventTooLong {
         /// Where the request went.

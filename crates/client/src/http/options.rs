@@ -13,8 +13,8 @@ const MEBIBYTE: usize = 1024 * 1024;
 pub struct HttpClientOptions {
     /// How long a connection may take to be ready for a request: name, socket, proxy and TLS.
     pub connect_timeout: Duration,
-    /// How long the head of an answer may take, connecting included. None: as long as it wants,
-    /// because a server may hold it back until a long call is done.
+    /// How long the head of an answer may take, connecting included. `None`: without a
+    /// limit, because a server may send it only when a long call is done.
     pub headers_timeout: Option<Duration>,
     /// The longest body that is read as a whole, in bytes.
     pub max_body: usize,
@@ -22,7 +22,8 @@ pub struct HttpClientOptions {
     pub max_event: usize,
     /// Which requests go through a proxy.
     pub proxies: ProxyRules,
-    /// How far a name may lead that is resolved here, and not by a proxy; none for anywhere.
+    /// The networks that locally resolved host names may be in; `None` for any. Proxies resolve
+    /// names themselves.
     pub reach: Option<Reach>,
     /// Certificates in PEM to trust besides those of the platform and of `SSL_CERT_FILE`.
     pub extra_roots: Option<Bytes>,

@@ -7,7 +7,7 @@ use http::uri::Scheme;
 
 use super::error::HttpError;
 
-/// Scheme, host and port of a URL: what may be told of it without telling a secret.
+/// Scheme, host and port of a URL: the parts that contain no secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Origin {
     is_secure: bool,
@@ -41,7 +41,7 @@ impl Origin {
         Ok(origin)
     }
 
-    /// Whether what is sent there is encrypted on its way.
+    /// Whether connections to it are encrypted.
     pub fn is_secure(&self) -> bool {
         self.is_secure
     }

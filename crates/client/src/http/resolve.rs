@@ -10,8 +10,8 @@ use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use plexus_mcp_oauth::Reach;
 use tower_service::Service;
 
-/// Asks the system, and leaves out what must not be visited. It is the resolved address that counts:
-/// a name may lead anywhere, and elsewhere the next time (SEC-07).
+/// Resolves names with the system's resolver. Drops forbidden addresses (SSRF); checking the resolved
+/// address also prevents DNS rebinding (SEC-07).
 #[derive(Debug, Clone)]
 pub(super) struct Resolver {
     pub(super) reach: Option<Reach>,
@@ -49,7 +49,7 @@ impl Service<Name> for Resolver {
 mod tests {
     use super::*;
 
-    /// SEC-07: whatever a name says, it is where it leads that counts.
+    /// SEC-07: the resolved address decides, not the name.
     #[tokio::test]
     async fn a_name_leads_no_further_than_it_may() {
         let resolve = |reach| {

@@ -112,8 +112,9 @@ impl HttpResponse {
 impl EventSource {
     /// The next event; none after the stream has come to its end.
     ///
-    /// An event that is too long is an error when it has ended, after which the stream goes on. Any other error is
-    /// its end. Dropping the future loses nothing: the next call continues where it was.
+    /// An event that is too long is an error when it has ended, after which the stream goes on. Any
+    /// other error is its end. Dropping the future loses nothing: the next call continues where it
+    /// was.
     pub async fn next(&mut self) -> Option<Result<Event, HttpError>> {
         loop {
             if let Some(event) = self.decoder.next() {

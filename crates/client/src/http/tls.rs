@@ -14,7 +14,7 @@ use super::error::HttpClientError;
 const HTTP_1: &[u8] = b"http/1.1";
 const HTTP_2: &[u8] = b"h2";
 
-/// TLS that trusts what the platform trusts, and the extra roots.
+/// TLS that trusts the platform's certificates and the extra roots.
 #[derive(Debug)]
 pub(super) struct Tls {
     extra_roots: Vec<CertificateDer<'static>>,
@@ -30,8 +30,8 @@ impl Tls {
         })
     }
 
-    /// The configuration. The first to ask has the platform's certificates read, which blocks for
-    /// a few milliseconds; most servers of this machine are reached without.
+    /// The configuration. The first use reads the platform's certificates, which blocks for a few
+    /// milliseconds. Connections without TLS never need it.
     pub(super) fn config(&self) -> Result<Arc<ClientConfig>, rustls::Error> {
         let made = || config(self.extra_roots.clone());
         self.config.get_or_init(made).clone()
@@ -57,7 +57,7 @@ fn config(mut roots: Vec<CertificateDer<'static>>) -> Result<Arc<ClientConfig>, 
                 .dangerous()
                 .with_custom_certificate_verifier(verifier)
         }
-        // A machine without certificates can still talk http, to itself for instance.
+        // Without certificates, plain http still works.
         Err(error) => {
             tracing::warn!(%error, "no certificate is trusted, so https will fail");
             builder.with_root_certificates(RootCertStore::empty())
@@ -68,7 +68,7 @@ fn config(mut roots: Vec<CertificateDer<'static>>) -> Result<Arc<ClientConfig>, 
     Ok(Arc::new(config))
 }
 
-/// The certificates in a PEM text, each of them fit to be trusted.
+/// Parses certificates from PEM, and checks that each can be a trust anchor.
 fn parse(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, HttpClientError> {
     let roots: Vec<_> = CertificateDer::pem_slice_iter(pem)
         .collect::<Result<_, pem::Error>>()
@@ -85,8 +85,8 @@ fn parse(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, HttpClientError> {
     Ok(roots)
 }
 
-/// The certificates of `SSL_CERT_FILE`, where the verifier does not read it itself: it does so on
-/// systems that keep their roots in files.
+/// The certificates of `SSL_CERT_FILE` on Windows and Apple systems. On other systems the verifier
+/// reads that file itself.
 fn roots_of_environment() -> Vec<CertificateDer<'static>> {
     let is_read_by_verifier = !cfg!(any(windows, target_vendor = "apple"));
     let Some(path) = std::env::var_os("SSL_CERT_FILE").filter(|_| !is_read_by_verifier) else {

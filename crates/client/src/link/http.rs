@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, head
 use plexus_mcp_core::Boxed;
 use plexus_mcp_core::wire_log::{Direction, log_message};
 use plexus_mcp_protocol::{Era, Revision};
-use plexus_mcp_wire::{DecodeError, Id, Limits, Message, Response, sse};
+use plexus_mcp_wire::{Id, Limits, Message, Response, sse};
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -19,13 +19,15 @@ use crate::backoff::{self, Backoff};
 use crate::child::Grace;
 use crate::definition::HttpTarget;
 use crate::error_text::error_text;
+use crate::hop_metadata::PROTOCOL_VERSION_HEADER;
 use crate::http::{EventSource, HttpClient, HttpError, HttpResponse};
 use crate::lock::lock;
 
-const SESSION_ID_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
-const PROTOCOL_VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
-/// Servers that have forgotten a session mention this word in their errors.
-const SESSION_WORD: &[u8] = b"session";
+const SESSION_ID_HEADER: HeaderName =
+    HeaderName::from_static(plexus_mcp_protocol::header::SESSION_ID);
+/// Errors of servers that have forgotten a session contain one of these texts, in lower case. The
+/// second is what servers of the TypeScript SDK answer after a restart, before they check the session.
+const SESSION_LOST_TEXTS: [&str; 2] = ["session", "server not initialized"];
 const LAST_EVENT_ID_HEADER: HeaderName = HeaderName::from_static("last-event-id");
 /// The delay before a broken stream is resumed, unless the server sets `retry`.
 const STREAM_RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -42,7 +44,7 @@ const MAX_RESUMES_WITHOUT_EVENT: u32 = 5;
 const ERROR_PAGE_MAX_BYTES: usize = 64 * 1024;
 const ERROR_PAGE_MAX_CHARS: usize = 300;
 
-/// A server behind an HTTP endpoint.
+/// The transport to a server over Streamable HTTP.
 pub(crate) struct HttpLink {
     shared: Arc<Inner>,
     tasks: TaskTracker,
@@ -70,8 +72,8 @@ struct Negotiated {
 }
 
 impl HttpLink {
-    /// A way to the server at `target`. What belongs to no request comes in while the future is
-    /// polled, which ends after [`close`](Self::close).
+    /// A transport to the server at `target`. Messages that belong to no request are received while
+    /// the future is polled. It ends after [`close`](Self::close).
     pub(crate) fn new(
         client: HttpClient,
         target: HttpTarget,
@@ -157,13 +159,13 @@ impl HttpLink {
         lock(&self.shared.negotiated).revision = Some(revision);
     }
 
-    /// Whether the server opened a session that can be closed, and lost.
+    /// Whether the server has opened a session.
     pub(crate) fn has_session(&self) -> bool {
         self.shared.has_session()
     }
 
-    /// Opens the stream on which a legacy server says what belongs to no request. `opened` is
-    /// dropped when it is open, or is known not to open.
+    /// Opens the GET stream for messages that belong to no request. `opened` is dropped when the
+    /// stream is open, or cannot be opened.
     pub(crate) fn listen(&self, opened: oneshot::Sender<()>) {
         if let Some(listen) = lock(&self.listen).take() {
             drop(listen.send(opened));
@@ -186,7 +188,7 @@ impl HttpLink {
 }
 
 impl Inner {
-    /// Carries a request to its answer.
+    /// Sends a request and delivers its response.
     async fn exchange(
         &self,
         number: Number,
@@ -202,8 +204,7 @@ impl Inner {
         let status = response.status;
         let is_json = response.is_json();
         if !is_json && status == StatusCode::OK && response.is_event_stream() {
-            // Boxed: it is large, and most requests are answered without a stream.
-            return Box::pin(self.follow(number, response)).await;
+            return self.follow(number, response).await;
         }
         // These statuses take precedence over the body: many servers add a JSON-RPC error to them.
         let is_decided = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
@@ -220,7 +221,9 @@ impl Inner {
                     self.inbox.take(Incoming::Message { message, of });
                     return Ok(());
                 }
-                Err(error) if status.is_success() => return Err(rejected::unreadable(&error)),
+                Err(error) if status.is_success() || error == LinkError::SessionLost => {
+                    return Err(error);
+                }
                 Ok(None) | Err(_) => {}
             }
         }
@@ -263,10 +266,13 @@ impl Inner {
             tokio::time::sleep(retry.min(STREAM_RETRY_DELAY_MAX)).await;
             match self.try_resume(last_event).await {
                 // The network may be back in a moment; whether the call was carried out is unknown.
-                Err(LinkError::Unreachable(text)) => {
+                Err(LinkError::Unreachable(text) | LinkError::NoCredentials(text)) => {
                     failures += 1;
                     if failures >= MAX_RESUMES_WITHOUT_EVENT {
-                        return Err(LinkError::Broken(text));
+                        return Err(LinkError::Broken(format!(
+                            "the connection was lost during the call, which may have been carried \
+                             out: {text}"
+                        )));
                     }
                 }
                 resumed => return resumed,
@@ -276,7 +282,14 @@ impl Inner {
 
     async fn try_resume(&self, last_event: &str) -> Result<EventSource, LinkError> {
         let request = self.get(Some(last_event));
-        let response = auth::send(&self.client, &self.target, request).await?;
+        let response = auth::send(&self.client, &self.target, request).await;
+        let response = response.map_err(|error| match error {
+            // The call has reached the server before: it must not be sent again after a sign-in.
+            LinkError::NeedsAuth { .. } => {
+                LinkError::Broken(format!("the answer's stream could not be resumed: {error}"))
+            }
+            error => error,
+        })?;
         if response.status == StatusCode::OK && response.is_event_stream() {
             return Ok(response.events());
         }
@@ -286,7 +299,7 @@ impl Inner {
         )))
     }
 
-    /// Hands on what a stream says, until the answer to `of` or its end.
+    /// Delivers the messages of a stream, up to the answer to `of` or the end of the stream.
     async fn drain(
         &self,
         stream: &mut EventSource,
@@ -321,9 +334,9 @@ impl Inner {
         Drained::Ended("the server closed the stream before it answered".to_owned())
     }
 
-    /// The stream for what belongs to no request: opened for as long as the server offers it. When a
-    /// server that had one knows the session no more, or cannot be reached and has nothing else to do
-    /// for us, the connection is over.
+    /// Keeps the GET stream for messages that belong to no request open, as long as the server offers
+    /// it. The connection is over when a server that had this stream no longer knows the session, or
+    /// repeatedly cannot be reached while no request is in flight.
     async fn listen(&self, opened: oneshot::Sender<()>) {
         let mut position = StreamPosition::default();
         let mut opened = Some(opened);
@@ -344,18 +357,32 @@ impl Inner {
                     let mut stream = response.events();
                     self.drain(&mut stream, &mut position, None).await;
                 }
-                // An answer that is no stream, and will not become one.
+                // A response that is not a stream: the server offers none.
                 Ok(response)
                     if response.status.is_success()
                         || response.status == StatusCode::NOT_IMPLEMENTED =>
                 {
                     return;
                 }
-                Ok(response) if response.status.is_client_error() => {
-                    if was_open && response.status == StatusCode::NOT_FOUND && self.has_session() {
+                Ok(response)
+                    if was_open
+                        && response.status == StatusCode::NOT_FOUND
+                        && self.has_session() =>
+                {
+                    if self.inbox.is_idle() {
                         self.inbox.take(Incoming::Closed(LinkError::SessionLost));
+                        return;
                     }
-                    // The server has no such stream, or has forgotten the session; requests will find out which.
+                    // Requests in flight may still be answered on their own streams.
+                }
+                // The server has no such stream, or has lost the session.
+                Ok(response)
+                    if response.status.is_client_error()
+                        && response.status != StatusCode::TOO_MANY_REQUESTS =>
+                {
+                    if was_open {
+                        self.inbox.doubt_session();
+                    }
                     return;
                 }
                 Err(error @ LinkError::Unreachable(_)) if was_open => {
@@ -382,17 +409,20 @@ impl Inner {
     }
 
     /// The answer in a JSON body, whatever the status: 2026-07-28 answers errors with 400 and 404.
-    fn answer(&self, number: Number, body: Bytes) -> Result<Option<Message>, DecodeError> {
+    fn answer(&self, number: Number, body: Bytes) -> Result<Option<Message>, LinkError> {
         log_message(Direction::FromServer, &body);
-        let incoming = plexus_mcp_wire::decode(body, &self.limits)?;
+        let incoming = plexus_mcp_wire::decode(body, &self.limits);
+        let incoming = incoming.map_err(|error| rejected::unreadable(&error))?;
         let plexus_mcp_wire::Incoming::Single(Ok(Message::Response(mut response))) = incoming
         else {
             return Ok(None);
         };
         match &response.id {
             Some(id) if id.as_i64() == Some(number) => {}
-            // An error without an id can only mean the one request that was sent.
-            None if self.has_session() && forgets_session(&response) => return Ok(None),
+            None if self.has_session() && forgets_session(&response) => {
+                return Err(LinkError::SessionLost);
+            }
+            // An error without an id belongs to the request that was sent.
             None => response.id = Some(number.into()),
             Some(_) => return Ok(None),
         }
@@ -413,7 +443,7 @@ impl Inner {
                 reason: None,
             },
             StatusCode::NOT_FOUND if self.has_session() => LinkError::SessionLost,
-            StatusCode::BAD_REQUEST if self.has_session() && speaks_of_session(body) => {
+            StatusCode::BAD_REQUEST if self.has_session() && says_session_lost(body) => {
                 LinkError::SessionLost
             }
             _ => {
@@ -437,7 +467,7 @@ impl Inner {
         lock(&self.negotiated).session.is_some()
     }
 
-    /// The server opened a session, unless it has long done so.
+    /// Stores the session id of the first response that has one.
     fn opened(&self, session: &HeaderValue) {
         let mut negotiated = lock(&self.negotiated);
         negotiated.session.get_or_insert_with(|| session.clone());
@@ -511,17 +541,16 @@ fn answers(incoming: &Incoming, of: Option<Number>) -> bool {
     of.is_some() && number == of
 }
 
-/// Whether an error without an id says that the session is unknown: many servers answer with 400 and
-/// such an error instead of 404.
+/// Whether an error without an id says that the session is unknown: many servers answer with such an
+/// error, most of them with 400, instead of 404.
 fn forgets_session(response: &Response) -> bool {
     let error = response.outcome.as_ref().err();
-    error.is_some_and(|error| speaks_of_session(error.message.as_bytes()))
+    error.is_some_and(|error| says_session_lost(error.message.as_bytes()))
 }
 
-fn speaks_of_session(text: &[u8]) -> bool {
-    text.to_ascii_lowercase()
-        .windows(SESSION_WORD.len())
-        .any(|window| window == SESSION_WORD)
+fn says_session_lost(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text).to_ascii_lowercase();
+    SESSION_LOST_TEXTS.iter().any(|part| text.contains(part))
 }
 
 enum Drained {

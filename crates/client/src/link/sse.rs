@@ -44,7 +44,7 @@ impl SseLink {
         target: HttpTarget,
         limits: Limits,
         inbox: Inbox,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<(Self, Boxed<()>), LinkError> {
         let request = get(&target);
         let opening = async {
@@ -65,7 +65,7 @@ impl SseLink {
             ))
         };
         let (post, events) =
-            tokio::time::timeout(patience, opening)
+            tokio::time::timeout(timeout, opening)
                 .await
                 .map_err(|_elapsed| {
                     LinkError::InvalidAnswer("no endpoint event came on the stream".to_owned())

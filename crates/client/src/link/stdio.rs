@@ -22,17 +22,17 @@ use crate::status::ProcessInfo;
 /// The read buffer: its size, and the free space below which a new one is allocated.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 const READ_BUFFER_MIN_FREE_BYTES: usize = 4 * 1024;
-/// How long to wait for the exit status after the output was closed.
+/// How long to wait for the exit status after a pipe was closed.
 const EXIT_STATUS_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long a process that takes no more input may take to exit before the connection counts as lost.
+/// How long the reader has to report the end of a process that takes no more input.
 const CLOSED_INPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A server that is a child process of ours.
+/// The link to a server that is a child process.
 pub(crate) struct StdioLink {
     input: StdinQueue,
     child: Arc<AsyncMutex<Option<Child>>>,
-    last_words: Arc<Mutex<Vec<String>>>,
+    stderr_tail: Arc<Mutex<Vec<String>>>,
     stop: CancellationToken,
 }
 
@@ -46,14 +46,15 @@ impl StdioLink {
     ) -> Result<(Self, Boxed<()>), StartError> {
         let (child, input, output) = Child::start(program)?;
         let child = Arc::new(AsyncMutex::new(Some(child)));
-        let last_words = Arc::new(Mutex::default());
+        let stderr_tail = Arc::new(Mutex::default());
         let (input, writing) = StdinQueue::new(input);
         let stop = CancellationToken::new();
         let writing = {
             let (inbox, stop) = (Arc::clone(&inbox), stop.clone());
+            let (child, stderr_tail) = (Arc::clone(&child), Arc::clone(&stderr_tail));
             async move {
                 if let Err(error) = writing.await {
-                    let reporting = report_closed_input(&inbox, &error);
+                    let reporting = report_closed_input(&inbox, &child, &stderr_tail, &error);
                     stop.run_until_cancelled(reporting).await;
                 }
             }
@@ -63,7 +64,7 @@ impl StdioLink {
             limits,
             inbox,
             Arc::clone(&child),
-            Arc::clone(&last_words),
+            Arc::clone(&stderr_tail),
         );
         let reading = stop.clone().run_until_cancelled_owned(reading);
         let work = Box::pin(async move {
@@ -72,7 +73,7 @@ impl StdioLink {
         let link = Self {
             input,
             child,
-            last_words,
+            stderr_tail,
             stop,
         };
         Ok((link, work))
@@ -88,13 +89,13 @@ impl StdioLink {
         self.input.room().await
     }
 
-    pub(crate) fn last_words(&self) -> Vec<String> {
+    pub(crate) fn stderr_tail(&self) -> Vec<String> {
         match self.child.try_lock() {
             Ok(child) => match &*child {
                 Some(child) => child.stderr_tail(),
-                None => lock(&self.last_words).clone(),
+                None => lock(&self.stderr_tail).clone(),
             },
-            Err(_) => lock(&self.last_words).clone(),
+            Err(_) => lock(&self.stderr_tail).clone(),
         }
     }
 
@@ -105,7 +106,7 @@ impl StdioLink {
         Some(ProcessInfo::new(child.id(), child.stderr_tail()))
     }
 
-    /// Closes the child's input, and sees to it that it ends.
+    /// Closes the child's input, and stops the child.
     pub(crate) async fn close(&self, grace: Grace) {
         self.input.close();
         self.stop.cancel();
@@ -123,12 +124,18 @@ impl Drop for StdioLink {
     }
 }
 
-/// Ends the connection of a process that lives on without reading its input: no request can reach it.
-/// If the process has exited, its reader reports the reason before.
-async fn report_closed_input(inbox: &Inbox, error: &io::Error) {
+/// Ends the connection of a process that no longer reads its input: no request can reach it. Its reader
+/// does not notice if another process still holds the output open, such as one that it has started. If
+/// none does, the reader reports the reason before.
+async fn report_closed_input(
+    inbox: &Inbox,
+    child: &AsyncMutex<Option<Child>>,
+    stderr_tail: &Mutex<Vec<String>>,
+    error: &io::Error,
+) {
     tracing::debug!(%error, "the server's process takes no more input");
     tokio::time::sleep(CLOSED_INPUT_TIMEOUT).await;
-    let reason = "the server's process closed its input".to_owned();
+    let reason = exit_reason(child, stderr_tail, "closed its input").await;
     inbox.take(Incoming::Closed(LinkError::Closed(reason)));
 }
 
@@ -137,7 +144,7 @@ async fn read(
     limits: Limits,
     inbox: Inbox,
     child: Arc<AsyncMutex<Option<Child>>>,
-    last_words: Arc<Mutex<Vec<String>>>,
+    stderr_tail: Arc<Mutex<Vec<String>>>,
 ) {
     let mut decoder = LineDecoder::new(limits.max_bytes);
     let mut buffer = BytesMut::with_capacity(READ_BUFFER_BYTES);
@@ -170,13 +177,17 @@ async fn read(
     };
     let reason = match end {
         Some(error) => format!("reading from the server's process failed: {error}"),
-        None => exit_reason(&child, &last_words).await,
+        None => exit_reason(&child, &stderr_tail, "closed its output").await,
     };
     inbox.take(Incoming::Closed(LinkError::Closed(reason)));
 }
 
-/// Why the process closed its output.
-async fn exit_reason(child: &AsyncMutex<Option<Child>>, last_words: &Mutex<Vec<String>>) -> String {
+/// Why the process closed a pipe: it has ended, or else `observed`.
+async fn exit_reason(
+    child: &AsyncMutex<Option<Child>>,
+    stderr_tail: &Mutex<Vec<String>>,
+    observed: &str,
+) -> String {
     let mut child = child.lock().await;
     let Some(running) = child.as_mut() else {
         return "the server's process was stopped".to_owned();
@@ -184,12 +195,12 @@ async fn exit_reason(child: &AsyncMutex<Option<Child>>, last_words: &Mutex<Vec<S
     let report: Option<ExitReport> = tokio::time::timeout(EXIT_STATUS_TIMEOUT, running.exited())
         .await
         .ok();
-    *lock(last_words) = running.stderr_tail();
+    *lock(stderr_tail) = running.stderr_tail();
     match report {
         Some(report) => {
             child.take();
             format!("the server's process {report}")
         }
-        None => "the server's process closed its output".to_owned(),
+        None => format!("the server's process {observed}"),
     }
 }

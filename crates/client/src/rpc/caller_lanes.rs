@@ -1,14 +1,16 @@
 //! Caller lanes: on a connection where a question does not say which call it belongs to, calls of
 //! different callers are kept apart, so that a question can be attributed (TRANSLATION §4).
 //!
-//! Most servers never ask, so a lane is taken at once until a question came during a call. After that,
-//! a call of a caller that can be asked waits until no other caller's call is running, but no longer
-//! than [`LANE_WAIT_MAX`]. A call that waits for the answer to its own question usually asks nothing
-//! more meanwhile, so it holds up no others of its principal, and a question that comes while one of
-//! these is running is put to that one. A question is never put to another principal than that of the
-//! call that can have asked it.
+//! Most servers never ask, so until the first question a call takes its lane at once. After that, a
+//! call of a caller that can be asked waits until no call of another caller is running, for at most
+//! [`LANE_WAIT_MAX`]; each question of a caller of the same principal extends the wait. Calls of a
+//! principal enter in the order in which they began to wait (first in, first out), also those that
+//! go on with an answer, so a client that asks continually cannot hold up the others of its
+//! principal. A call that waits for the answer to its own question usually asks nothing more, so
+//! other calls of its principal may run meanwhile, and get the questions that arrive. A question is
+//! never sent to another principal than that of the call that may have asked it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -18,17 +20,17 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::lock::lock;
 
-/// The longest that a call waits for calls of other callers: in all if one of them is of another
-/// principal, else since the last question. Most calls are over by then; a question that comes while
-/// calls of several callers are running is refused.
+/// The longest that a call waits for calls of other callers: from its start if one of them is of
+/// another principal, else from the last question. Most calls end earlier. A question that arrives
+/// while calls of several callers are running is refused.
 const LANE_WAIT_MAX: Duration = Duration::from_millis(500);
-/// How long a server counts as one that asks after its last question.
+/// How long a server counts as an asking server after its last question.
 const ASKING_SERVER_PERIOD: Duration = Duration::from_mins(10);
-/// How long a call that has just asked may ask more before others go on: some ask several things at
-/// once.
+/// How long a call that has just asked may ask more before other calls run, because some servers
+/// ask several questions at once.
 const FOLLOW_UP_QUESTION_WAIT: Duration = Duration::from_millis(25);
 
-/// A caller, told apart from others by an address that is its own while it calls.
+/// A caller, identified by an address that is unique while it calls.
 pub(crate) type Caller = usize;
 
 /// The calls on one connection during which the server may ask.
@@ -44,6 +46,9 @@ struct State {
     running: HashMap<Caller, Running>,
     /// Calls that wait for the answer to a question.
     waiting: Vec<Waiting>,
+    /// Calls that wait to enter a lane, the oldest first.
+    queue: VecDeque<Queued>,
+    last_ticket: u64,
     /// When the server last asked during a call.
     asked: Option<Instant>,
 }
@@ -67,7 +72,14 @@ impl Waiting {
     }
 }
 
-/// Why a call cannot go on yet.
+#[derive(Debug)]
+struct Queued {
+    ticket: u64,
+    caller: Caller,
+    principal: Principal,
+}
+
+/// Why a call must wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Obstacle {
     None,
@@ -77,13 +89,13 @@ enum Obstacle {
     OtherPrincipal,
 }
 
-/// Which caller a question is for that names no call.
+/// The caller that a question without a call id is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QuestionTarget {
     /// No call is in a lane.
     NoCaller,
     Caller(Caller),
-    /// It could be for several.
+    /// It may be for several callers.
     Unclear,
 }
 
@@ -110,11 +122,25 @@ impl State {
         }
     }
 
-    /// Takes out one call of the caller that waits.
+    /// Removes one waiting call of the caller.
     fn stop_waiting(&mut self, caller: Caller) {
         let ours = self.waiting.iter().position(|call| call.caller == caller);
         if let Some(ours) = ours {
             self.waiting.swap_remove(ours);
+        }
+    }
+
+    /// Why the call with this place in the queue must wait: [`State::obstacle`], or a call of its
+    /// principal that is ahead.
+    fn obstacle_to_enter(&self, place: &QueuePlace) -> Obstacle {
+        let is_ahead = |queued: &Queued| {
+            queued.ticket < place.ticket
+                && queued.caller != place.caller
+                && queued.principal == place.principal
+        };
+        match self.obstacle(place.caller, &place.principal) {
+            Obstacle::None if self.queue.iter().any(is_ahead) => Obstacle::OwnPrincipal,
+            obstacle => obstacle,
         }
     }
 
@@ -150,7 +176,7 @@ impl State {
                 Obstacle::OwnPrincipal | Obstacle::OtherPrincipal => QuestionTarget::Unclear,
             };
         }
-        // Only calls that wait for answers are left: one of them asks more.
+        // Only calls that wait for answers are left, so one of them asks again.
         let mut callers = self.waiting.iter().map(|call| call.caller);
         match callers.next() {
             None => QuestionTarget::NoCaller,
@@ -178,25 +204,42 @@ impl CallerLanes {
             waits
         };
         if waits {
-            // Boxed: few servers ask, and every call would have room for this.
-            Box::pin(self.wait(Instant::now(), caller, principal, State::enter)).await;
+            let place = self.join_queue(caller, principal);
+            self.wait(&place, State::enter).await;
         }
         Lane {
             lanes: Arc::clone(self),
             caller,
             principal: principal.clone(),
             is_waiting: false,
-            entering_since: None,
+            place: None,
         }
     }
 
-    /// Waits until a question of `caller`'s call would be unambiguous, up to [`LANE_WAIT_MAX`] after
-    /// `began`, and then calls `enter` under the same lock, so that only one waiting call enters.
+    fn join_queue(self: &Arc<Self>, caller: Caller, principal: &Principal) -> QueuePlace {
+        let mut state = lock(&self.state);
+        state.last_ticket += 1;
+        let ticket = state.last_ticket;
+        state.queue.push_back(Queued {
+            ticket,
+            caller,
+            principal: principal.clone(),
+        });
+        QueuePlace {
+            lanes: Arc::clone(self),
+            ticket,
+            caller,
+            principal: principal.clone(),
+            since: Instant::now(),
+        }
+    }
+
+    /// Waits until no call of the principal is ahead and a question of this call would be unambiguous,
+    /// or until the wait has taken too long, and then calls `enter` under the same lock, so that only
+    /// one waiting call enters.
     async fn wait(
         &self,
-        began: Instant,
-        caller: Caller,
-        principal: &Principal,
+        place: &QueuePlace,
         enter: impl FnOnce(&mut State, Caller, &Principal) + Send,
     ) {
         loop {
@@ -206,16 +249,17 @@ impl CallerLanes {
             let now = Instant::now();
             let deadline = {
                 let mut state = lock(&self.state);
-                let deadline = match state.obstacle(caller, principal) {
+                let deadline = match state.obstacle_to_enter(place) {
                     Obstacle::None => now,
-                    // Calls that ask one after the other, as when many are parked, are waited for.
+                    // Questions of successive calls extend the wait.
                     Obstacle::OwnPrincipal => {
-                        state.asked.map_or(began, |asked| asked.max(began)) + LANE_WAIT_MAX
+                        let asked = state.asked.unwrap_or(place.since);
+                        asked.max(place.since) + LANE_WAIT_MAX
                     }
-                    Obstacle::OtherPrincipal => began + LANE_WAIT_MAX,
+                    Obstacle::OtherPrincipal => place.since + LANE_WAIT_MAX,
                 };
                 if deadline <= now {
-                    return enter(&mut state, caller, principal);
+                    return enter(&mut state, place.caller, &place.principal);
                 }
                 deadline
             };
@@ -225,30 +269,49 @@ impl CallerLanes {
         }
     }
 
-    /// Takes note of a question that came during a call.
+    /// Records that a question arrived during a call.
     pub(super) fn asked(&self) {
         lock(&self.state).asked = Some(Instant::now());
     }
 
-    /// Which caller a question is for that names no call.
+    /// The caller that a question without a call id is for.
     pub(super) fn question_target(&self) -> QuestionTarget {
         lock(&self.state).question_target()
     }
 }
 
-/// A call's lane. Dropping it lets others go on.
+/// A call's place in the queue. Dropping it leaves the queue.
+#[derive(Debug)]
+struct QueuePlace {
+    lanes: Arc<CallerLanes>,
+    ticket: u64,
+    caller: Caller,
+    principal: Principal,
+    since: Instant,
+}
+
+impl Drop for QueuePlace {
+    fn drop(&mut self) {
+        let mut state = lock(&self.lanes.state);
+        state.queue.retain(|queued| queued.ticket != self.ticket);
+        drop(state);
+        self.lanes.progress.notify_waiters();
+    }
+}
+
+/// A call's lane. Dropping it wakes waiting calls.
 #[derive(Debug)]
 pub(crate) struct Lane {
     lanes: Arc<CallerLanes>,
     caller: Caller,
     principal: Principal,
     is_waiting: bool,
-    /// When the call, which is waiting, began to enter again.
-    entering_since: Option<Instant>,
+    /// Set while a waiting call tries to enter again.
+    place: Option<QueuePlace>,
 }
 
 impl Lane {
-    /// Lets others go on while the call waits for the answer to its question.
+    /// Marks the call as waiting for an answer, so that other calls can enter.
     pub(crate) fn wait(&mut self) {
         let mut state = lock(&self.lanes.state);
         if self.is_waiting {
@@ -262,8 +325,8 @@ impl Lane {
             since: Instant::now(),
         });
         self.is_waiting = true;
-        self.entering_since = None;
         drop(state);
+        self.place = None;
         self.lanes.progress.notify_waiters();
     }
 
@@ -271,20 +334,20 @@ impl Lane {
         self.is_waiting
     }
 
-    /// Waits until the call can go on, but not for long. If the future is dropped, the next one waits
-    /// only for the rest of the time.
+    /// Waits until the call can run again. If the future is dropped, the call keeps its place in the
+    /// queue, and the next future waits only for the rest of the time.
     pub(crate) async fn go_on(&mut self) {
         if self.is_waiting {
             let enter = |state: &mut State, caller, principal: &Principal| {
                 state.stop_waiting(caller);
                 state.enter(caller, principal);
             };
-            let began = *self.entering_since.get_or_insert_with(Instant::now);
-            self.lanes
-                .wait(began, self.caller, &self.principal, enter)
-                .await;
+            let place = self
+                .place
+                .get_or_insert_with(|| self.lanes.join_queue(self.caller, &self.principal));
+            self.lanes.wait(place, enter).await;
             self.is_waiting = false;
-            self.entering_since = None;
+            self.place = None;
         }
     }
 }
@@ -324,7 +387,7 @@ mod tests {
         lanes.enter(caller, principal, true).now_or_never()
     }
 
-    /// Takes note of a question, and gives who is meant.
+    /// Records a question, and returns its target.
     fn asked(lanes: &CallerLanes) -> QuestionTarget {
         lanes.asked();
         lanes.question_target()
@@ -358,9 +421,9 @@ mod tests {
         assert_eq!(lanes.question_target(), QuestionTarget::Caller(2));
     }
 
-    /// Of several that wait for one, one goes on.
+    /// When a call ends, only one of the waiting calls enters.
     #[tokio::test(start_paused = true)]
-    async fn only_one_goes_on_at_a_time() {
+    async fn waiting_calls_enter_the_lane_one_at_a_time() {
         let lanes = lanes();
         let first = entered(&lanes, 1, &us()).unwrap();
         asked(&lanes);
@@ -394,21 +457,21 @@ mod tests {
         assert_eq!(
             asked(&lanes),
             QuestionTarget::Caller(1),
-            "there is no other"
+            "no other call is in a lane"
         );
         let other = entered(&lanes, 2, &us()).unwrap();
         assert_eq!(asked(&lanes), QuestionTarget::Caller(2));
         assert!(
             first.go_on().now_or_never().is_none(),
-            "it would be unclear"
+            "questions would be ambiguous"
         );
         drop(other);
         first.go_on().now_or_never().unwrap();
         assert_eq!(asked(&lanes), QuestionTarget::Caller(1));
     }
 
-    /// An open question, or a long call, holds up no other principal for long, and no question reaches
-    /// it that may be another's.
+    /// An open question or a long call delays another principal only briefly. A question that may
+    /// belong to either principal is sent to neither.
     #[tokio::test(start_paused = true)]
     async fn another_principal_waits_a_moment_and_is_never_asked() {
         let lanes = lanes();
@@ -428,7 +491,7 @@ mod tests {
         assert_eq!(asked(&lanes), QuestionTarget::Caller(1));
     }
 
-    /// The answer to a question waits for another call only once, although messages of the server
+    /// A call with an answer waits for another principal only once, even if messages of the server
     /// interrupt the wait.
     #[tokio::test(start_paused = true)]
     async fn an_interrupted_wait_does_not_begin_again() {
@@ -447,8 +510,7 @@ mod tests {
         assert_eq!(began.elapsed(), LANE_WAIT_MAX);
     }
 
-    /// Where calls ask one after the other, a call waits for its turn; where they only take long, it
-    /// goes on.
+    /// A call waits while other calls ask, but not while they only run long.
     #[tokio::test(start_paused = true)]
     async fn no_call_waits_for_ones_that_do_not_ask() {
         let lanes = lanes();
@@ -457,15 +519,84 @@ mod tests {
         let principal = us();
         let mut other = Box::pin(lanes.enter(2, &principal, true));
         assert!((&mut other).now_or_never().is_none());
-        for _ in 0..3 {
-            tokio::time::advance(LANE_WAIT_MAX / 2).await;
-            asked(&lanes);
-            assert!((&mut other).now_or_never().is_none());
-        }
         let began = Instant::now();
+        tokio::time::advance(LANE_WAIT_MAX / 2).await;
+        asked(&lanes);
+        assert!((&mut other).now_or_never().is_none());
         let _other = other.await;
-        assert_eq!(began.elapsed(), LANE_WAIT_MAX);
+        assert_eq!(began.elapsed(), LANE_WAIT_MAX + LANE_WAIT_MAX / 2);
         drop(long);
+    }
+
+    /// A call whose questions are answered at once keeps asking. A call of another client that waits
+    /// is let in between.
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_asks_continually_holds_up_no_other_client() {
+        let lanes = lanes();
+        let mut asking = entered(&lanes, 1, &us()).unwrap();
+        asked(&lanes);
+        asking.wait();
+        let principal = us();
+        let mut other = Box::pin(lanes.enter(2, &principal, true));
+        assert!((&mut other).now_or_never().is_none());
+        assert!(
+            asking.go_on().now_or_never().is_none(),
+            "the other call is ahead"
+        );
+        let began = Instant::now();
+        let other = other.await;
+        assert!(began.elapsed() <= FOLLOW_UP_QUESTION_WAIT);
+        assert!(
+            asking.go_on().now_or_never().is_none(),
+            "the other call is running"
+        );
+        drop(other);
+        asking.go_on().now_or_never().unwrap();
+    }
+
+    /// However many calls ask one after the other, each waits for those before it, and its question
+    /// is put to its own caller.
+    #[tokio::test(start_paused = true)]
+    async fn many_calls_that_ask_enter_in_order() {
+        const CALLS: Caller = 100;
+        let lanes = lanes();
+        let first = entered(&lanes, 0, &us()).unwrap();
+        asked(&lanes);
+        let principal = us();
+        let mut queued: VecDeque<_> = (1..=CALLS)
+            .map(|caller| Box::pin(lanes.enter(caller, &principal, true)))
+            .collect();
+        for call in &mut queued {
+            assert!(call.now_or_never().is_none());
+        }
+        let mut parked = vec![first];
+        parked.last_mut().unwrap().wait();
+        for caller in 1..=CALLS {
+            tokio::time::advance(FOLLOW_UP_QUESTION_WAIT).await;
+            for later in queued.iter_mut().skip(1) {
+                assert!(later.now_or_never().is_none());
+            }
+            let mut lane = queued.pop_front().unwrap().now_or_never().unwrap();
+            assert_eq!(asked(&lanes), QuestionTarget::Caller(caller));
+            lane.wait();
+            parked.push(lane);
+        }
+    }
+
+    /// A call that is given up in the queue holds up no other.
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_is_given_up_leaves_the_queue() {
+        let lanes = lanes();
+        let first = entered(&lanes, 1, &us()).unwrap();
+        asked(&lanes);
+        let principal = us();
+        let mut given_up = Box::pin(lanes.enter(2, &principal, true));
+        assert!((&mut given_up).now_or_never().is_none());
+        let mut other = Box::pin(lanes.enter(3, &principal, true));
+        assert!((&mut other).now_or_never().is_none());
+        drop(first);
+        drop(given_up);
+        assert!((&mut other).now_or_never().is_some());
     }
 
     #[tokio::test(start_paused = true)]
@@ -478,12 +609,12 @@ mod tests {
         assert_eq!(
             asked(&lanes),
             QuestionTarget::Unclear,
-            "it may be its own question"
+            "the question may be of either call"
         );
     }
 
     #[tokio::test(start_paused = true)]
-    async fn several_that_wait_cannot_be_told_apart() {
+    async fn a_question_is_unclear_while_several_calls_wait() {
         let lanes = lanes();
         let mut one = entered(&lanes, 1, &us()).unwrap();
         asked(&lanes);
@@ -498,7 +629,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn that_a_server_asks_is_forgotten() {
+    async fn the_asking_server_period_expires() {
         let lanes = lanes();
         let _one = entered(&lanes, 1, &us()).unwrap();
         asked(&lanes);

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::DropGuard;
 
 use super::{Inner, Order, lock};
-use crate::error_text::with_last_words;
+use crate::error_text::with_stderr_tail;
 use crate::link::{LinkError, MAX_QUEUED_MESSAGES, Outgoing, Room};
 
 /// The task of a connection: it polls the transport, sends notifications and responses, and closes
@@ -29,14 +29,14 @@ impl Driver {
     pub(super) async fn run(mut self, mut orders: mpsc::Receiver<Order>, _closed: DropGuard) {
         let shared = Arc::clone(&self.shared);
         let closed = |why: &str| LinkError::Closed(why.to_owned());
-        let mut is_idle = false;
+        let mut transport_done = false;
         // Kept over the rounds of the loop, to keep its place among those that wait for room.
         let mut room = pin!(shared.link.room());
         let error = loop {
             // No branch waits for the server to read, and none goes first: a server that floods us
             // or does not read can be called, cancelled and ended like any other.
             tokio::select! {
-                () = &mut self.work, if !is_idle => is_idle = true,
+                () = &mut self.work, if !transport_done => transport_done = true,
                 () = shared.pending_requests.changed.notified() => {
                     if let Some(error) = shared.pending_requests.lost() {
                         break error;
@@ -66,16 +66,23 @@ impl Driver {
         {
             self.send_next(permit);
         }
-        let error = explained(error, &shared.link.last_words());
+        let error = explained(error, &shared.link.stderr_tail());
         *lock(&shared.ending.reason) = Some(error.clone());
         shared.pending_requests.close(&error);
+        // The work writes the queued messages and closes the input of a process while the link waits
+        // for the process to end. It is dropped afterwards: a descendant of the process may hold a
+        // full pipe open for ever.
         let rest = async {
-            if !is_idle {
+            if !transport_done {
                 self.work.await;
             }
+            std::future::pending::<()>().await;
         };
-        let grace = *lock(&shared.grace);
-        tokio::join!(shared.link.close(grace), rest);
+        let grace = shared.tasks.grace();
+        tokio::select! {
+            () = shared.link.close(grace) => {}
+            () = rest => {}
+        }
     }
 
     fn order(&mut self, order: Order) {
@@ -120,9 +127,9 @@ fn outgoing(message: &Message) -> Outgoing {
 }
 
 /// Adds the last lines of the process's standard error to the reason.
-fn explained(error: LinkError, last_words: &[String]) -> LinkError {
+fn explained(error: LinkError, stderr_tail: &[String]) -> LinkError {
     match error {
-        LinkError::Closed(reason) => LinkError::Closed(with_last_words(&reason, last_words)),
+        LinkError::Closed(reason) => LinkError::Closed(with_stderr_tail(&reason, stderr_tail)),
         error => error,
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use plexus_mcp_core::Boxed;
-use plexus_mcp_wire::Raw;
+use plexus_mcp_wire::{Raw, Request};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Inner, RpcFailure, Update};
-use crate::link::{LinkError, Number};
+use super::{Inner, RpcFailure, Traits, Update};
+use crate::link::{Link, LinkError, Number};
 
 /// Notifications and questions that wait for the caller of a request. Further ones are dropped.
 const MAX_QUEUED_UPDATES: usize = 256;
@@ -68,11 +68,21 @@ impl ResponseReceiver {
             Err(LinkError::Closed(reason).into())
         }))
     }
+
+    /// The next queued question. Notifications before it are dropped.
+    fn queued_question(&mut self) -> Option<Request> {
+        loop {
+            if let Update::Request(request) = self.updates.try_recv().ok()? {
+                return Some(request);
+            }
+        }
+    }
 }
 
 /// A request that was sent. Dropping it before its answer cancels it.
 pub(crate) struct InFlight {
     number: Number,
+    traits: Traits,
     received: ResponseReceiver,
     transfer: Transfer,
     answered: bool,
@@ -89,6 +99,8 @@ pub(super) enum Transfer {
     Exchange(Boxed<()>),
     /// A task polls that future.
     Task(#[expect(dead_code, reason = "it is there to be dropped")] AbortOnDropHandle<()>),
+    /// The HTTP exchange has ended.
+    Done,
 }
 
 /// What the server sent for a request.
@@ -98,9 +110,15 @@ pub(crate) enum Next {
 }
 
 impl InFlight {
-    pub(super) fn new(number: Number, received: ResponseReceiver, shared: Arc<Inner>) -> Self {
+    pub(super) fn new(
+        number: Number,
+        traits: Traits,
+        received: ResponseReceiver,
+        shared: Arc<Inner>,
+    ) -> Self {
         Self {
             number,
+            traits,
             received,
             transfer: Transfer::Unsent,
             answered: false,
@@ -127,7 +145,7 @@ impl InFlight {
                 biased;
                 next = self.received.next() => next,
                 () = exchange => {
-                    self.transfer = Transfer::Shared;
+                    self.transfer = Transfer::Done;
                     self.received.next().await
                 }
             }
@@ -151,20 +169,39 @@ impl InFlight {
         }
     }
 
-    /// Cancels the request, unless it was answered.
+    /// Cancels the request, unless it was answered. Questions that are still queued are handled as by
+    /// [`ask_again`](Self::ask_again).
     pub(crate) fn give_up(&mut self) {
         if !std::mem::replace(&mut self.answered, true) {
             let is_sent = !matches!(self.transfer, Transfer::Unsent);
             self.shared.give_up(self.number, is_sent);
+            while let Some(request) = self.received.queued_question() {
+                self.ask_again(request);
+            }
+        }
+    }
+
+    /// Handles an unanswered question of the server after this request has ended, so that the server
+    /// does not wait for ever: the question is put to another call of the same caller, or refused.
+    ///
+    /// Over Streamable HTTP, the cancellation of the request ends its questions. A refusal is a POST of
+    /// its own, which could overtake the cancellation, and the server would fail the call instead.
+    pub(crate) fn ask_again(&self, request: Request) {
+        let pending_requests = &self.shared.pending_requests;
+        let names_calls = matches!(self.shared.link, Link::Http(_));
+        if names_calls && self.shared.cancels(&self.traits) {
+            pending_requests.answered(&request.id);
+        } else {
+            pending_requests.ask_again(request, &self.traits, names_calls);
         }
     }
 
     /// Moves the HTTP exchange to a task. The caller does not poll it while its client is asked a
     /// question, and the server may ping us on the stream meanwhile.
     fn leave_to_a_task(&mut self) {
-        self.transfer = match std::mem::replace(&mut self.transfer, Transfer::Shared) {
+        self.transfer = match std::mem::replace(&mut self.transfer, Transfer::Done) {
             Transfer::Exchange(exchange) => {
-                let task = self.shared.tasks.spawn(exchange);
+                let task = self.shared.tasks.tracker.spawn(exchange);
                 Transfer::Task(AbortOnDropHandle::new(task))
             }
             transfer => transfer,

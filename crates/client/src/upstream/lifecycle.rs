@@ -21,53 +21,55 @@ pub(super) const CRASH_WINDOW: Duration = Duration::from_secs(10);
 /// After this many such starts in a row, a server is crash-looping.
 pub(super) const CRASH_LOOP_STARTS: u32 = 5;
 
-/// Where the connection stands.
+/// The state of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// There is no connection, and nothing is done about it.
+    /// There is no connection, and no attempt is planned.
     Idle(Idle),
     /// An attempt is under way.
     Connecting,
-    /// The server was greeted and listed. `started` is when its process started, if it is one.
-    Ready { started: Option<Instant> },
+    /// The handshake is done and the lists were read. `since` is when its process started, or else
+    /// when it was connected.
+    Ready { since: Instant, is_process: bool },
     /// The next attempt is made then.
     Backoff { until: Instant },
 }
 
-/// Why nothing is done about a missing connection.
+/// Why no attempt is planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Idle {
     /// Nothing has needed the server yet.
     New,
     /// It failed or was lost, and its configuration says that it is not restarted.
     Failed,
-    /// It wants credentials: another attempt without a call would end the same way.
+    /// It requires credentials. Another attempt would fail in the same way.
     NeedsAuth,
-    /// A person disconnected it.
+    /// A user disconnected it.
     Disconnected,
 }
 
 /// An input of the state machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Input {
     /// The server is to be connected in the background.
     Start,
     /// A call needs the server.
     Call,
-    /// A person wants the server connected, whatever happened before.
+    /// A user wants the server connected, in any state.
     Connect,
-    /// A person wants the server disconnected.
+    /// A user wants the server disconnected.
     Disconnect,
-    /// The attempt succeeded.
+    /// The attempt succeeded. `started` is when the server's process was started, if it is one.
     Connected { started: Option<Instant> },
-    /// The attempt failed. `started` is when the process started, if one did or should have.
+    /// The attempt failed. If its process ended by itself, `crashed_after` is how long it ran. An
+    /// attempt restarts a server that ends on `server/discover`; only the last process counts.
     Failed {
         needs_auth: bool,
-        started: Option<Instant>,
+        crashed_after: Option<Duration>,
     },
     /// The connection ended by itself. `answered` says whether a request was answered on it.
     Lost { answered: bool },
-    /// The server is there, but has forgotten the session, on which a request was answered or not.
+    /// The server has lost the session; `answered` is as in [`Self::Lost`].
     SessionLost { answered: bool },
     /// The time that [`Lifecycle::deadline`] named has come.
     DeadlinePassed,
@@ -90,7 +92,8 @@ pub(super) struct Lifecycle {
     phase: Phase,
     reconnect: Backoff,
     crash_loop: Backoff,
-    /// Starts in a row that ended within [`CRASH_WINDOW`] without an answered request.
+    /// Starts in a row that ended within [`CRASH_WINDOW`] without an answered request. Two starts of
+    /// one attempt count as one.
     crashes: u32,
 }
 
@@ -146,36 +149,40 @@ impl Lifecycle {
                 }
             }
             (Phase::Connecting, Input::Connected { started }) => {
-                self.phase = Phase::Ready { started };
+                self.phase = Phase::Ready {
+                    since: started.unwrap_or(now),
+                    is_process: started.is_some(),
+                };
                 Action::Nothing
             }
             (
                 Phase::Connecting,
                 Input::Failed {
                     needs_auth,
-                    started,
+                    crashed_after,
                 },
             ) => {
                 if needs_auth {
                     self.phase = Phase::Idle(Idle::NeedsAuth);
                 } else {
-                    self.count_failure(now, started);
+                    self.count_crash(crashed_after);
                     self.enter_backoff(now, random);
                 }
                 Action::Nothing
             }
-            (Phase::Ready { started }, Input::Lost { answered }) => {
-                let lasted = |started| now.duration_since(started) >= CRASH_WINDOW;
-                if answered || started.is_some_and(lasted) {
+            (Phase::Ready { since, is_process }, Input::Lost { answered }) => {
+                let lasted = now.duration_since(since);
+                if answered || lasted >= CRASH_WINDOW {
                     self.reset_failures();
                 } else {
-                    self.count_failure(now, started);
+                    self.count_crash(is_process.then_some(lasted));
                 }
                 self.enter_backoff(now, random);
                 Action::Nothing
             }
             // A server that loses each session at once is reconnected with backoff. A call in the
-            // meantime makes one attempt at once.
+            // meantime makes one attempt at once. The server did not fail, so its session is renewed
+            // without `auto_restart`, too.
             (Phase::Ready { .. }, Input::SessionLost { answered: false }) => {
                 let until = now + self.reconnect.next_delay(random);
                 self.phase = Phase::Backoff { until };
@@ -190,17 +197,13 @@ impl Lifecycle {
         Action::Connect
     }
 
-    /// Counts a start that ended without an answered request. A server of which no process was started
-    /// cannot crash-loop; one that took long to fail has not crashed, but still backs off.
-    fn count_failure(&mut self, now: Instant, started: Option<Instant>) {
-        let Some(started) = started else {
-            return;
+    /// Counts starts in a row that ended within [`CRASH_WINDOW`] without an answered request. Any
+    /// other failure ends the row, such as a process that hangs. The server still backs off.
+    fn count_crash(&mut self, crashed_after: Option<Duration>) {
+        self.crashes = match crashed_after {
+            Some(lasted) if lasted < CRASH_WINDOW => self.crashes.saturating_add(1),
+            Some(_) | None => 0,
         };
-        if now.duration_since(started) >= CRASH_WINDOW {
-            self.crashes = 0;
-        } else {
-            self.crashes = self.crashes.saturating_add(1);
-        }
     }
 
     /// Resets the failure counters: the next failure counts as the first.

@@ -1,4 +1,4 @@
-//! State that the supervisor of a server and its calls share.
+//! State that the task of a server and its calls share.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,6 +8,7 @@ use plexus_mcp_core::Catalogue;
 use plexus_mcp_protocol::Era;
 use plexus_mcp_protocol::messages::{Implementation, ServerCapabilities};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::{Prepare, StartSlots, Supervision};
@@ -45,14 +46,8 @@ pub(super) struct Shared {
     history: Mutex<History>,
     is_known: AtomicBool,
     is_failing: AtomicBool,
-    /// Whether an attempt has begun that is not waiting for a start slot.
-    has_started: AtomicBool,
-}
-
-/// The inputs of a connection attempt.
-pub(super) struct Connecting {
-    pub(super) tasks: TaskTracker,
-    pub(super) era: Option<Era>,
+    /// When the last attempt began; `None` before the first one, and while one waits for a start slot.
+    started_at: watch::Sender<Option<Instant>>,
 }
 
 impl Shared {
@@ -79,7 +74,7 @@ impl Shared {
             }),
             is_known,
             is_failing: AtomicBool::new(false),
-            has_started: AtomicBool::new(false),
+            started_at: watch::Sender::new(None),
         }
     }
 
@@ -99,23 +94,20 @@ impl Shared {
         *lock(&self.definition) = Some(definition);
     }
 
-    pub(super) fn connecting(&self) -> Connecting {
-        Connecting {
-            tasks: self.tasks.clone(),
-            era: *lock(&self.era),
-        }
+    pub(super) fn era(&self) -> Option<Era> {
+        *lock(&self.era)
     }
 
     pub(super) fn forget_era(&self) {
         *lock(&self.era) = None;
     }
 
-    pub(super) fn set_started(&self, started: bool) {
-        self.has_started.store(started, Ordering::Release);
+    pub(super) fn set_started_at(&self, time: Option<Instant>) {
+        self.started_at.send_replace(time);
     }
 
-    pub(super) fn has_started(&self) -> bool {
-        self.has_started.load(Ordering::Acquire)
+    pub(super) fn started_at(&self) -> watch::Receiver<Option<Instant>> {
+        self.started_at.subscribe()
     }
 
     pub(super) fn note_era(&self, era: Era) {
@@ -134,6 +126,12 @@ impl Shared {
         self.is_known.load(Ordering::Acquire)
     }
 
+    /// Lists need not wait for the server any more. Must come before the status that goes with it:
+    /// only the status wakes those that wait.
+    pub(super) fn set_known(&self) {
+        self.is_known.store(true, Ordering::Release);
+    }
+
     pub(super) fn is_failing(&self) -> bool {
         self.is_failing.load(Ordering::Acquire)
     }
@@ -144,18 +142,30 @@ impl Shared {
         tracing::info!(server = self.name(), revision, "connected to a server");
         lock(&self.history).revision = Some(revision.to_owned());
         self.set_live(Some(Arc::clone(server)));
-        self.is_known.store(true, Ordering::Release);
-        // C37: a server whose lists fail is connected, and says so.
+        self.set_known();
+        self.publish_connected(server);
+    }
+
+    /// Publishes the status of a connected server. C37: a server whose lists fail is connected, and
+    /// its status has the reason.
+    pub(super) fn publish_connected(&self, server: &ConnectedServer) {
         let list_problems: Vec<_> = server
             .list_problems()
             .iter()
             .map(ToString::to_string)
             .collect();
         let reason = (!list_problems.is_empty()).then(|| list_problems.join("; "));
+        let known = self.status.borrow().clone();
+        if known.state == ServerState::Connected && known.reason == reason {
+            return;
+        }
+        if let Some(reason) = &reason {
+            tracing::warn!(server = self.name(), %reason, "a list of a server is incomplete");
+        }
         self.set_status(ServerState::Connected, reason);
     }
 
-    /// Makes `catalogue` what the server offers while nothing is known of it.
+    /// Publishes `catalogue` as that of the server, if it differs.
     pub(super) fn replace_catalogue(&self, catalogue: Arc<Catalogue>) {
         self.catalogue.send_if_modified(|offered| {
             let differs = catalogue.differs_from(offered);
@@ -166,9 +176,8 @@ impl Shared {
         });
     }
 
-    /// Takes everything out of the catalogue: a person disconnected the server.
+    /// Empties the catalogue, because a user disconnected the server.
     pub(super) fn offer_nothing(&self) {
-        self.is_known.store(true, Ordering::Release);
         self.catalogue.send_replace(Arc::new(nothing()));
     }
 
@@ -206,10 +215,16 @@ impl Shared {
 
     /// The command that brings the server back, as the end of a sentence.
     pub(super) fn reconnect_hint(&self) -> String {
-        match &self.name {
-            Some(name) => format!("; plexus servers reconnect {name} brings it back"),
-            None => String::new(),
-        }
+        let Some(name) = &self.name else {
+            return String::new();
+        };
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let name = if name.chars().all(is_plain) {
+            name.to_string()
+        } else {
+            format!("{name:?}")
+        };
+        format!("; to start it, run 'plexus servers reconnect {name}'")
     }
 }
 

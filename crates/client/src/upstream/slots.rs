@@ -11,8 +11,8 @@ const STARTS_PER_CORE: usize = 2;
 /// Starting programs on the smallest machine.
 const MIN_STARTS: usize = 4;
 
-/// Limits how many programs start at the same time, lest a machine with few cores be so busy with
-/// all of them that each misses its start-up timeout. Clones share one limit.
+/// Limits how many programs start at the same time. On a machine with few cores, too many would
+/// slow each other down until they miss their timeouts. Clones share one limit.
 #[derive(Debug, Clone)]
 pub struct StartSlots(Arc<Semaphore>);
 
@@ -24,19 +24,24 @@ impl Default for StartSlots {
 }
 
 impl StartSlots {
-    /// Lets `starts` programs start at once, at least one.
+    /// Allows `starts` concurrent starts, at least one.
     pub fn new(starts: usize) -> Self {
         Self(Arc::new(Semaphore::new(starts.max(1))))
     }
 
-    /// Lets nothing start any more: the program is ending.
+    /// Refuses further starts, because Plexus is shutting down.
     pub fn close(&self) {
         self.0.close();
     }
 
-    /// Waits for a slot, first come, first served. It is free again when the permit is dropped.
-    /// `None` means that nothing starts any more.
-    pub(super) async fn take(&self) -> Option<OwnedSemaphorePermit> {
+    /// Whether no program is started any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    /// Waits for a slot, in the order of the calls. Dropping the permit frees the slot. `None`
+    /// means that no program is started any more.
+    pub(crate) async fn take(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.0).acquire_owned().await.ok()
     }
 }

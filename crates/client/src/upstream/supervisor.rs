@@ -1,8 +1,7 @@
 //! The supervisor task of a server: connects, keeps the connection, and reconnects.
 
-use std::sync::Arc;
-
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::OptionFuture;
@@ -12,16 +11,16 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::lifecycle::{Action, CRASH_LOOP_STARTS, CRASH_WINDOW, Idle, Input, Lifecycle, Phase};
-use super::shared::{Connecting, Shared, nothing};
+use super::shared::{Shared, nothing};
 use super::sign_in::SignIn;
 use crate::backoff;
 use crate::child::Grace;
-use crate::connect::{self, ConnectError};
+use crate::connect::{self, ConnectError, Starts};
 use crate::connected_server::ConnectedServer;
 use crate::definition::{Definition, Target};
-use crate::error_text::brief;
+use crate::error_text::{brief, with_remark};
 use crate::link::LinkError;
-use crate::rpc::Ending;
+use crate::rpc::{ConnectionTasks, Ending};
 use crate::status::ServerState;
 
 /// How long a program that starts counts against the limit of programs that start at once.
@@ -62,15 +61,62 @@ pub(super) struct Connection {
     started: Option<Instant>,
 }
 
-/// How an attempt ended; with a failure, when the process started, if one did or should have.
-type Attempted = Result<Connection, (ConnectError, Option<Instant>)>;
+/// How an attempt ended.
+type Attempted = Result<Connection, AttemptFailure>;
+
+/// Why an attempt failed.
+struct AttemptFailure {
+    error: ConnectError,
+    /// How long the last process of the attempt ran, if it ended by itself.
+    crashed_after: Option<Duration>,
+}
+
+impl From<ConnectError> for AttemptFailure {
+    fn from(error: ConnectError) -> Self {
+        Self {
+            error,
+            crashed_after: None,
+        }
+    }
+}
+
+impl AttemptFailure {
+    /// The failure of an attempt whose last process has just ended, if `error` says so.
+    fn after(error: ConnectError, starts: &Starts) -> Self {
+        let has_ended = matches!(error, ConnectError::Link(LinkError::Closed(_)));
+        Self {
+            error,
+            crashed_after: starts
+                .last()
+                .filter(|_| has_ended)
+                .map(|start| start.elapsed()),
+        }
+    }
+}
+
+/// An attempt to connect.
+struct Attempt {
+    work: Boxed<Attempted>,
+    tasks: ConnectionTasks,
+}
+
+impl Attempt {
+    /// Abandons the attempt, and waits until its processes have ended.
+    async fn abandon(self, grace: Grace) {
+        self.tasks.set_grace(grace);
+        drop(self.work);
+        self.tasks.ended().await;
+    }
+}
 
 /// The task of one upstream server.
 pub(super) struct Supervisor {
     shared: Arc<Shared>,
     lifecycle: Lifecycle,
-    attempt: Option<Boxed<Attempted>>,
+    attempt: Option<Attempt>,
     connection: Option<Connection>,
+    /// The end of the connection before, whose process may still be exiting.
+    previous: Option<Ending>,
     /// Calls and people that wait for the attempt.
     waiting: Vec<Reply>,
     /// Why there is no connection.
@@ -86,6 +132,7 @@ impl Supervisor {
             lifecycle: Lifecycle::new(auto_restart),
             attempt: None,
             connection: None,
+            previous: None,
             waiting: Vec::new(),
             reason: None,
             grace: Grace::default(),
@@ -96,16 +143,18 @@ impl Supervisor {
     pub(super) async fn run(mut self, mut requests: mpsc::Receiver<SupervisorRequest>) {
         loop {
             let deadline = self.lifecycle.deadline().map(sleep_until);
-            let connection = self.connection.as_mut();
-            let (upkeep, ending) = connection
-                .map(|connection| (&mut connection.upkeep, &connection.ending))
-                .unzip();
+            let (mut upkeep, mut ending, mut lists) = (None, None, None);
+            if let Some(connection) = &mut self.connection {
+                upkeep = Some(&mut connection.upkeep);
+                ending = Some(&connection.ending);
+                lists = Some(&connection.server);
+            }
             tokio::select! {
                 request = requests.recv() => match request {
                     Some(request) => self.requested(request).await,
                     None => break,
                 },
-                Some(attempted) = OptionFuture::from(self.attempt.as_mut()) => {
+                Some(attempted) = OptionFuture::from(self.attempt.as_mut().map(|attempt| &mut attempt.work)) => {
                     self.attempted(attempted);
                 }
                 Some(error) = OptionFuture::from(ending.map(Ending::wait)) => {
@@ -117,12 +166,16 @@ impl Supervisor {
                         connection.upkeep = Box::pin(std::future::pending());
                     }
                 }
+                Some(()) = OptionFuture::from(lists.map(|server| server.list_problems_changed())) => {
+                    if let Some(connection) = &self.connection {
+                        self.shared.publish_connected(&connection.server);
+                    }
+                }
                 Some(()) = OptionFuture::from(deadline) => {
                     self.handle(Input::DeadlinePassed).await;
                 }
             }
         }
-        self.attempt = None;
         self.disconnect().await;
     }
 
@@ -145,6 +198,7 @@ impl Supervisor {
                 // Set the status first: the hub caches the catalogue of a connected server, and must not
                 // cache the empty one.
                 let reason = Some("disconnected".to_owned());
+                self.shared.set_known();
                 self.shared.set_status(ServerState::Pending, reason);
                 self.shared.offer_nothing();
                 // Nothing need wait for it.
@@ -174,7 +228,7 @@ impl Supervisor {
         }
     }
 
-    /// Gives a caller the connection, lets it wait for the attempt, or says why there is neither.
+    /// Gives a caller the connection, lets it wait for the attempt, or returns the error of the last one.
     fn answer(&mut self, reply: Reply) {
         if let Some(connection) = &self.connection {
             drop(reply.send(Ok(Arc::clone(&connection.server))));
@@ -190,10 +244,7 @@ impl Supervisor {
         match self.transition(input) {
             Action::Nothing => {}
             Action::Connect => self.connect(),
-            Action::Disconnect => {
-                self.attempt = None;
-                self.disconnect().await;
-            }
+            Action::Disconnect => self.disconnect().await,
         }
     }
 
@@ -204,11 +255,24 @@ impl Supervisor {
 
     fn connect(&mut self) {
         self.shared.set_status(ServerState::Pending, None);
-        let attempt = attempt(Arc::clone(&self.shared));
-        self.attempt = Some(Box::pin(attempt));
+        let tasks = ConnectionTasks::default();
+        let (shared, previous) = (Arc::clone(&self.shared), self.previous.take());
+        let attempting = attempt(shared, tasks.clone());
+        let work = Box::pin(async move {
+            // Two processes of one server may fight for a port or a lock.
+            if let Some(previous) = previous {
+                previous.wait().await;
+            }
+            attempting.await
+        });
+        self.attempt = Some(Attempt { work, tasks });
     }
 
+    /// Abandons the attempt, or closes the connection.
     async fn disconnect(&mut self) {
+        if let Some(attempt) = self.attempt.take() {
+            attempt.abandon(self.grace).await;
+        }
         self.shared.set_live(None);
         let disconnected = || ConnectError::NotStarted("it was disconnected".to_owned());
         self.answer_waiting(&Err(disconnected()));
@@ -229,11 +293,14 @@ impl Supervisor {
                 self.shared.connected(&server);
                 self.answer_waiting(&Ok(server));
             }
-            Err((error, started)) => {
+            Err(AttemptFailure {
+                error,
+                crashed_after,
+            }) => {
                 let needs_auth = error.needs_auth();
                 self.transition(Input::Failed {
                     needs_auth,
-                    started,
+                    crashed_after,
                 });
                 self.publish_failure(error.to_string(), needs_auth);
                 self.answer_waiting(&Err(error));
@@ -249,6 +316,9 @@ impl Supervisor {
         };
         self.shared.set_live(None);
         connection.server.retire();
+        if connection.server.is_over() {
+            self.previous = Some(connection.ending);
+        }
         let answered = connection.server.has_answered();
         if *error == LinkError::SessionLost {
             self.handle(Input::SessionLost { answered }).await;
@@ -269,9 +339,9 @@ impl Supervisor {
             ServerState::Failed
         };
         let shown = match self.lifecycle.phase() {
-            Phase::Idle(Idle::Failed) => format!("{}: {reason}", self.not_restarted()),
+            Phase::Idle(Idle::Failed) => self.not_restarted(&reason),
             Phase::Backoff { .. } if self.lifecycle.is_crash_looping() => {
-                format!("{}: {reason}", crash_looping())
+                with_remark(&reason, &crash_looping())
             }
             _ => reason.clone(),
         };
@@ -282,7 +352,7 @@ impl Supervisor {
         self.shared.set_status(state, Some(shown));
     }
 
-    /// While nothing else is known of a server that wants its user to sign in, it offers that.
+    /// Offers a sign-in tool for a server that requires a sign-in and whose catalogue is unknown.
     fn offer_sign_in(&self, needs_auth: bool) {
         let definition = self.shared.definition();
         let authorizer = definition.as_ref().and_then(|known| known.authorizer());
@@ -298,37 +368,42 @@ impl Supervisor {
         }
     }
 
-    /// Why a call is refused at once.
+    /// The error of a call that is refused at once.
     fn refusal(&self) -> String {
         let reason = self.reason.as_deref().map_or("it is not connected", brief);
         match self.lifecycle.phase() {
             Phase::Idle(Idle::Disconnected) => {
                 format!("it was disconnected{}", self.shared.reconnect_hint())
             }
-            Phase::Idle(Idle::Failed) => format!("{}: {reason}", self.not_restarted()),
+            Phase::Idle(Idle::Failed) => self.not_restarted(reason),
             Phase::Backoff { .. } if self.lifecycle.is_crash_looping() => {
-                format!(
-                    "{}{}{}: {reason}",
-                    crash_looping(),
-                    self.until_next_start(),
-                    self.shared.reconnect_hint()
-                )
+                let next_start = self.until_next_start();
+                let hint = self.shared.reconnect_hint();
+                let remark = format!("{}{next_start}{hint}", crash_looping());
+                with_remark(reason, &remark)
             }
             _ => reason.to_owned(),
         }
     }
 
-    fn not_restarted(&self) -> String {
-        let reconnect_hint = self.shared.reconnect_hint();
-        format!("it stays down, as auto_restart is false{reconnect_hint}")
+    /// `reason`, and that the server is not restarted. Only servers with a name have that setting.
+    fn not_restarted(&self, reason: &str) -> String {
+        if self.shared.has_name() {
+            let hint = self.shared.reconnect_hint();
+            let remark = format!("it is not restarted, because auto_restart is false{hint}");
+            with_remark(reason, &remark)
+        } else {
+            reason.to_owned()
+        }
     }
 
-    /// The time until the next start, for an error that is sent at once.
+    /// The time until the next start attempt, to append to the error of a call that fails
+    /// immediately.
     fn until_next_start(&self) -> String {
         match self.lifecycle.deadline() {
             Some(deadline) => {
                 let seconds = deadline.duration_since(Instant::now()).as_secs();
-                format!(", so the next is in {seconds} s")
+                format!("; the next start is in {seconds} s")
             }
             None => String::new(),
         }
@@ -340,50 +415,57 @@ fn crash_looping() -> String {
     format!("its last {CRASH_LOOP_STARTS} starts ended within {window} s each")
 }
 
-/// Prepares, starts, greets and lists the server once.
-async fn attempt(shared: Arc<Shared>) -> Attempted {
-    shared.set_started(true);
+/// Prepares and starts the server, does the handshake and reads the lists, once.
+async fn attempt(shared: Arc<Shared>, tasks: ConnectionTasks) -> Attempted {
+    if shared.slots.is_closed() {
+        return Err(ConnectError::shutting_down().into());
+    }
+    shared.set_started_at(Some(Instant::now()));
     let definition = match (shared.prepare)().await {
         Ok(definition) => Arc::new(definition),
-        Err(reason) => return Err((ConnectError::Prepare(reason), None)),
+        Err(reason) => return Err(ConnectError::Prepare(reason).into()),
     };
     shared.set_definition(Arc::clone(&definition));
     let is_program = matches!(definition.target, Target::Stdio(_));
     let slot = if is_program {
-        let ending = || ConnectError::NotStarted("Plexus is ending".to_owned());
-        shared.set_started(false);
+        shared.set_started_at(None);
         let slot = shared.slots.take().await;
-        shared.set_started(true);
-        Some(slot.ok_or_else(|| (ending(), None))?)
+        shared.set_started_at(Some(Instant::now()));
+        Some(slot.ok_or_else(ConnectError::shutting_down)?)
     } else {
         None
     };
     let began = Instant::now();
-    let started = is_program.then_some(began);
-    let greeted = holding(slot, greet(&shared, &definition)).await;
-    let connected = greeted.map_err(|error| (error, started))?;
+    let starts = Starts::default();
+    let outcome = holding(slot, handshake(&shared, &definition, &tasks, &starts)).await;
+    let connected = outcome.map_err(|error| AttemptFailure::after(error, &starts))?;
     let ending = connected.rpc.ending();
-    let (server, upkeep) = ConnectedServer::settle(
+    let settled = ConnectedServer::settle(
         definition,
         connected,
         shared.catalogue.clone(),
         shared.is_known(),
         Arc::clone(&shared.subscriptions),
-        shared.tasks.clone(),
+        tasks,
+        shared.slots.clone(),
     )
     .await;
+    let (server, upkeep) = settled.map_err(|error| AttemptFailure::after(error.into(), &starts))?;
     shared.note_connected_in(began.elapsed());
     Ok(Connection {
         server,
         upkeep,
         ending,
-        started,
+        started: starts.last(),
     })
 }
 
 /// Does `work` while holding a start slot. The slot is released when `work` is done, or after
 /// [`START_SLOT_MAX`]: a start that takes longer is waiting for I/O and not for a processor.
-async fn holding<T>(slot: Option<OwnedSemaphorePermit>, work: impl Future<Output = T>) -> T {
+pub(crate) async fn holding<T>(
+    slot: Option<OwnedSemaphorePermit>,
+    work: impl Future<Output = T>,
+) -> T {
     let mut work = pin!(work);
     match timeout(START_SLOT_MAX, &mut work).await {
         Ok(done) => done,
@@ -395,25 +477,31 @@ async fn holding<T>(slot: Option<OwnedSemaphorePermit>, work: impl Future<Output
 }
 
 /// Does the handshake in the era of the last connection; if that fails, detects the era again.
-async fn greet(
+async fn handshake(
     shared: &Shared,
     definition: &Arc<Definition>,
+    tasks: &ConnectionTasks,
+    starts: &Starts,
 ) -> Result<connect::Connected, ConnectError> {
-    let Connecting { tasks, era } = shared.connecting();
-    let known: Option<Era> = definition.era.or(era);
+    let slots = &shared.slots;
+    let known: Option<Era> = definition.era.or(shared.era());
     let assumed = definition.era.is_none() && known.is_some();
     let mut first = Definition::clone(definition);
     first.era = known;
-    let mut greeted = connect::connect(&Arc::new(first), &tasks).await;
-    if assumed && let Err(error) = &greeted {
-        // The next attempt finds out anew.
-        shared.forget_era();
+    let mut connected = connect::connect(&Arc::new(first), tasks, slots, starts).await;
+    if assumed && let Err(error) = &connected {
+        if known == Some(Era::Stateless) || error.may_be_wrong_era() {
+            // The next attempt detects the era again.
+            shared.forget_era();
+        }
         if error.may_be_wrong_era() && !matches!(error, ConnectError::Timeout { .. }) {
-            greeted = connect::connect(definition, &tasks).await;
+            // The process has not crashed: it refused the era, and was stopped.
+            starts.clear();
+            connected = connect::connect(definition, tasks, slots, starts).await;
         }
     }
-    if let Ok(connected) = &greeted {
-        shared.note_era(connected.facts.revision.era());
+    if let Ok(done) = &connected {
+        shared.note_era(done.facts.revision.era());
     }
-    greeted
+    connected
 }

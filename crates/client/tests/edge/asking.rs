@@ -1,4 +1,4 @@
-//! Questions of servers of the old era, which are requests.
+//! Questions of handshake-era servers, which are JSON-RPC requests.
 
 use plexus_mcp_core::{AskError, Question};
 use plexus_testkit::server::{HttpServer, Offer, Process, Reply, StdioServer, tool};
@@ -45,8 +45,7 @@ async fn ask(process: &Process, id: &Value, method: &str, params: &Value) {
     process.say(request(id, method, params)).await;
 }
 
-/// S004-72, S004-73, S004-D11: each reaches the caller, and its
-/// answer the server.
+/// S004-72, S004-73, S004-D11: each question reaches the caller, and the server gets its answer.
 #[tokio::test]
 async fn questions_during_a_call_are_put_to_its_caller() {
     let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;
@@ -71,9 +70,10 @@ async fn questions_during_a_call_are_put_to_its_caller() {
     within("the result", calling).await.unwrap();
 }
 
-/// LIFE-09, TRANSLATION §5.4.5: who cannot be asked is not asked, and the server is told.
+/// LIFE-09, TRANSLATION §5.4.5: a question that needs an undeclared capability is refused with an
+/// error, and the caller does not see it.
 #[tokio::test]
-async fn what_the_caller_did_not_declare_is_refused() {
+async fn questions_beyond_the_callers_capabilities_are_refused() {
     let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;
     let upstream = connected(stdio(&server)).await;
     let process = server.process().await;
@@ -94,7 +94,7 @@ async fn what_the_caller_did_not_declare_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_no_question_is_refused() {
+async fn unknown_request_methods_are_refused() {
     let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;
     let upstream = connected(stdio(&server)).await;
     let process = server.process().await;
@@ -112,7 +112,8 @@ async fn what_is_no_question_is_refused() {
     assert_eq!(answer["error"]["code"], -32601);
 }
 
-/// SAMP-13, S004-D11, TRANSLATION §5.10, §12.17: a question outside of a call is refused.
+/// SAMP-13, S004-D11, TRANSLATION §5.10, §12.17: outside of a call, `ping` is answered, the list of
+/// roots is empty, and every other question is refused.
 #[tokio::test]
 async fn questions_outside_of_a_call_are_answered_without_a_caller() {
     let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;
@@ -131,7 +132,7 @@ async fn questions_outside_of_a_call_are_answered_without_a_caller() {
     assert_eq!(process.answer(&json!("p")).await["result"], json!({}));
 }
 
-/// TRANSLATION §12.6: a question during a list is not one of a call.
+/// TRANSLATION §12.6: questions during the handshake and the listing belong to no call.
 #[tokio::test]
 async fn questions_during_the_greeting_and_the_listing_are_answered() {
     use plexus_testkit::server::{Script, Step};
@@ -152,7 +153,8 @@ async fn questions_during_the_greeting_and_the_listing_are_answered() {
     );
 }
 
-/// A caller that refuses, or goes away, is put in the server's terms.
+/// If the caller answers with an error, the server gets `cancel`, an empty list of roots, or an
+/// error.
 #[tokio::test]
 async fn refusals_reach_the_server() {
     let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;
@@ -192,7 +194,7 @@ async fn a_withdrawn_question_is_not_answered() {
     process
         .say(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": withdrawal}))
         .await;
-    // The caller is told, so that it need not bother its user any longer.
+    // The caller is notified, so that it can dismiss its dialog.
     during(&mut calling, within("the withdrawal", question.withdrawn())).await;
     question.answer(Ok(raw(&answer)));
     process.reply(&call, json!({})).await;
@@ -206,7 +208,7 @@ async fn a_withdrawn_question_is_not_answered() {
     );
 }
 
-/// Over HTTP the stream says whose question it is.
+/// Over HTTP, a question on the response stream of a call belongs to that call.
 #[tokio::test]
 async fn questions_on_the_stream_of_a_call_are_put_to_its_caller() {
     let offer = Offer::tools(LEGACY, [tool("a")]);
@@ -244,9 +246,9 @@ async fn questions_on_the_stream_of_a_call_are_put_to_its_caller() {
     assert_eq!(value(&within("the other", other).await.unwrap())["n"], 2);
 }
 
-/// Common servers put their questions on the stream that belongs to no call. While one caller has
-/// calls in flight, they are that caller's; while two have, or none has, they belong to no caller (SAMP-13),
-/// and only roots, of which there are none, can be answered.
+/// Common servers send their questions on the GET stream. While only one caller has calls in
+/// flight, such a question is sent to that caller. Otherwise it is refused (SAMP-13), and the list
+/// of roots is empty.
 #[tokio::test]
 async fn questions_on_the_stream_of_no_call_are_put_to_the_only_caller() {
     let offer = Offer::tools(LEGACY, [tool("a")]);

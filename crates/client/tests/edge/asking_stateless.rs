@@ -1,9 +1,9 @@
-//! Questions of stateless servers, which are results.
+//! Questions of stateless servers, which are results of the type `input_required`.
 
 use std::sync::Mutex;
 
 use plexus_mcp_client::ServerState;
-use plexus_mcp_core::AskError;
+use plexus_mcp_core::{AskError, Event};
 use plexus_mcp_protocol::Fault;
 use plexus_testkit::server::{HttpServer, Offer, Received, Reply, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
@@ -14,7 +14,7 @@ use crate::support::{
     stdio, value,
 };
 
-/// A server that answers its calls with these results in turn, the last one for ever.
+/// A server that answers its calls with `results` in turn, and repeats the last result.
 async fn server(results: Vec<Value>) -> HttpServer {
     let offer = Offer::tools(STATELESS, [tool("a")]);
     let results = Mutex::new(results);
@@ -63,8 +63,8 @@ fn calls(server: &HttpServer, method: &str) -> Vec<Received> {
     requests
 }
 
-/// MRTR26-14, MRTR26-15, MRTR26-16, MRTR26-17: two rounds, the state as it was given, fresh ids, the
-/// same arguments.
+/// MRTR26-14, MRTR26-15, MRTR26-16, MRTR26-17: in each of two rounds, the retry has the server's
+/// state unchanged, a new request id, and the arguments of the original call.
 #[tokio::test]
 async fn questions_are_answered_by_asking_again() {
     let state = "opaque \u{1f512} \"\\/\u{7f}\n=?base64? 0";
@@ -114,7 +114,7 @@ async fn questions_are_answered_by_asking_again() {
     assert_ne!(rounds[1].body["id"], rounds[2].body["id"]);
 }
 
-/// MRTR26-14: several questions are put together, and answered with one request.
+/// MRTR26-14: several questions of one result are answered with one retry.
 #[tokio::test]
 async fn questions_of_one_round_are_put_together() {
     let roots = json!({"method": "roots/list"});
@@ -138,7 +138,7 @@ async fn questions_of_one_round_are_put_together() {
     assert_eq!(rounds[1].body["params"]["inputResponses"], expected);
 }
 
-/// TRANSLATION §12.29: a state is the server's business, however large.
+/// TRANSLATION §12.29: a large `requestState` is returned unchanged.
 #[tokio::test]
 async fn a_large_state_comes_back_whole() {
     let state = "12,\u{fc}\"".repeat(20_000);
@@ -151,9 +151,9 @@ async fn a_large_state_comes_back_whole() {
     assert_eq!(rounds[1].body["params"]["requestState"], json!(state));
 }
 
-/// TRANSLATION §12.8: what a server misses in its caller is passed on with all that it says.
+/// TRANSLATION §12.8: a missing-capability error reaches the caller with its message and data.
 #[tokio::test]
-async fn a_missing_capability_is_told_as_the_server_tells_it() {
+async fn a_missing_capability_error_keeps_its_message_and_data() {
     let offer = Offer::tools(STATELESS, [tool("a")]);
     let missing = json!({"requiredCapabilities": {"elicitation": {}}});
     let data = missing.clone();
@@ -175,7 +175,7 @@ async fn a_missing_capability_is_told_as_the_server_tells_it() {
     assert_eq!(value(&error.data.unwrap()), missing);
 }
 
-/// MRTR26-14: state without a question asks for patience.
+/// MRTR26-14: a result with a state and no questions is retried with that state.
 #[tokio::test]
 async fn a_result_with_state_only_is_asked_for_again() {
     let wait = |state| input_required(&Value::Null, Some(state));
@@ -220,7 +220,7 @@ async fn a_question_without_state_is_answered_without_state() {
     );
 }
 
-/// TRANSLATION §6.4: there is an end to it.
+/// TRANSLATION §6.4: the number of rounds is limited.
 #[tokio::test]
 async fn a_server_cannot_ask_for_ever() {
     let server = server(vec![input_required(
@@ -234,7 +234,33 @@ async fn a_server_cannot_ask_for_ever() {
     assert!((10..=12).contains(&calls(&server, "tools/call").len()));
 }
 
-/// Prompts and resources can ask, too.
+/// The user is not asked for an answer that would not be sent.
+#[tokio::test]
+async fn every_answer_of_a_caller_is_sent() {
+    let server = server(vec![input_required(
+        &json!({"who": elicit("Who?")}),
+        Some("s"),
+    )])
+    .await;
+    let upstream = connected(http(&server)).await;
+    let caller = Caller::able(json!({"elicitation": {"form": {}}}));
+    let (mut calling, mut events) = caller.call(&upstream, "tools/call", &json!({"name": "a"}));
+    let mut answers = 0;
+    let failure = loop {
+        tokio::select! {
+            biased;
+            outcome = &mut calling => break outcome.unwrap_err().to_string(),
+            Some(Event::Ask(ask)) = events.recv() => {
+                answers += 1;
+                ask.answer(Ok(raw(&json!({"action": "accept", "content": {}}))));
+            }
+        }
+    };
+    assert!(failure.contains("asked more than"), "{failure}");
+    assert_eq!(calls(&server, "tools/call").len(), answers + 1);
+}
+
+/// `prompts/get` and `resources/read` can ask, too.
 #[tokio::test]
 async fn prompts_and_resources_may_ask() {
     for (method, params) in [
@@ -256,7 +282,8 @@ async fn prompts_and_resources_may_ask() {
     }
 }
 
-/// TRANSLATION §6.4: a refusal that the protocol can put is put; a refused sampling ends the call.
+/// TRANSLATION §6.4: a failed elicitation is answered with `cancel`, and a failed roots request
+/// with an empty list. A failed sampling request has no such answer, so it fails the call.
 #[tokio::test]
 async fn refusals_are_put_in_the_servers_terms() {
     let server_that =
@@ -285,7 +312,8 @@ async fn refusals_are_put_in_the_servers_terms() {
     }
 }
 
-/// MRTR26-05: a server that asks what was not declared is wrong, and its caller is not bothered.
+/// MRTR26-05: a question that needs an undeclared capability fails the call; the caller is not
+/// asked.
 #[tokio::test]
 async fn a_caller_is_not_asked_what_it_did_not_declare() {
     let server = server(vec![input_required(&json!({"q": sample()}), None), done()]).await;
@@ -297,7 +325,7 @@ async fn a_caller_is_not_asked_what_it_did_not_declare() {
     assert!(events.try_recv().is_none());
 }
 
-/// BASE-14, TRANSLATION §12.11, §12.12: results of kinds that we did not ask for are no results.
+/// BASE-14, TRANSLATION §12.11, §12.12: a result of an unknown or unrequested type is an error.
 #[tokio::test]
 async fn a_result_of_an_unknown_kind_is_an_error() {
     for kind in ["task", "vendor/odd", ""] {
@@ -308,7 +336,7 @@ async fn a_result_of_an_unknown_kind_is_an_error() {
     }
 }
 
-/// Questions that are none, or are put where none may be.
+/// Malformed `inputRequests`, and methods that are not questions.
 #[tokio::test]
 async fn malformed_questions_are_errors() {
     let odd = [
@@ -327,8 +355,8 @@ async fn malformed_questions_are_errors() {
     }
 }
 
-/// A dual-era server on a pipe is locked to its era. If a tool of it asks in the older way all the same,
-/// which cannot be answered, its call says so instead of waiting for ever.
+/// A dual-era server over stdio is locked to its era. If a tool sends a handshake-era question
+/// anyway, it cannot be answered. The call fails with the reason, instead of waiting for ever.
 #[tokio::test]
 async fn a_call_that_asks_in_the_older_way_fails_with_the_reason() {
     let server = StdioServer::new(&Offer::tools(STATELESS, [tool("a")])).await;
@@ -351,7 +379,29 @@ async fn a_call_that_asks_in_the_older_way_fails_with_the_reason() {
     assert_eq!(cancelled["params"]["requestId"], sent["id"]);
 }
 
-/// BASE-17, HTTP26-05: a stateless server has no business to send requests, and is not answered.
+/// With two calls in flight, the question may be of either, so neither is failed for it.
+#[tokio::test]
+async fn a_question_in_the_older_way_fails_no_call_if_two_may_have_asked() {
+    let server = StdioServer::new(&Offer::tools(STATELESS, [tool("a")])).await;
+    let upstream = connected(stdio(&server)).await;
+    let process = server.process().await;
+    let caller = Caller::able(json!({"elicitation": {"form": {}}}));
+    let params = json!({"name": "a"});
+    let (mut older, _older_events) = caller.call(&upstream, "tools/call", &params);
+    let older_sent = during(&mut older, process.received("tools/call")).await;
+    let (mut newer, _newer_events) = caller.call(&upstream, "tools/call", &params);
+    let newer_sent = during(&mut newer, process.received("tools/call")).await;
+    let mut question = elicit("Who?");
+    question["jsonrpc"] = json!("2.0");
+    question["id"] = json!("q");
+    process.say(question).await;
+    process.reply(&newer_sent, done()).await;
+    within("the newer result", newer).await.unwrap();
+    process.reply(&older_sent, done()).await;
+    within("the older result", older).await.unwrap();
+}
+
+/// BASE-17, HTTP26-05: a stateless server must not send requests; they are not answered.
 #[tokio::test]
 async fn a_stateless_server_that_asks_is_not_answered() {
     let questions = [
@@ -407,8 +457,8 @@ async fn a_stateless_server_that_asks_is_not_answered() {
     );
 }
 
-/// The server is lost while its question is open. The call fails: it is not made again from its
-/// beginning, as the server has already executed a part of it.
+/// The server is lost while its question is open. The call fails and is not retried from the start,
+/// because the server has already executed a part of it.
 #[tokio::test]
 async fn a_call_that_was_answered_is_not_begun_again() {
     let question = input_required(&json!({"q": elicit("?")}), Some("s"));

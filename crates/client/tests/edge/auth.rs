@@ -1,9 +1,14 @@
 //! Signing in to servers, against a real authorization server.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use plexus_mcp_client::auth::{Authorizer as _, MemoryVault, OAuth, SignInMethod, Vault as _};
-use plexus_mcp_client::{ServerState, Upstream};
+use http::{HeaderMap, Method, Uri};
+use plexus_mcp_client::auth::{
+    AuthError, Authorizer, MemoryVault, OAuth, Refusal, SignInMethod, Vault as _,
+};
+use plexus_mcp_client::{ServerState, Target, Upstream};
+use plexus_mcp_core::Boxed;
 use plexus_mcp_oauth::Grant;
 use plexus_testkit::authorization_server::{Behaviour, TokenRequirements};
 use plexus_testkit::server::{HttpServer, Reply};
@@ -11,7 +16,9 @@ use plexus_testkit::within;
 use serde_json::json;
 
 use crate::auth_fixture::{BACK, Protected, by_a_user, client};
-use crate::support::{Caller, connected, refused, status, tools};
+use crate::support::{
+    Caller, STATELESS, connected, minimal, refused, status, status_becomes, target, tools,
+};
 
 async fn work(upstream: &Upstream) -> Result<(), String> {
     let params = json!({"name": "work", "arguments": {}});
@@ -44,7 +51,8 @@ async fn a_user_signs_in_once_and_is_known_from_then_on() {
     assert_eq!((counts.registrations, counts.sign_ins), (1, 1));
 }
 
-/// S004-20, S004-74: without a user, the status says what to do; nothing of it is secret.
+/// S004-20, S004-74: without a user agent, the status is `NeedsAuth`, and the error has the sign-in
+/// hint.
 #[tokio::test]
 async fn without_a_user_the_server_needs_one() {
     let protected = Protected::start(Behaviour::default(), TokenRequirements::default()).await;
@@ -59,7 +67,7 @@ async fn without_a_user_the_server_needs_one() {
     assert_eq!(protected.issuer.counts().registrations, 0);
 }
 
-/// An ended token is renewed once, however many want it; the old refresh token never comes again.
+/// Concurrent calls with an expired token share one renewal; an old refresh token is never reused.
 #[tokio::test]
 async fn a_token_that_ended_is_renewed_once_for_all() {
     let protected = Protected::answering(
@@ -81,7 +89,7 @@ async fn a_token_that_ended_is_renewed_once_for_all() {
     assert_eq!(protected.issuer.counts().sign_ins, 1);
 }
 
-/// A token whose time is nearly over is renewed before it is used.
+/// A token that is about to expire is renewed before it is used.
 #[tokio::test]
 async fn a_token_is_renewed_before_its_end() {
     let behaviour = Behaviour {
@@ -102,7 +110,7 @@ async fn a_token_is_renewed_before_its_end() {
 
 /// A cancelled call does not lose the rotated token.
 #[tokio::test]
-async fn a_renewal_is_finished_although_nobody_waits_for_it() {
+async fn a_token_renewal_completes_although_its_call_is_cancelled() {
     let protected = Protected::start(Behaviour::default(), TokenRequirements::default()).await;
     let mut options = protected.options();
     let vault = Arc::new(MemoryVault::default());
@@ -117,7 +125,7 @@ async fn a_renewal_is_finished_although_nobody_waits_for_it() {
     let upstream = Upstream::new(protected.definition(&oauth));
     {
         let mut connecting = std::pin::pin!(upstream.connect());
-        // Given up as soon as the authorization server has seen the request.
+        // The connect is dropped as soon as the authorization server has received the renewal.
         while protected.issuer.counts().renewals == 0 {
             tokio::select! {
                 biased;
@@ -139,7 +147,8 @@ async fn a_renewal_is_finished_although_nobody_waits_for_it() {
     );
 }
 
-/// AUTH11-12, AUTH26-10: a call that needs more is allowed more, and nothing is lost by it.
+/// AUTH11-12, AUTH26-10: a call that needs more scopes leads to a second sign-in, which keeps the
+/// scopes of the first.
 #[tokio::test]
 async fn a_call_that_needs_more_scopes_gets_them() {
     let demands = TokenRequirements {
@@ -155,9 +164,9 @@ async fn a_call_that_needs_more_scopes_gets_them() {
     assert_eq!(protected.issuer.counts().sign_ins, 2);
 }
 
-/// Where no user is at hand, what was found wanting is asked for when one signs in again.
+/// Without a user agent, the missing scopes are stored and requested at the next sign-in.
 #[tokio::test]
-async fn what_was_found_wanting_is_asked_for_the_next_time() {
+async fn missing_scopes_are_requested_at_the_next_sign_in() {
     let demands = TokenRequirements {
         more_for_calls: true,
         ..TokenRequirements::default()
@@ -174,12 +183,12 @@ async fn what_was_found_wanting_is_asked_for_the_next_time() {
     let refused = work(&upstream).await.unwrap_err();
     assert!(refused.contains("sign in again"), "{refused}");
     user.sign_in(challenge).await.unwrap();
-    // The token that is kept is another one now, and no restart is needed to find it.
+    // The upstream reads the new token from the vault, without a restart.
     work(&upstream).await.unwrap();
     assert_eq!(protected.issuer.counts().sign_ins, 2);
 }
 
-/// Tokens bound to a key, with nonces at both ends.
+/// DPoP: tokens are bound to a key, and both servers require nonces.
 #[tokio::test]
 async fn tokens_are_bound_to_a_key_where_that_is_wanted() {
     let behaviour = Behaviour {
@@ -220,7 +229,7 @@ async fn a_client_signs_in_for_itself() {
     assert_eq!(protected.issuer.counts().sign_ins, 0);
 }
 
-/// A token that ends and cannot be renewed is replaced by another, as often as it takes.
+/// The client credentials grant is repeated each time the token expires.
 #[tokio::test]
 async fn a_client_whose_token_ends_gets_another() {
     let behaviour = Behaviour {
@@ -240,9 +249,10 @@ async fn a_client_whose_token_ends_gets_another() {
     }
 }
 
-/// AUTH11-06, AUTH11-07: the authorization server reads about the client at its id.
+/// AUTH11-06, AUTH11-07: the client id is the URL of a document that the authorization server
+/// reads.
 #[tokio::test]
-async fn a_document_says_who_the_client_is() {
+async fn the_client_id_is_the_url_of_a_metadata_document() {
     let behaviour = Behaviour {
         fetches_documents: true,
         ..Behaviour::default()
@@ -266,9 +276,9 @@ async fn a_document_says_who_the_client_is() {
     assert_eq!(protected.issuer.counts().registrations, 0);
 }
 
-/// A user who says no is told apart from a broken server, and is not asked twice.
+/// A refusal by the user leads to `NeedsAuth`, not to `Failed`.
 #[tokio::test]
-async fn a_refusal_is_told() {
+async fn a_refused_sign_in_leads_to_needs_auth() {
     let behaviour = Behaviour {
         agrees: false,
         ..Behaviour::default()
@@ -280,9 +290,9 @@ async fn a_refusal_is_told() {
     assert!(error.to_string().contains("access_denied"), "{error}");
 }
 
-/// Signing out gives the token back.
+/// Signing out revokes the token.
 #[tokio::test]
-async fn who_signs_out_is_out() {
+async fn signing_out_revokes_the_token() {
     let protected = Protected::start(Behaviour::default(), TokenRequirements::default()).await;
     let oauth = by_a_user(protected.options());
     connected(protected.definition(&oauth)).await;
@@ -308,4 +318,78 @@ async fn endless_metadata_is_cut_short() {
     let error = oauth.sign_in(plexus_mcp_oauth::Challenges::default()).await;
     let error = error.unwrap_err().to_string();
     assert!(error.contains("longer than"), "{error}");
+}
+
+/// Fails as often as a test says, like an authorizer whose authorization server cannot be reached.
+#[derive(Debug)]
+struct Offline {
+    failures: AtomicU32,
+    fails_on_refusal: bool,
+}
+
+impl Offline {
+    fn result<T>(&self, otherwise: T) -> Result<T, AuthError> {
+        let less = |failures: u32| failures.checked_sub(1);
+        let failed = self
+            .failures
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+        match failed {
+            Ok(_) => Err(AuthError::Http("no route to host".to_owned())),
+            Err(_) => Ok(otherwise),
+        }
+    }
+}
+
+impl Authorizer for Offline {
+    fn headers(&self, _: &Method, _: &Uri) -> Boxed<Result<HeaderMap, AuthError>> {
+        let headers = HeaderMap::new();
+        let result = if self.fails_on_refusal {
+            Ok(headers)
+        } else {
+            self.result(headers)
+        };
+        Box::pin(std::future::ready(result))
+    }
+
+    fn handle_refusal(&self, _: Refusal) -> Boxed<Result<bool, AuthError>> {
+        Box::pin(std::future::ready(self.result(true)))
+    }
+
+    fn inspect_response(&self, _: &HeaderMap) {}
+}
+
+/// A laptop starts offline with an expired token: the server is connected as soon as the
+/// authorization server can be reached. Later, such a failure of a call leaves the connection alone.
+#[tokio::test]
+async fn an_unreachable_authorization_server_is_tried_again() {
+    for fails_on_refusal in [false, true] {
+        let authorizer = Arc::new(Offline {
+            failures: AtomicU32::new(1),
+            fails_on_refusal,
+        });
+        let refusing = Arc::clone(&authorizer);
+        let answer = answering_calls();
+        let server = HttpServer::start(move |request| {
+            if fails_on_refusal && refusing.failures.load(Ordering::SeqCst) > 0 {
+                return Reply::status(401);
+            }
+            answer(request)
+        })
+        .await;
+        let mut target = target(&server.url());
+        target.authorizer = Some(Arc::<Offline>::clone(&authorizer));
+        let mut definition = minimal(Target::Http(target));
+        definition.era = Some(STATELESS.era());
+        let upstream = Upstream::new(definition);
+        upstream.start();
+        let failed = status_becomes(&upstream, ServerState::Failed).await;
+        assert_eq!(failed.reason.as_deref(), Some("no route to host"));
+        status_becomes(&upstream, ServerState::Connected).await;
+
+        authorizer.failures.store(1, Ordering::SeqCst);
+        let failure = work(&upstream).await.unwrap_err();
+        assert!(failure.contains("no route to host"), "{failure}");
+        assert_eq!(status(&upstream).state, ServerState::Connected);
+        work(&upstream).await.unwrap();
+    }
 }

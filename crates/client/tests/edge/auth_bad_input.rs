@@ -1,4 +1,4 @@
-//! Servers that lead a client astray that wants to sign in.
+//! Sign-in with servers that send misleading or oversized metadata.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use crate::auth_fixture::{Protected, by_a_user};
 use crate::support::{call_fails, connected, refused};
 
-/// The address at which clouds hand out credentials.
+/// The metadata address of cloud providers, which returns credentials.
 const CLOUD: &str = "http://169.254.169.254/latest";
 
-/// Why a user cannot sign in to a server that answers so where its metadata and that of its
-/// authorization server are looked for; and everything that the server was asked.
+/// Signs in to a server that answers requests with `answer`, and all others with 401. Returns the
+/// error and the paths that were requested.
 async fn astray(
     answer: impl Fn(&str, &str) -> Option<Reply> + Send + Sync + 'static,
 ) -> (String, Vec<String>) {
@@ -89,7 +89,7 @@ async fn link_local_addresses_are_not_visited() {
     }
 }
 
-/// AUTH26-01: a document that speaks of another issuer is not used for this one.
+/// AUTH26-01: metadata whose `issuer` is not the expected one is rejected.
 #[tokio::test]
 async fn issuers_are_not_mixed_up() {
     let (error, asked) = astray(|path, origin| match path {
@@ -105,7 +105,7 @@ async fn issuers_are_not_mixed_up() {
     assert!(!asked.iter().any(beyond), "{asked:?}");
 }
 
-/// AUTH26-17: nor is the metadata of one server used for another.
+/// AUTH26-17: metadata whose `resource` is not the requested server is rejected.
 #[tokio::test]
 async fn resources_are_not_mixed_up() {
     let (error, asked) = astray(|path, origin| {
@@ -138,9 +138,9 @@ async fn endless_metadata_of_an_issuer_is_cut_short() {
     assert!(error.contains("longer than"), "{error}");
 }
 
-/// A server that repeats what it was shown does not make us repeat it.
+/// If a server's error repeats the token, the error that callers see has it redacted.
 #[tokio::test]
-async fn a_token_that_a_server_repeats_is_not_told() {
+async fn a_token_repeated_in_a_server_error_is_redacted() {
     let answer = |request: &plexus_testkit::server::Received| match request.mcp() {
         "tools/call" => {
             let shown = request.header("authorization").unwrap_or_default();
@@ -157,7 +157,7 @@ async fn a_token_that_a_server_repeats_is_not_told() {
     assert!(told.contains("Bearer •••• is odd"), "{told}");
 }
 
-/// What an authorization server says of a failure is told, and what it was shown is not.
+/// The error code of an authorization server is shown; the client secret is not.
 #[tokio::test]
 async fn refusals_of_an_issuer_tell_no_secret() {
     let behaviour = Behaviour {

@@ -1,4 +1,4 @@
-//! A server that wants tokens, its authorization server, and a user who agrees to everything.
+//! A server that requires tokens, its authorization server, and a user agent that always agrees.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use plexus_testkit::authorization_server::{AuthorizationServer, Behaviour, Token
 use plexus_testkit::server::{HttpServer, Offer, Received, Reply, tool};
 use serde_json::json;
 
-use crate::support::{STATELESS, target};
+use crate::support::{STATELESS, minimal, target};
 
 pub(crate) const BACK: &str = "http://127.0.0.1:9/callback";
 
-/// A server, and who issues tokens for it.
+/// A server, and the authorization server that issues its tokens.
 pub(crate) struct Protected {
     pub(crate) issuer: Arc<AuthorizationServer>,
     pub(crate) server: HttpServer,
@@ -52,7 +52,7 @@ impl Protected {
     pub(crate) fn definition(&self, oauth: &OAuth) -> Definition {
         let mut target = target(&self.server.url());
         target.authorizer = Some(Arc::new(oauth.clone()));
-        let mut definition = Definition::new(Target::Http(target));
+        let mut definition = minimal(Target::Http(target));
         definition.era = Some(STATELESS.era());
         definition
     }
@@ -87,7 +87,7 @@ pub(crate) fn client(id: &str, secret: Option<&str>) -> Client {
     }
 }
 
-/// A user who agrees at once.
+/// A user agent that agrees at once.
 #[derive(Debug)]
 pub(crate) struct Agreeable;
 
@@ -109,7 +109,7 @@ impl Visit for Agreeable {
     }
 }
 
-/// The query with which a page leads back whose user agrees at once.
+/// Visits `page` as a user who agrees; returns the query of the redirect.
 pub(crate) async fn led_to(page: &str) -> String {
     let client = HttpClient::new(&HttpClientOptions::default()).unwrap();
     let request = Request::get(page).body(Bytes::new()).unwrap();

@@ -1,4 +1,4 @@
-//! Servers that are used in their callers' own names.
+//! Servers that are called with the identity of each caller.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,11 +13,11 @@ use plexus_testkit::within;
 use serde_json::{Value, json};
 
 use crate::auth_fixture::{Protected, by_a_user, client, offer_of};
-use crate::support::{Caller, LEGACY, STATELESS, connected, status};
+use crate::support::{Caller, LEGACY, STATELESS, connected, for_clients, status};
 
 const US: &str = "https://us.example/mcp";
 
-/// A server that notes with which tokens it is called.
+/// A server that records the token of each call.
 struct World {
     protected: Protected,
     tokens: Arc<Mutex<Vec<String>>>,
@@ -59,7 +59,7 @@ impl World {
     /// The server, connected with the tokens of the user of this machine.
     async fn connected(&self, identity: Identity, client: Option<Client>) -> Upstream {
         let own = by_a_user(self.options.clone());
-        let mut definition: Definition = self.protected.definition(&own).for_clients();
+        let mut definition: Definition = for_clients(self.protected.definition(&own));
         definition.era = Some(self.revision.era());
         let mut options = self.options.clone();
         options.client = client;
@@ -112,7 +112,7 @@ fn showing(principal: &str, credential: &Credential) -> Caller {
     }
 }
 
-/// What a token says, without looking at who says it.
+/// The claims of a token, without verifying its signature.
 fn claims(token: &str) -> Value {
     use base64::Engine as _;
     let payload = token.split('.').nth(1).unwrap();
@@ -120,8 +120,8 @@ fn claims(token: &str) -> Value {
     serde_json::from_slice(&payload.unwrap()).unwrap()
 }
 
-/// Each principal signs in by itself, in both eras; no call carries another caller's token, and
-/// who has none is told what to do, which says nothing of the server.
+/// Each principal signs in separately, in both eras, and no call carries another caller's token. A
+/// principal without tokens gets a sign-in hint.
 #[tokio::test]
 async fn every_principal_has_tokens_of_its_own() {
     for revision in [STATELESS, LEGACY] {
@@ -150,7 +150,7 @@ async fn every_principal_has_tokens_of_its_own() {
     }
 }
 
-/// A subscription would use another caller's token, so it is refused.
+/// A subscription would share one caller's token with others, so it is refused.
 #[tokio::test]
 async fn a_server_in_callers_names_is_not_watched() {
     let world = World::start(STATELESS).await;
@@ -159,8 +159,8 @@ async fn a_server_in_callers_names_is_not_watched() {
     assert!(refused.is_err());
 }
 
-/// AUTH06-09: a caller's token is exchanged once for one that is for the server, and is itself
-/// seen by the authorization server only.
+/// AUTH06-09: a caller's token is exchanged once for a token for the server. Only the authorization
+/// server receives the caller's token.
 #[tokio::test]
 async fn a_token_is_exchanged() {
     for revision in [STATELESS, LEGACY] {
@@ -184,12 +184,13 @@ async fn a_token_is_exchanged() {
             assert!(token != ann.expose() && token != bob.expose());
         }
         assert_eq!(world.protected.issuer.counts().exchanges, 2);
-        // Another token of the same principal is another right, and gets a session of its own.
+        // Another token of the same principal may have other rights, so it gets a session of its
+        // own.
         work(&upstream, &showing("ann", &world.token_of("ann")))
             .await
             .unwrap();
         assert_eq!(world.protected.issuer.counts().exchanges, 3);
-        // What ended is exchanged again, for the calls of callers whose token is still valid.
+        // Expired tokens are exchanged again, if the caller's own token is still valid.
         world.protected.issuer.expire();
         let ended = work(&upstream, &showing("ann", &ann)).await.unwrap_err();
         assert!(ended.contains("invalid_grant"), "{ended}");
@@ -199,9 +200,9 @@ async fn a_token_is_exchanged() {
     }
 }
 
-/// A caller without a token has nothing to exchange, and gets no other credentials.
+/// A caller without a token is refused; no other credentials are used.
 #[tokio::test]
-async fn who_shows_no_token_is_refused() {
+async fn a_caller_without_a_token_is_refused() {
     let world = World::start(STATELESS).await;
     let exchange = Identity::Exchange { audience: None };
     let upstream = world
@@ -209,14 +210,14 @@ async fn who_shows_no_token_is_refused() {
         .await;
     for caller in [Caller::default(), named("ann")] {
         let told = work(&upstream, &caller).await.unwrap_err();
-        assert!(told.contains("callers' own names"), "{told}");
+        assert!(told.contains("requires a token of each caller"), "{told}");
     }
     assert_eq!(world.tokens(), Vec::<String>::new());
     assert_eq!(status(&upstream).state, ServerState::Connected);
 }
 
-/// A server cannot have callers' tokens shown to whom it likes: only the authorization server that
-/// is configured sees them.
+/// Callers' tokens are sent only to the configured authorization server, not to one that the server
+/// names.
 #[tokio::test]
 async fn tokens_are_exchanged_where_that_is_configured_only() {
     let world = World::start(STATELESS).await;
@@ -235,7 +236,7 @@ async fn tokens_are_exchanged_where_that_is_configured_only() {
     assert_eq!(world.protected.issuer.counts().exchanges, 0);
 }
 
-/// AUTH06-09: a token is passed on only where the audience is the same, byte by byte.
+/// AUTH06-09: a token is forwarded only if its audience equals the configured one, byte by byte.
 #[tokio::test]
 async fn a_token_is_passed_on_to_its_own_audience_only() {
     for revision in [STATELESS, LEGACY] {
@@ -256,7 +257,7 @@ async fn a_token_is_passed_on_to_its_own_audience_only() {
         ] {
             let bad = showing("ann", &Credential::new(token.clone(), &other));
             let told = work(&upstream, &bad).await.unwrap_err();
-            assert!(told.contains("not passed on"), "{told}");
+            assert!(told.contains("not forwarded"), "{told}");
             assert!(!told.contains(&token), "{told}");
         }
         assert!(work(&upstream, &named("ann")).await.is_err());

@@ -1,4 +1,4 @@
-//! Callers whose own client shows them the page to sign in on.
+//! Sign-in through a URL elicitation, which the caller's own client shows.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::auth::answering_calls;
 use crate::auth_fixture::{BACK, Protected, led_to};
 use crate::support::{Caller, asked, raw, refused, status, value};
 
-/// Where the user comes back to, in the hands of a test.
+/// The redirect target of the sign-in page, controlled by the test.
 #[derive(Debug, Clone, Default)]
-struct Landing {
+struct ControlledRedirect {
     back: watch::Sender<Option<String>>,
 }
 
-impl Landing {
+impl ControlledRedirect {
     /// The user visits the page, and agrees.
     async fn visit(&self, page: &str) {
         self.back.send_replace(Some(led_to(page).await));
@@ -28,20 +28,20 @@ impl Landing {
 
     /// Waits until no sign-in is pending.
     async fn is_left(&self) {
-        within("the landing to be left", self.back.closed()).await;
+        within("the sign-in to end", self.back.closed()).await;
     }
 }
 
-impl UserAgent for Landing {
+impl UserAgent for ControlledRedirect {
     fn begin(&self) -> Boxed<Result<Box<dyn Visit>, AuthError>> {
-        let awaited = Awaited(self.back.subscribe());
+        let awaited = AwaitedRedirect(self.back.subscribe());
         Box::pin(async { Ok(Box::new(awaited) as Box<dyn Visit>) })
     }
 }
 
-struct Awaited(watch::Receiver<Option<String>>);
+struct AwaitedRedirect(watch::Receiver<Option<String>>);
 
-impl Visit for Awaited {
+impl Visit for AwaitedRedirect {
     fn redirect_uri(&self) -> &str {
         BACK
     }
@@ -59,12 +59,12 @@ impl Visit for Awaited {
 
 struct World {
     protected: Protected,
-    landing: Landing,
+    redirect: ControlledRedirect,
     upstream: Upstream,
 }
 
 impl World {
-    /// A server that wants a user to sign in, and has said so.
+    /// A server that requires a sign-in, after a first attempt that was refused.
     async fn start() -> Self {
         Self::with(|_options| {}).await
     }
@@ -73,16 +73,16 @@ impl World {
         let behaviour = Behaviour::default();
         let protected =
             Protected::answering(behaviour, TokenRequirements::default(), answering_calls()).await;
-        let landing = Landing::default();
+        let redirect = ControlledRedirect::default();
         let mut options = protected.options();
         options.server_name = "example".to_owned();
         options.sign_in_hint = "sign in with: plexus auth login example".to_owned();
-        options.invitation_agent = Some(Arc::new(landing.clone()));
+        options.invitation_agent = Some(Arc::new(redirect.clone()));
         change(&mut options);
         let (upstream, _error) = refused(protected.definition(&OAuth::new(options))).await;
         Self {
             protected,
-            landing,
+            redirect,
             upstream,
         }
     }
@@ -92,11 +92,11 @@ impl World {
         caller.call(&self.upstream, "tools/call", &params)
     }
 
-    /// What a caller is told that is asked nothing.
+    /// The error text of a call that asks nothing.
     async fn refusal(&self, caller: &Caller) -> String {
         let (outcome, mut events) = self.call(caller);
         let outcome = within("the refusal", outcome).await;
-        assert!(events.try_recv().is_none(), "nothing is asked");
+        assert!(events.try_recv().is_none(), "the call must ask nothing");
         match outcome {
             Err(Fault::Internal(text)) => text,
             other => panic!("{other:?}"),
@@ -108,7 +108,7 @@ fn can_visit() -> Caller {
     Caller::able(json!({"elicitation": {"url": {}}}))
 }
 
-/// The page of a question.
+/// The URL of a question.
 fn page(ask: &Ask) -> String {
     let params = value(ask.question.params().unwrap());
     assert_eq!(params["mode"], "url");
@@ -125,8 +125,8 @@ async fn text(outcome: Boxed<Outcome>) -> Value {
     value(&outcome.unwrap_or_else(|fault| panic!("{fault}")))
 }
 
-/// S004-74, ELIC-07, ELIC-11, ELIC-14: a call has the user sign in, goes on after that, and the client
-/// learns nothing that is worth anything without us.
+/// S004-74, ELIC-07, ELIC-11, ELIC-14: a call asks the user to sign in, and continues after that.
+/// The client sees only the URL of the page, and no token.
 #[tokio::test]
 async fn a_call_offers_the_page_and_goes_on() {
     let world = World::start().await;
@@ -136,19 +136,19 @@ async fn a_call_offers_the_page_and_goes_on() {
     let page = page(&ask);
     assert!(page.starts_with(world.protected.issuer.issuer()), "{page}");
     answer(ask, "accept");
-    world.landing.visit(&page).await;
+    world.redirect.visit(&page).await;
     assert_eq!(text(outcome).await["content"], json!([]));
     assert_eq!(status(&world.upstream).state, ServerState::Connected);
     assert_eq!(world.protected.issuer.counts().sign_ins, 1);
-    // It is known from then on, for every caller.
+    // The token is used for later calls of every caller.
     let (outcome, _events) = world.call(&Caller::default());
     text(outcome).await;
 }
 
-/// ELIC-03, ELIC-12: a caller without the capability, or for whom the token is not stored, is shown no
-/// page, but told what to do.
+/// ELIC-03, ELIC-12: a caller without the capability, or of another principal, is not asked. Its
+/// error has the sign-in hint.
 #[tokio::test]
-async fn nobody_else_is_offered_the_page() {
+async fn the_sign_in_page_needs_the_capability_and_the_same_principal() {
     let world = World::start().await;
     let by_form = Caller::able(json!({"elicitation": {"form": {}}}));
     let other_principal = Caller {
@@ -162,9 +162,9 @@ async fn nobody_else_is_offered_the_page() {
     assert_eq!(world.protected.issuer.counts().registrations, 0);
 }
 
-/// A page that is kept for one principal is not shown to the user of this machine either.
+/// A page for the tokens of one principal is not shown to the anonymous caller either.
 #[tokio::test]
-async fn a_page_is_of_one_principal() {
+async fn a_sign_in_page_is_shown_to_its_principal_only() {
     let world = World::with(|options| {
         options.principal = plexus_mcp_core::Principal::new("alice");
     })
@@ -178,8 +178,8 @@ async fn a_page_is_of_one_principal() {
     page(&asked(&mut outcome, &mut events).await);
 }
 
-/// ELIC-19: who declines is told so, and so is everybody who was being asked; the page is worth
-/// nothing any more.
+/// ELIC-19: declining fails all calls that wait for this page, withdraws their questions, and ends
+/// the sign-in.
 #[tokio::test]
 async fn a_page_that_is_declined_is_withdrawn() {
     let world = World::start().await;
@@ -198,13 +198,13 @@ async fn a_page_that_is_declined_is_withdrawn() {
         );
     }
     assert!(!other.is_wanted());
-    world.landing.is_left().await;
+    world.redirect.is_left().await;
     assert_eq!(status(&world.upstream).state, ServerState::NeedsAuth);
 }
 
-/// One visit lets all go on that were shown the page, whether they have answered or not.
+/// One sign-in lets all waiting calls continue, whether their question was answered or not.
 #[tokio::test]
-async fn one_visit_is_enough_for_all() {
+async fn one_sign_in_continues_all_waiting_calls() {
     let world = World::start().await;
     let (mut first, mut first_events) = world.call(&can_visit());
     let (mut second, mut second_events) = world.call(&can_visit());
@@ -212,7 +212,7 @@ async fn one_visit_is_enough_for_all() {
     let other = asked(&mut second, &mut second_events).await;
     let page = page(&ask);
     answer(ask, "accept");
-    world.landing.visit(&page).await;
+    world.redirect.visit(&page).await;
     text(first).await;
     text(second).await;
     assert!(!other.is_wanted());
@@ -220,7 +220,7 @@ async fn one_visit_is_enough_for_all() {
     assert_eq!((counts.registrations, counts.sign_ins), (1, 1));
 }
 
-/// A client that gives the call up does not take the user from the page; the next call goes on.
+/// The sign-in continues if the call that started it is dropped; the next call uses its token.
 #[tokio::test]
 async fn a_sign_in_outlives_the_call_that_began_it() {
     let world = World::start().await;
@@ -228,13 +228,13 @@ async fn a_sign_in_outlives_the_call_that_began_it() {
     let ask = asked(&mut outcome, &mut events).await;
     let page = page(&ask);
     drop((outcome, events, ask));
-    world.landing.visit(&page).await;
+    world.redirect.visit(&page).await;
     let (outcome, _events) = world.call(&can_visit());
     text(outcome).await;
     assert_eq!(world.protected.issuer.counts().sign_ins, 1);
 }
 
-/// AUTH26-10: what a call lacks is asked for on the page.
+/// AUTH26-10: a call that lacks a scope leads to a second page.
 #[tokio::test]
 async fn a_call_that_needs_more_offers_the_page_again() {
     let demands = TokenRequirements {
@@ -243,10 +243,10 @@ async fn a_call_that_needs_more_offers_the_page_again() {
     };
     let behaviour = Behaviour::default();
     let protected = Protected::answering(behaviour, demands, answering_calls()).await;
-    let landing = Landing::default();
+    let redirect = ControlledRedirect::default();
     let mut options = protected.options();
     options.server_name = "example".to_owned();
-    options.invitation_agent = Some(Arc::new(landing.clone()));
+    options.invitation_agent = Some(Arc::new(redirect.clone()));
     let (upstream, _error) = refused(protected.definition(&OAuth::new(options))).await;
     let params = json!({"name": "work", "arguments": {}});
     let (mut outcome, mut events) = can_visit().call(&upstream, "tools/call", &params);
@@ -254,7 +254,7 @@ async fn a_call_that_needs_more_offers_the_page_again() {
         let ask = asked(&mut outcome, &mut events).await;
         let page = page(&ask);
         answer(ask, "accept");
-        landing.visit(&page).await;
+        redirect.visit(&page).await;
     }
     text(outcome).await;
     assert_eq!(protected.issuer.counts().sign_ins, 2);

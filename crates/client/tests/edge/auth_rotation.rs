@@ -1,4 +1,4 @@
-//! Many sessions in several processes, and an authorization server that invalidates at once.
+//! Token rotation with many sessions in several processes; old tokens are invalidated at once.
 
 use std::collections::HashSet;
 use std::process::Stdio;
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use http::HeaderValue;
 use plexus_mcp_client::auth::{FileVault, OAuth, OAuthOptions, VaultKey};
-use plexus_mcp_client::{Definition, Target, Upstream};
+use plexus_mcp_client::{Target, Upstream};
 use plexus_mcp_oauth::Challenges;
 use plexus_testkit::authorization_server::{Behaviour, TokenRequirements};
 use plexus_testkit::server::{Received, Reply};
@@ -14,15 +14,15 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use crate::auth_fixture::{Protected, by_a_user, offer};
-use crate::support::{Caller, STATELESS, connected, target, value};
+use crate::support::{Caller, STATELESS, connected, minimal, target, value};
 
 const PROCESSES: usize = 4;
 const SESSIONS: usize = 50;
 const ROUNDS: usize = 5;
-/// Tells a process of this test that it is one of the many.
+/// Set in the child processes of this test; holds the parameters of the process as JSON.
 const ROLE: &str = "PLEXUS_TEST_SESSIONS";
 
-/// Who has been served since the last round began, and whether it is over.
+/// The sessions that were served in the current round, and whether the test is over.
 #[derive(Debug, Default)]
 struct Round {
     served: HashSet<String>,
@@ -32,7 +32,7 @@ struct Round {
 /// 50 sessions in 4 processes: no session is logged out, and there is exactly one
 /// renewal for each expiry (TRAP-32).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_is_logged_out_when_tokens_rotate() {
+async fn token_rotation_logs_out_no_session() {
     let round = Arc::new(Mutex::new(Round::default()));
     let progress = Arc::new(watch::Sender::new(0));
     let mut progressed = progress.subscribe();
@@ -100,9 +100,9 @@ async fn nobody_is_logged_out_when_tokens_rotate() {
     assert_eq!((counts.replays, counts.sign_ins), (0, 1));
 }
 
-/// Not a test by itself: what each of the processes does.
+/// Not a test by itself: the main function of each child process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sessions_of_one_process() {
+async fn sessions_in_a_child_process() {
     let Some(role) = std::env::var_os(ROLE) else {
         return;
     };
@@ -110,14 +110,14 @@ async fn sessions_of_one_process() {
     let number = |name: &str| role[name].as_u64().unwrap();
     let sessions = (number("first")..number("after")).map(|name| {
         let url = role["url"].as_str().unwrap();
-        // Each session is as if it were alone: it shares nothing but the files.
+        // The sessions share nothing but the token files.
         let mut options = OAuthOptions::new(url.parse().unwrap());
         options.vault = Arc::new(vault(role["folder"].as_str().unwrap()));
         let mut target = target(url);
         let name = HeaderValue::try_from(name.to_string()).unwrap();
         target.headers.insert("x-session", name);
         target.authorizer = Some(Arc::new(OAuth::new(options)));
-        let mut definition = Definition::new(Target::Http(target));
+        let mut definition = minimal(Target::Http(target));
         definition.era = Some(STATELESS.era());
         async move {
             let upstream = connected(definition).await;
@@ -160,7 +160,7 @@ fn start(role: &str) -> tokio::process::Child {
     tokio::process::Command::new(test)
         .args([
             "--exact",
-            "auth_rotation::sessions_of_one_process",
+            "auth_rotation::sessions_in_a_child_process",
             "--nocapture",
         ])
         .env(ROLE, role)

@@ -1,5 +1,5 @@
-//! Servers that misbehave: each ends in a clear status or error, in time, and no other connection is
-//! touched.
+//! Servers that misbehave: each leads to a clear status or error in time, and does not affect other
+//! connections.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn echoing() -> Script {
     script().on("tools/call", [Step::Echo])
 }
 
-/// The same with little patience.
+/// The definition of a server, with short timeouts.
 fn impatient(server: &StdioServer) -> Definition {
     let mut definition = stdio(server);
     definition.timeouts.probe = SHORT;
@@ -54,7 +54,7 @@ impl Bystander {
     }
 }
 
-/// S001-62, S004-K051: exits, hangs, garbage and wrong types at each stage of the greeting.
+/// S001-62, S004-K051: exits, hangs, garbage and wrong types at each stage of the handshake.
 #[tokio::test]
 async fn a_greeting_that_goes_wrong_fails_with_a_reason() {
     let result = |value: Value| vec![Step::Result(value)];
@@ -141,7 +141,7 @@ async fn a_greeting_that_goes_wrong_fails_with_a_reason() {
     bystander.is_untouched().await;
 }
 
-/// The same when it is only asked what it is: it gets another chance, or a clear error.
+/// The same during the probe: Plexus falls back to the handshake, or reports a clear error.
 #[tokio::test]
 async fn a_probe_that_goes_wrong_ends_in_time() {
     let stages = [
@@ -170,15 +170,15 @@ async fn a_probe_that_goes_wrong_ends_in_time() {
     bystander.is_untouched().await;
 }
 
-/// It ends right after the greeting, or when it is listed.
+/// The server exits right after the handshake, or when it receives `tools/list`.
 #[tokio::test]
 async fn a_server_that_ends_after_the_greeting_is_failed() {
     let bystander = Bystander::new().await;
     for method in ["notifications/initialized", "tools/list"] {
         let server = StdioServer::new(script().on(method, [Step::Exit(5)])).await;
         let upstream = Upstream::new(impatient(&server));
-        // Whether the end comes just before or just after it counts as connected is a matter of
-        // luck; what counts is how it stands then.
+        // The connect succeeds or fails, depending on timing. The status must be `Failed` soon
+        // after.
         drop(within("the attempt", upstream.connect()).await);
         let status = status_becomes(&upstream, ServerState::Failed).await;
         let reason = status.reason.unwrap();
@@ -187,7 +187,7 @@ async fn a_server_that_ends_after_the_greeting_is_failed() {
     }
 }
 
-/// The same behind an address.
+/// The same over HTTP.
 #[tokio::test]
 async fn an_endpoint_that_goes_wrong_fails_with_a_reason() {
     type Answer = fn(&Received) -> Reply;
@@ -240,7 +240,7 @@ async fn an_endpoint_that_goes_wrong_fails_with_a_reason() {
     bystander.is_untouched().await;
 }
 
-/// During a call; TRAP-29: an input that closes early is among it.
+/// Failures during a call; TRAP-29: one of them is a server that closes its input.
 #[tokio::test]
 async fn a_call_that_goes_wrong_fails_in_time() {
     let stages = [
@@ -299,7 +299,7 @@ async fn a_call_that_goes_wrong_fails_in_time() {
     }
 }
 
-/// S004-D14: every kind of junk is counted, and the last is shown, cut short.
+/// S004-D14: undecodable lines are counted by kind. The last one is kept, truncated.
 #[tokio::test]
 async fn junk_is_counted_by_kind() {
     let server = StdioServer::new(echoing()).await;
@@ -338,7 +338,7 @@ async fn junk_is_counted_by_kind() {
     call_tool(&upstream, "a").await;
 }
 
-/// A server that floods without ever reading ends like any other.
+/// A server that sends without end and never reads is stopped like any other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_without_reading_ends_in_time() {
     let bystander = Bystander::new().await;

@@ -10,7 +10,8 @@ use crate::support::{
 
 const CANCELLED: &str = "notifications/cancelled";
 
-/// S004-36, CAN-09, CAN-10, CAN-13, C34, S004-K032: by message, with the id as it was sent.
+/// S004-36, CAN-09, CAN-10, CAN-13, C34, S004-K032: cancellation by message, with the same request
+/// id.
 #[tokio::test]
 async fn a_dropped_call_is_cancelled_over_stdio() {
     for revision in [LEGACY, STATELESS] {
@@ -44,8 +45,8 @@ async fn an_answered_call_is_not_cancelled() {
     assert!(!process.methods().await.contains(&CANCELLED.to_owned()));
 }
 
-/// HTTPLC-04, S004-K043: closing the stream would not do, so the server is told, within the
-/// session.
+/// HTTPLC-04, S004-K043: closing the stream does not cancel, so `notifications/cancelled` is sent,
+/// with the session id.
 #[tokio::test]
 async fn a_dropped_call_is_cancelled_over_http_of_the_old_era() {
     let offer = Offer::tools(LEGACY, [tool("a")]);
@@ -67,7 +68,7 @@ async fn a_dropped_call_is_cancelled_over_http_of_the_old_era() {
     request.given_up().await;
 }
 
-/// CAN-10, S004-K043: closing the stream is the cancellation, and the only one.
+/// CAN-10, S004-K043: closing the stream is the only cancellation.
 #[tokio::test]
 async fn a_dropped_call_is_cancelled_over_stateless_http_by_closing_its_stream() {
     let offer = Offer::tools(STATELESS, [tool("a")]);
@@ -93,7 +94,7 @@ async fn a_dropped_call_is_cancelled_over_stateless_http_by_closing_its_stream()
     assert!(!server.methods().contains(&CANCELLED.to_owned()));
 }
 
-/// CAN-02: the greeting is never cancelled, neither by a time-out nor by a caller that gives up.
+/// CAN-02: `initialize` is never cancelled, neither at a timeout nor when the connect is dropped.
 #[tokio::test]
 async fn the_greeting_is_never_cancelled() {
     let script = Script::from(&Offer::new(LEGACY)).ignoring("initialize");
@@ -122,7 +123,7 @@ async fn the_greeting_is_never_cancelled() {
     assert!(!process.methods().await.contains(&CANCELLED.to_owned()));
 }
 
-/// TRAP-24: only the server whose call it was hears of it.
+/// TRAP-24: only the server of the call receives the cancellation.
 #[tokio::test]
 async fn a_cancellation_reaches_its_own_server_only() {
     let script = Script::from(&Offer::tools(LEGACY, [tool("a")]));

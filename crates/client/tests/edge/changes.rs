@@ -23,7 +23,7 @@ fn listed(names: &[&str]) -> Step {
     Step::Result(json!({"tools": tools}))
 }
 
-/// First one tool, then another.
+/// A server whose first list has one tool, and whose next list has another.
 fn changing() -> Script {
     Script::from(&Offer::tools(LEGACY, []))
         .on("tools/list", [listed(&["a"])])
@@ -41,7 +41,7 @@ async fn a_changed_list_is_fetched_anew() {
     tools_become(&upstream, &["b"]).await;
 }
 
-/// TRAP-13: it counts although the server never said that it would tell.
+/// TRAP-13: a change notification counts even if the server did not declare `listChanged`.
 #[tokio::test]
 async fn a_change_counts_that_was_not_advertised() {
     let script = changing();
@@ -54,7 +54,7 @@ async fn a_change_counts_that_was_not_advertised() {
     tools_become(&upstream, &["b"]).await;
 }
 
-/// TRAP-14: many change notifications in a short time are one change.
+/// TRAP-14: many change notifications in a short time lead to few requests.
 #[tokio::test]
 async fn a_storm_of_changes_is_one_change() {
     let server = StdioServer::new(changing()).await;
@@ -69,8 +69,7 @@ async fn a_storm_of_changes_is_one_change() {
     assert!((2..=5).contains(&lists.count()), "{methods:?}");
 }
 
-/// S004-D05: what comes with or before the greeting's
-/// answer is not lost.
+/// S004-D05: a change notification before or right after the response to `initialize` is not lost.
 #[tokio::test]
 async fn a_change_during_the_greeting_is_not_lost() {
     let initialized = Offer::tools(LEGACY, []).initialized();
@@ -88,7 +87,7 @@ async fn a_change_during_the_greeting_is_not_lost() {
     }
 }
 
-/// And neither is what comes while the lists are being fetched.
+/// Nor is a change notification while the lists are fetched.
 #[tokio::test]
 async fn a_change_during_the_listing_is_not_lost() {
     let script = changing().on("tools/list", [Step::Say(changed("tools")), listed(&["a"])]);
@@ -98,7 +97,7 @@ async fn a_change_during_the_listing_is_not_lost() {
     tools_become(&upstream, &["b"]).await;
 }
 
-/// S004-D12: resources are not cached at connect: a change is seen.
+/// S004-D12: resources and prompts are fetched again after each change notification.
 #[tokio::test]
 async fn every_list_is_fetched_anew_when_it_changes() {
     let offer = Offer::new(LEGACY)
@@ -125,7 +124,7 @@ async fn every_list_is_fetched_anew_when_it_changes() {
     }
 }
 
-/// A change of a list that is not declared is no reason to ask for it (S004-12).
+/// S004-12: a change notification for an undeclared list is ignored.
 #[tokio::test]
 async fn a_change_of_what_is_not_offered_is_ignored() {
     let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;
@@ -139,7 +138,7 @@ async fn a_change_of_what_is_not_offered_is_ignored() {
     assert!(!process.methods().await.contains(&"prompts/list".to_owned()));
 }
 
-/// Who watches the catalogue hears of changes, not of refetching.
+/// An unchanged list that is fetched again does not wake those who watch the catalogue.
 #[tokio::test]
 async fn a_list_that_is_the_same_is_no_change() {
     let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;
@@ -149,14 +148,14 @@ async fn a_list_that_is_the_same_is_no_change() {
     let mut catalogues = upstream.catalogue();
     catalogues.mark_unchanged();
     for _ in 0..2 {
-        // The second is only asked for when the first has been dealt with.
+        // The second request is sent only after the first response was processed.
         process.say(changed("tools")).await;
         process.received("tools/list").await;
     }
     assert!(!catalogues.has_changed().unwrap());
 }
 
-/// SUB26-13: a stateless server is asked to tell.
+/// SUB26-13: Plexus subscribes to the list changes that a stateless server declares.
 #[tokio::test]
 async fn a_stateless_server_is_asked_to_tell_of_changes() {
     for transport in ["stdio", "http"] {
@@ -216,7 +215,7 @@ async fn a_stateless_server_is_asked_to_tell_of_changes() {
     }
 }
 
-/// How much memory this process holds.
+/// The resident memory of this process in KiB.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -224,7 +223,8 @@ fn resident() -> u64 {
     kilobytes.unwrap_or(0)
 }
 
-/// Acceptance 5: a flood costs the flooded connection some speed, and nothing else.
+/// Acceptance 5: a flood of notifications does not starve calls, does not use much memory, and does
+/// not affect other connections.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_notifications_drowns_neither_calls_nor_memory() {
     let floods = [
@@ -250,7 +250,7 @@ async fn a_flood_of_notifications_drowns_neither_calls_nor_memory() {
         }
         assert!(calls > 3, "only {calls} calls in two seconds");
         let grown = resident().saturating_sub(before);
-        // Far less than comes in, and more than other tests of the same process may need.
+        // Far less than the flood itself; other tests of this process allocate memory, too.
         assert!(grown < 128 * 1024, "grew by {grown} KiB");
         assert_eq!(status(&upstream).state, ServerState::Connected);
         within("the end", upstream.disconnect()).await;

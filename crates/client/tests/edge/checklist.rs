@@ -1,4 +1,4 @@
-//! Items of `docs/checklist.md` that no other file here is about.
+//! Items of `docs/checklist.md` that the other files here do not cover.
 
 use plexus_mcp_core::Section;
 use plexus_mcp_protocol::messages::{ListCapability, ResourcesCapability, ServerCapabilities};
@@ -10,7 +10,7 @@ use crate::support::{
     LEGACY, STATELESS, call, call_tool, catalogue, connected, http, stdio, tools, value,
 };
 
-/// S004-K010, S004-K011, S004-K012: what a server declares is known, and nothing else is.
+/// S004-K010, S004-K011, S004-K012: the catalogue has exactly the declared capabilities.
 #[tokio::test]
 async fn capabilities_are_those_that_were_declared() {
     for revision in [LEGACY, STATELESS] {
@@ -95,7 +95,7 @@ async fn a_conversation_over_stdio() {
     assert_eq!(ids.len(), 7, "each has its own");
 }
 
-/// S004-K018, S004-K022: all that a server says of a resource is kept.
+/// S004-K018, S004-K022: all members of a listed resource are kept.
 #[tokio::test]
 async fn resources_are_listed_as_they_are() {
     let given = json!({"uri": "file:///project/readme.md", "name": "readme",
@@ -152,9 +152,9 @@ async fn large_answers_arrive_whole() {
     }
 }
 
-/// S004-K047: on a stream, too, an answer is known by its id and not by being the first.
+/// S004-K047: on a stream, a response is matched by its id, not by its position.
 #[tokio::test]
-async fn an_answer_to_somebody_else_on_a_stream_is_not_taken() {
+async fn responses_on_a_stream_are_matched_by_id() {
     for revision in [LEGACY, STATELESS] {
         let offer = Offer::tools(revision, [tool("a")]);
         let server = HttpServer::start(move |request| match request.mcp() {
@@ -178,7 +178,7 @@ async fn an_answer_to_somebody_else_on_a_stream_is_not_taken() {
     }
 }
 
-/// S004-K053: without a connection there is no call, and the reason is given.
+/// S004-K053: calls of a disconnected server fail with the reason.
 #[tokio::test]
 async fn without_a_connection_there_is_no_call() {
     let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;

@@ -1,12 +1,10 @@
-//! Servers that are lost come back, and nothing is done twice.
+//! Reconnection of lost servers; no call is sent twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use plexus_mcp_client::{
-    Definition, Program, ServerState, StartSlots, Supervision, Target, Upstream,
-};
+use plexus_mcp_client::{Program, ServerState, StartSlots, Supervision, Target, Upstream};
 use plexus_mcp_core::Service;
 use plexus_testkit::server::{HttpServer, Offer, Reply, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
@@ -17,8 +15,8 @@ use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 
 use crate::support::{
-    LEGACY, SHORT, STATELESS, call, call_fails, call_tool, connected, during, http, status_becomes,
-    stdio, target, tools, tools_become,
+    LEGACY, SHORT, STATELESS, call, call_fails, call_tool, connected, during, http, minimal,
+    status_becomes, stdio, target, tools, tools_become,
 };
 
 fn named(auto_restart: bool) -> Supervision {
@@ -32,7 +30,7 @@ fn echoing() -> Script {
     Script::from(&Offer::tools(LEGACY, [tool("a")])).on("tools/call", [Step::Echo])
 }
 
-/// C35: nothing needs to happen for a server that crashed to be connected again.
+/// C35: a server that crashed is reconnected without any call.
 #[tokio::test]
 async fn a_server_that_crashed_is_connected_again_in_the_background() {
     let server = StdioServer::new(echoing()).await;
@@ -40,7 +38,7 @@ async fn a_server_that_crashed_is_connected_again_in_the_background() {
     server.process().await.perform(Step::Exit(3)).await;
     let failed = status_becomes(&upstream, ServerState::Failed).await;
     assert!(failed.reason.unwrap().contains("code 3"));
-    assert_eq!(tools(&upstream), ["a"], "what it offers stays in sight");
+    assert_eq!(tools(&upstream), ["a"], "its tools are still listed");
     status_becomes(&upstream, ServerState::Connected).await;
     let process = server.process().await;
     call_tool(&upstream, "a").await;
@@ -49,8 +47,8 @@ async fn a_server_that_crashed_is_connected_again_in_the_background() {
     assert!(last.contains("code 3"), "{last}");
 }
 
-/// C35: a call that needs the server does not wait for the backoff, and one that was under way is not
-/// made again.
+/// C35: a call to a lost server reconnects it at once, without waiting for the backoff. A call that
+/// was in flight is not retried.
 #[tokio::test]
 async fn a_call_brings_its_server_back_at_once() {
     let server = StdioServer::new(echoing().ignoring("tools/call")).await;
@@ -65,7 +63,7 @@ async fn a_call_brings_its_server_back_at_once() {
         let answered = during(&mut calling, process.received("tools/call")).await;
         process.reply(&answered, json!({"content": []})).await;
         within("the result", calling).await.unwrap();
-        // A good connection starts the backoff anew, so each time there is one.
+        // An answered call resets the backoff, so each round has one.
         let mut calling = call(
             &upstream,
             "tools/call",
@@ -94,8 +92,8 @@ async fn a_call_brings_its_server_back_at_once() {
     }
 }
 
-/// A server that ends right after each start is not started over and over, neither in the background
-/// nor by calls, until a person says so.
+/// A server that exits right after each start is in a crash loop. After five starts it is not
+/// started again, until a user reconnects it.
 #[tokio::test]
 async fn a_server_that_is_crash_looping_is_left_alone() {
     let server = StdioServer::new(Script::silent().start([Step::Exit(7)])).await;
@@ -116,6 +114,40 @@ async fn a_server_that_is_crash_looping_is_left_alone() {
     server.assert_not_started_again().await;
     within("the attempt", upstream.connect()).await.unwrap_err();
     server.process().await;
+}
+
+/// An attempt to detect the era starts a server twice that ends on `server/discover`. The two starts
+/// count as one, so the server has as many attempts as one whose era is known.
+#[tokio::test]
+async fn two_starts_that_detect_the_era_count_as_one() {
+    let server = StdioServer::new(Script::silent().start([Step::Exit(7)])).await;
+    let upstream = Upstream::supervised(stdio(&server), named(true));
+    for _ in 0..5 {
+        let failure = call_fails(&upstream, "a").await;
+        assert!(failure.contains("code 7"), "{failure}");
+        server.process().await;
+        server.process().await;
+    }
+    let failure = call_fails(&upstream, "a").await;
+    assert!(failure.contains("last 5 starts"), "{failure}");
+    server.assert_not_started_again().await;
+}
+
+/// A server that was connected once and crashes at its next starts is started once for each attempt:
+/// its era is known.
+#[tokio::test]
+async fn a_crash_does_not_make_the_era_doubtful() {
+    let server = StdioServer::new(echoing()).await;
+    let upstream = connected(stdio(&server)).await;
+    call_tool(&upstream, "a").await;
+    server.process().await.perform(Step::Exit(3)).await;
+    for _ in 0..2 {
+        let process = server.process().await;
+        process.received("initialize").await;
+        let first = process.methods().await.into_iter().next();
+        assert_eq!(first.as_deref(), Some("initialize"));
+        process.perform(Step::Exit(3)).await;
+    }
 }
 
 #[tokio::test]
@@ -141,18 +173,18 @@ async fn without_auto_restart_the_failure_names_what_brings_it_back() {
     call_tool(&upstream, "a").await;
 }
 
-/// A server over HTTP that is down at the start is one that comes back like any other.
+/// An HTTP server that was down at the start is connected by the next call.
 #[tokio::test]
 async fn a_web_server_that_was_down_is_reached_by_the_next_call() {
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
     drop(socket);
-    let mut definition = Definition::new(Target::Http(target(&format!("http://{address}/mcp"))));
+    let mut definition = minimal(Target::Http(target(&format!("http://{address}/mcp"))));
     definition.timeouts.linger = Duration::ZERO;
     let upstream = Upstream::supervised(definition, named(true));
     upstream.start();
     status_becomes(&upstream, ServerState::Failed).await;
-    // However often it was tried.
+    // A server without a process has no crash loop, so every call tries again.
     for _ in 0..8 {
         let failure = call_fails(&upstream, "a").await;
         assert!(
@@ -170,7 +202,7 @@ async fn a_web_server_that_was_down_is_reached_by_the_next_call() {
     call_tool(&upstream, "a").await;
 }
 
-/// A request that could not even be sent is made on the next connection.
+/// A call that could not be sent is retried on the next connection.
 #[tokio::test]
 async fn a_call_that_reached_nothing_is_made_again() {
     let calls = Arc::new(AtomicUsize::new(0));
@@ -193,7 +225,7 @@ async fn a_call_that_reached_nothing_is_made_again() {
     assert_eq!(calls.load(Ordering::Relaxed), 2);
 }
 
-/// At most so many programs start at once; the others wait, and each has its own start-up time.
+/// The number of programs that start at once is limited; waiting does not count as start-up time.
 #[tokio::test]
 async fn programs_start_a_few_at_a_time() {
     let slots = StartSlots::new(1);
@@ -209,7 +241,8 @@ async fn programs_start_a_few_at_a_time() {
     let process = slow.process().await;
     second.start();
     quick.assert_not_started_again().await;
-    // Once the first was greeted, it is the second's turn, even if the lists of the first take long.
+    assert!(second.started_at().borrow().is_none(), "it waits");
+    // The first server frees its start slot after its handshake, before its lists are complete.
     let offer = Offer::tools(LEGACY, [tool("a")]);
     let asked = process.received("server/discover").await;
     process
@@ -219,14 +252,15 @@ async fn programs_start_a_few_at_a_time() {
     process.reply(&greeted, offer.initialized()).await;
     status_becomes(&second, ServerState::Connected).await;
     assert_eq!(first.status().borrow().state, ServerState::Pending);
+    assert!(second.started_at().borrow().is_some());
 
     slots.close();
     let third = supervised(&quick);
     let failure = call_fails(&third, "a").await;
-    assert!(failure.contains("ending"), "{failure}");
+    assert!(failure.contains("shutting down"), "{failure}");
 }
 
-/// A list that cannot be fetched on a new connection is shown as it was, and fetched again later.
+/// If a list fails on a new connection, the known list is kept, and fetched again later.
 #[tokio::test]
 async fn a_list_that_fails_after_a_restart_is_shown_as_it_was() {
     let error = json!({"code": -32000, "message": "the database is starting"});
@@ -246,12 +280,17 @@ async fn a_list_that_fails_after_a_restart_is_shown_as_it_was() {
     let reason = upstream.status().borrow().reason.clone().unwrap();
     assert!(reason.contains("the database is starting"), "{reason}");
     tools_become(&upstream, &["b"]).await;
+    let mut status = upstream.status();
+    let cleared = status.wait_for(|status| status.reason.is_none());
+    within("the status without a reason", cleared)
+        .await
+        .unwrap();
 }
 
-/// The program need not even exist for a call to say what is wrong.
+/// A call of a program that does not exist fails with the reason.
 #[tokio::test]
 async fn a_call_of_a_program_that_cannot_be_started_says_why() {
-    let definition = Definition::new(Target::Stdio(Program::new("no-such-mcp-server")));
+    let definition = minimal(Target::Stdio(Program::new("no-such-mcp-server")));
     let upstream = Upstream::supervised(definition, named(true));
     let failure = call_fails(&upstream, "a").await;
     for part in [
@@ -262,7 +301,7 @@ async fn a_call_of_a_program_that_cannot_be_started_says_why() {
     }
 }
 
-/// A server may end a subscription to changes at once. It stays connected, and is asked again later.
+/// A server that ends the subscription at once stays connected; Plexus subscribes again later.
 #[tokio::test]
 async fn a_subscription_that_ends_at_once_does_not_end_the_connection() {
     let offer =
@@ -281,14 +320,14 @@ async fn a_subscription_that_ends_at_once_does_not_end_the_connection() {
     assert_eq!(upstream.status().borrow().state, ServerState::Connected);
 }
 
-/// A process that lives on but no longer reads cannot be called: its calls fail, and it is replaced.
+/// If a process closes its input but does not exit, its calls fail, and it is replaced.
 #[tokio::test]
 async fn a_process_that_closes_its_input_is_replaced() {
     let script = echoing().on("tools/call", [Step::CloseInput]);
     let server = StdioServer::new(script).await;
     let upstream = connected(stdio(&server)).await;
     let process = server.process().await;
-    // A request that was written before the input was closed is lost, and fails with the others.
+    // Requests that were written before the input was closed fail, too.
     let mut calls = JoinSet::new();
     let failure = loop {
         let upstream = upstream.clone();

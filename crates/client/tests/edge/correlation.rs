@@ -1,4 +1,4 @@
-//! Which answer belongs to which request.
+//! Responses are matched to requests by their ids.
 
 use futures_util::future::join_all;
 use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
@@ -15,8 +15,8 @@ fn numbered(number: usize) -> Value {
     json!({"name": "a", "arguments": {"number": number}})
 }
 
-/// Acceptance 5, S004-10, S004-30, S004-37, S004-39, S004-K030: a thousand calls at once, answered
-/// by the last first.
+/// Acceptance 5, S004-10, S004-30, S004-37, S004-39, S004-K030: a thousand concurrent calls,
+/// answered in reverse order.
 #[tokio::test]
 async fn a_thousand_calls_at_once_get_each_its_own_answer() {
     const CALLS: usize = 1000;
@@ -49,7 +49,7 @@ async fn a_thousand_calls_at_once_get_each_its_own_answer() {
     assert_eq!(violations.unknown_answers, 0);
 }
 
-/// Requests that are written together with others do not wait for more than are there.
+/// A batch of writes is flushed when no more requests are queued, whatever their number.
 #[tokio::test]
 async fn a_few_calls_at_once_all_arrive_before_any_is_answered() {
     let server = StdioServer::new(script()).await;
@@ -76,8 +76,8 @@ async fn a_few_calls_at_once_all_arrive_before_any_is_answered() {
     }
 }
 
-/// The same while the server answers as it reads, in both eras, with large messages: neither side
-/// may wait for the other for ever.
+/// No deadlock with large messages in both directions, in both eras, while the server answers each
+/// request as it reads it.
 #[tokio::test]
 async fn large_calls_at_once_do_not_block_each_other() {
     for revision in [LEGACY, STATELESS] {
@@ -98,10 +98,10 @@ async fn large_calls_at_once_do_not_block_each_other() {
     }
 }
 
-/// A second answer is dropped, and so is an answer to a request that was never made (C33: neither
-/// is one whose id is a string).
+/// Duplicate responses, and responses with an unknown id, are dropped and counted. C33: the number
+/// 1 and the string "1" are different ids.
 #[tokio::test]
-async fn answers_to_nobody_are_counted() {
+async fn responses_with_unknown_ids_are_counted() {
     let server = StdioServer::new(script()).await;
     let upstream = connected(stdio(&server)).await;
     let process = server.process().await;
@@ -122,7 +122,7 @@ async fn answers_to_nobody_are_counted() {
     let result = within("the answer", calling).await.unwrap();
     assert_eq!(value(&result)["number"], 1);
 
-    // What came before the answer to this was seen.
+    // All earlier messages are processed before this response.
     let mut next = call(&upstream, "tools/call", &numbered(2));
     let request = during(&mut next, process.received("tools/call")).await;
     process.reply(&request, json!({})).await;
@@ -132,7 +132,7 @@ async fn answers_to_nobody_are_counted() {
     assert_eq!(unknown, 5, "{violations:?}");
 }
 
-/// S004-33, S001-D04: the next line is not the answer because it is the next line.
+/// S004-33, S001-D04: a response is matched by its id, not by its order.
 #[tokio::test]
 async fn neither_notifications_nor_late_answers_are_taken_for_the_answer() {
     let server = StdioServer::new(script()).await;
@@ -156,7 +156,7 @@ async fn neither_notifications_nor_late_answers_are_taken_for_the_answer() {
     assert_ne!(abandoned["id"], request["id"], "BASE-03");
 }
 
-/// BASE-02, C33, TRAP-23: a server's ids come back as they were, type and all.
+/// BASE-02, C33, TRAP-23: responses to a server's requests have the server's id, with its type.
 #[tokio::test]
 async fn ids_of_the_server_are_echoed_exactly() {
     let server = StdioServer::new(script()).await;
@@ -179,7 +179,7 @@ async fn ids_of_the_server_are_echoed_exactly() {
     drop(upstream);
 }
 
-/// S001-53, C32: one at a time for servers that cannot take several.
+/// S001-53, C32: with `serialize`, only one call is in flight at a time.
 #[tokio::test]
 async fn calls_are_serialised_where_that_is_wanted() {
     let server = StdioServer::new(script()).await;
@@ -190,7 +190,7 @@ async fn calls_are_serialised_where_that_is_wanted() {
     let answering = async {
         for number in [1, 2, 3] {
             let request = process.received("tools/call").await;
-            // By the time this is answered, any other call would have come.
+            // After a ping and its answer, a second call would have arrived.
             let ping = json!(format!("ping {number}"));
             process
                 .say(json!({"jsonrpc": "2.0", "id": ping, "method": "ping"}))
@@ -207,7 +207,7 @@ async fn calls_are_serialised_where_that_is_wanted() {
     assert!(outcomes.iter().all(Result::is_ok));
 }
 
-/// A call that is given up while it waits for its turn is never made, and blocks no other call.
+/// A queued call that is dropped is never sent, and does not block later calls.
 #[tokio::test]
 async fn a_serialised_call_can_be_given_up_before_its_turn() {
     let server = StdioServer::new(script()).await;
@@ -236,7 +236,7 @@ async fn a_serialised_call_can_be_given_up_before_its_turn() {
     within("the third answer", third).await.unwrap();
 }
 
-/// Two servers that are one program have nothing to do with each other.
+/// Two connections to the same program do not affect each other.
 #[tokio::test]
 async fn each_connection_counts_for_itself() {
     let script = script().on("tools/call", [Step::Echo]);

@@ -1,7 +1,7 @@
 //! Our own fixture server, at each revision over each transport.
 //!
-//! We always ask for the newest revision, so for the older ones there is a proxy that
-//! asks for an older one instead, which the server then really speaks.
+//! Plexus always asks for the newest revision. For older revisions, a proxy replaces the version in
+//! the handshake, so that the server speaks the older revision.
 
 use std::net::SocketAddr;
 
@@ -16,8 +16,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::support::{
-    Caller, LEGACY, STATELESS, asked, call_tool, catalogue, connected, names, raw, revision,
-    target, value,
+    Caller, LEGACY, STATELESS, asked, call_tool, catalogue, connected, minimal, names, raw,
+    revision, target, value,
 };
 
 const WATCHED: &str = "test://watched-resource";
@@ -32,7 +32,7 @@ fn able() -> Value {
 }
 
 fn definition(target: Target, era: Era) -> Definition {
-    let mut definition = Definition::new(target);
+    let mut definition = minimal(target);
     definition.era = Some(era);
     definition.capabilities = ClientCapabilities::from_raw(&raw(&able())).unwrap();
     definition
@@ -95,7 +95,7 @@ async fn every_old_revision_over_sse() {
     }
 }
 
-/// Nothing is said of the era: it is found out.
+/// The era is not configured: the probe detects it.
 #[tokio::test]
 async fn the_era_is_found_out() {
     for (era, spoken) in [
@@ -105,15 +105,15 @@ async fn the_era_is_found_out() {
     ] {
         let path = built("conformance-server");
         let program = Program::new(path.display().to_string()).args(["--stdio", "--era", era]);
-        let upstream = connected(Definition::new(Target::Stdio(program))).await;
+        let upstream = connected(minimal(Target::Stdio(program))).await;
         assert_eq!(revision(&upstream), spoken, "{era}");
         let server = ListeningServer::start(path, &["--http", "127.0.0.1:0", "--era", era]).await;
-        let upstream = connected(Definition::new(Target::Http(target(server.url())))).await;
+        let upstream = connected(minimal(Target::Http(target(server.url())))).await;
         assert_eq!(revision(&upstream), spoken, "{era}");
     }
 }
 
-/// Everything that a server and its caller can say to each other.
+/// All requests and notifications that a server and its caller can exchange.
 async fn converse(definition: Definition, spoken: Revision) {
     let upstream = connected(definition).await;
     assert_eq!(revision(&upstream), spoken);
@@ -256,7 +256,7 @@ impl Proxy {
     }
 }
 
-/// Passes everything on, with another version in the greeting. All versions are equally long.
+/// Forwards all bytes, with another version in the handshake. All versions have the same length.
 async fn pass_on(client: TcpStream, there: SocketAddr, older: Revision) {
     let server = TcpStream::connect(there).await.unwrap();
     let (mut from_client, mut to_client) = client.into_split();
@@ -274,7 +274,7 @@ async fn pass_on(client: TcpStream, there: SocketAddr, older: Revision) {
         }
     };
     let back = tokio::io::copy(&mut from_server, &mut to_client);
-    // Whichever side leaves first ends the connection for both.
+    // The connection ends when either side closes it.
     tokio::select! {
         () = out => {}
         _ = back => {}

@@ -1,11 +1,13 @@
-//! Streamable HTTP of the old era.
+//! Streamable HTTP of the handshake era.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ::http::{HeaderValue, Method};
+use ::http::{HeaderMap, HeaderValue, Method};
+use plexus_mcp_client::auth::{AuthError, Authorizer, Refusal};
 use plexus_mcp_client::{Definition, ServerState, Target};
+use plexus_mcp_core::{Boxed, EventSender};
 use plexus_mcp_protocol::Revision;
 use plexus_testkit::server::{HttpServer, Offer, Received, Reply, tool};
 use plexus_testkit::within;
@@ -13,11 +15,11 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::support::{
-    LEGACY, call, call_fails, call_tool, connected, during, http, refused, revision, status,
-    status_becomes, target, tools, tools_become, value,
+    Caller, LEGACY, call, call_fails, call_tool, connected, during, for_clients, http, minimal,
+    refused, revision, status, status_becomes, target, tools, tools_become, value,
 };
 
-/// A server that opens session after session, and answers otherwise where `otherwise` does.
+/// A server that opens a new session for each `initialize`; `otherwise` can override its replies.
 async fn with_sessions(
     otherwise: impl Fn(&Received) -> Option<Reply> + Send + Sync + 'static,
 ) -> HttpServer {
@@ -56,7 +58,7 @@ async fn every_request_carries_what_it_must() {
     let mut target = target(&server.url());
     let key = HeaderValue::from_static("secret");
     target.headers.insert("x-api-key", key);
-    let mut definition = Definition::new(Target::Http(target));
+    let mut definition = minimal(Target::Http(target));
     definition.era = Some(plexus_mcp_client::Era::Handshake);
     let upstream = connected(definition).await;
     call_tool(&upstream, "a").await;
@@ -87,7 +89,8 @@ async fn every_request_carries_what_it_must() {
     }
 }
 
-/// S001-31, S004-11, S004-49, LIFE-03: nothing overtakes the end of the handshake.
+/// S001-31, S004-11, S004-49, LIFE-03: no request is sent before the response to
+/// `notifications/initialized` has ended.
 #[tokio::test]
 async fn the_handshake_is_over_before_anything_else_is_sent() {
     let (streams, mut opened) = tokio::sync::mpsc::channel(1);
@@ -103,7 +106,7 @@ async fn the_handshake_is_over_before_anything_else_is_sent() {
     let mut connecting = Box::pin(upstream.connect());
     let answering = async {
         let stream = within("the end of the handshake", opened.recv()).await;
-        // The server has not finished its answer yet.
+        // The response has not ended yet.
         assert_eq!(count(&server, "tools/list"), 0);
         drop(stream);
     };
@@ -114,8 +117,8 @@ async fn the_handshake_is_over_before_anything_else_is_sent() {
     assert!(place("notifications/initialized") < place("tools/list"));
 }
 
-/// S001-46, LIFE-06, LIFE-10: whatever old revision a server answers with is spoken; the header is
-/// named from 2025-06-18 on.
+/// S001-46, LIFE-06, LIFE-10: each handshake-era revision that a server chooses is accepted.
+/// Requests have the version header from 2025-06-18 on.
 #[tokio::test]
 async fn the_server_chooses_among_the_old_revisions() {
     for older in Revision::ALL
@@ -136,7 +139,7 @@ async fn the_server_chooses_among_the_old_revisions() {
 
 /// LIFE-08
 #[tokio::test]
-async fn a_version_that_nobody_knows_is_refused() {
+async fn an_unknown_protocol_version_is_refused() {
     for version in ["1999-01-01", "2026-07-28", "", "latest"] {
         let offer = Offer::new(LEGACY);
         let server = HttpServer::start(move |request| match request.mcp() {
@@ -170,8 +173,8 @@ async fn a_server_without_sessions_is_not_asked_to_end_one() {
     );
 }
 
-/// S001-D03: the stream of no request is listened to, and taken up again where it
-/// broke off.
+/// S001-D03: notifications on the GET stream are processed. A broken stream is resumed after its
+/// last event.
 #[tokio::test]
 async fn notifications_on_the_stream_of_no_request_are_heeded() {
     let offer = Offer::tools(LEGACY, []);
@@ -231,8 +234,8 @@ async fn notifications_on_the_stream_of_a_call_are_heeded() {
     tools_become(&upstream, &["t1"]).await;
 }
 
-/// HTTPLC-06, HTTPLC-07: an answer whose stream breaks off is waited for where it broke off, and not
-/// before the server wants it; the call is not made again.
+/// HTTPLC-06, HTTPLC-07: a broken response stream is resumed with `Last-Event-ID`, after the
+/// server's `retry` time. The call is not sent again.
 #[tokio::test]
 async fn a_broken_answer_is_resumed() {
     const RETRY: Duration = Duration::from_millis(300);
@@ -270,8 +273,8 @@ async fn a_broken_answer_is_resumed() {
     assert_eq!(count(&server, "tools/call"), 1);
 }
 
-/// TRAP-39: a stream that cannot be resumed ends the call, and nothing else; the call may have run,
-/// so it is never made again (S004-47).
+/// TRAP-39, S004-47: a stream that cannot be resumed fails its call only. The call may have run, so
+/// it is not sent again.
 #[tokio::test]
 async fn a_broken_call_is_never_made_again() {
     type Broken = fn() -> Reply;
@@ -304,8 +307,126 @@ async fn a_broken_call_is_never_made_again() {
     }
 }
 
-/// HTTPLC-09, S004-D01, TRAP-39: who forgot the session has carried out nothing, whatever
-/// the body says.
+/// The GET stream of a lost session is refused while a call is in flight. The call is answered on its
+/// own stream, and is not sent again; the session is opened anew afterwards.
+#[tokio::test]
+async fn a_lost_session_does_not_repeat_a_call_in_flight() {
+    let (streams, mut opened) = tokio::sync::mpsc::channel(1);
+    let (answers, mut called) = tokio::sync::mpsc::channel(1);
+    let gets = AtomicUsize::new(0);
+    let server = with_sessions(move |request| {
+        if request.method == Method::GET {
+            return Some(if gets.fetch_add(1, Ordering::Relaxed) == 0 {
+                let (reply, stream) = Reply::stream();
+                streams.try_send(stream).unwrap();
+                reply
+            } else {
+                Reply::status(404)
+            });
+        }
+        (request.mcp() == "tools/call").then(|| {
+            let (reply, stream) = Reply::stream();
+            answers.try_send((stream, request.clone())).unwrap();
+            reply
+        })
+    })
+    .await;
+    let upstream = connected(http(&server)).await;
+    let stream = within("the GET stream", opened.recv()).await.unwrap();
+    server.requested(Method::GET).await;
+    let mut calling = call(&upstream, "tools/call", &json!({"name": "a"}));
+    let (answer, request) = during(&mut calling, called.recv()).await.unwrap();
+    during(&mut calling, stream.break_off()).await;
+    during(&mut calling, server.requested(Method::GET)).await;
+    answer.say(&request.result(&json!({"content": []}))).await;
+    within("the result", calling).await.unwrap();
+    assert_eq!(count(&server, "tools/call"), 1);
+    server.received("initialize").await;
+    server.received("initialize").await;
+}
+
+/// A server that is killed during a call: the caller reads that the call may have been carried out, and
+/// not only that the server cannot be reached now.
+#[tokio::test]
+async fn a_server_that_goes_away_during_a_call_leaves_the_call_in_doubt() {
+    let (streams, mut opened) = tokio::sync::mpsc::channel(1);
+    let server = with_sessions(move |request| {
+        (request.mcp() == "tools/call").then(|| {
+            let (reply, stream) = Reply::stream();
+            stream.write_now("id: one\nretry: 10\ndata:\n\n");
+            streams.try_send(stream).unwrap();
+            reply
+        })
+    })
+    .await;
+    let upstream = connected(http(&server)).await;
+    let mut calling = call(&upstream, "tools/call", &json!({"name": "a"}));
+    let stream = during(&mut calling, opened.recv()).await;
+    drop(server);
+    drop(stream);
+    let failure = within("the failure", calling)
+        .await
+        .unwrap_err()
+        .to_string();
+    for part in [
+        "lost during the call",
+        "may have been carried out",
+        "cannot connect",
+    ] {
+        assert!(failure.contains(part), "{part}: {failure}");
+    }
+}
+
+/// The token expires while an interrupted answer is resumed. The server has received the call, so it
+/// is not sent again after a new sign-in.
+#[tokio::test]
+async fn a_call_is_not_repeated_when_its_answer_cannot_be_resumed_for_lack_of_a_token() {
+    let server = with_sessions(|request| {
+        if request.mcp() == "tools/call" {
+            let events = "id: one\nretry: 10\ndata:\n\n";
+            return Some(Reply::status(200).with_body("text/event-stream", events));
+        }
+        request.header("last-event-id")?;
+        Some(Reply::status(401))
+    })
+    .await;
+    let mut target = target(&server.url());
+    target.authorizer = Some(Arc::new(SignsIn));
+    let mut definition = Definition::new(Target::Http(target));
+    definition.era = Some(LEGACY.era());
+    let upstream = connected(definition).await;
+    let failure = call_fails(&upstream, "a").await;
+    assert!(failure.contains("could not be resumed"), "{failure}");
+    assert_eq!(count(&server, "tools/call"), 1);
+}
+
+/// An authorizer that has no better credentials, but whose user always signs in.
+#[derive(Debug)]
+struct SignsIn;
+
+impl Authorizer for SignsIn {
+    fn headers(&self, _: &Method, _: &::http::Uri) -> Boxed<Result<HeaderMap, AuthError>> {
+        Box::pin(std::future::ready(Ok(HeaderMap::new())))
+    }
+
+    fn handle_refusal(&self, _: Refusal) -> Boxed<Result<bool, AuthError>> {
+        let error = AuthError::SignIn("a user must sign in".to_owned());
+        Box::pin(std::future::ready(Err(error)))
+    }
+
+    fn inspect_response(&self, _: &HeaderMap) {}
+
+    fn can_invite(&self) -> bool {
+        true
+    }
+
+    fn invite(&self, _: &EventSender) -> Boxed<Result<bool, AuthError>> {
+        Box::pin(std::future::ready(Ok(true)))
+    }
+}
+
+/// HTTPLC-09, S004-D01, TRAP-39: a 404 means that the session is unknown and the call did not run,
+/// whatever the body is. So a new session is opened, and the call is sent again.
 #[tokio::test]
 async fn a_forgotten_session_is_opened_anew_and_the_call_made_again() {
     let bodies = [
@@ -333,19 +454,19 @@ async fn a_forgotten_session_is_opened_anew_and_the_call_made_again() {
     }
 }
 
-/// TRAP-39: once, and not for ever.
+/// TRAP-39: the call is repeated only once.
 #[tokio::test]
 async fn a_server_that_forgets_every_session_fails_the_call() {
     let server =
         with_sessions(|request| (request.mcp() == "tools/call").then(|| Reply::status(404))).await;
     let upstream = connected(http(&server)).await;
     let failure = call_fails(&upstream, "a").await;
-    assert!(failure.contains("forgets"), "{failure}");
+    assert!(failure.contains("loses each new session"), "{failure}");
     assert_eq!(count(&server, "tools/call"), 2);
     assert_eq!(count(&server, "initialize"), 2);
 }
 
-/// Many calls that find the session forgotten at once open one new session between them.
+/// Concurrent calls that lose their session share one new session.
 #[tokio::test]
 async fn calls_that_lose_their_session_together_share_the_next_one() {
     let server = with_sessions(move |request| {
@@ -360,7 +481,48 @@ async fn calls_that_lose_their_session_together_share_the_next_one() {
     assert_eq!(count(&server, "tools/call"), 40);
 }
 
-/// S004-D09: credentials that run out during a session.
+/// Callers that are not anonymous have sessions of their own. A call that finds such a session lost
+/// does not end the others in it: they are answered, or are sent again in the next session.
+#[tokio::test]
+async fn a_call_that_loses_its_session_does_not_end_the_others_in_it() {
+    let (answers, mut called) = tokio::sync::mpsc::channel(1);
+    let lost = Arc::new(std::sync::Mutex::new(None));
+    let losing = Arc::clone(&lost);
+    let server = with_sessions(move |request| {
+        if request.mcp() != "tools/call" {
+            return None;
+        }
+        if request.body["params"]["name"] == "slow" {
+            let (reply, stream) = Reply::stream();
+            answers.try_send((stream, request.clone())).unwrap();
+            return Some(reply);
+        }
+        let session = request.header("mcp-session-id").map(str::to_owned);
+        (*losing.lock().unwrap() == session).then(|| Reply::status(404))
+    })
+    .await;
+    let upstream = connected(for_clients(http(&server))).await;
+    let caller = Caller {
+        principal: Some("one".to_owned()),
+        ..Caller::default()
+    };
+    let (mut slow, _slow_events) = caller.call(&upstream, "tools/call", &json!({"name": "slow"}));
+    let (answer, request) = during(&mut slow, called.recv()).await.unwrap();
+    *lost.lock().unwrap() = request.header("mcp-session-id").map(str::to_owned);
+    let quick = (0..20).map(|_| {
+        caller
+            .call(&upstream, "tools/call", &json!({"name": "a"}))
+            .0
+    });
+    let quick = futures_util::future::join_all(quick);
+    for outcome in during(&mut slow, within("the quick results", quick)).await {
+        outcome.unwrap();
+    }
+    answer.say(&request.result(&json!({"content": []}))).await;
+    within("the slow result", slow).await.unwrap();
+}
+
+/// S004-D09: credentials that expire during a session.
 #[tokio::test]
 async fn a_call_that_needs_auth_says_so() {
     let server =
@@ -372,8 +534,8 @@ async fn a_call_that_needs_auth_says_so() {
     assert!(status.reason.is_some());
 }
 
-/// S004-41, HTTPLC-03, S004-45, S004-K038, S004-K039, S004-K042: answers in both forms, and errors
-/// of HTTP.
+/// S004-41, HTTPLC-03, S004-45, S004-K038, S004-K039, S004-K042: responses as JSON and as streams,
+/// and HTTP errors.
 #[tokio::test]
 async fn answers_come_as_json_and_as_streams() {
     let server = with_sessions(|request| {
@@ -415,7 +577,7 @@ async fn answers_come_as_json_and_as_streams() {
     assert_eq!(status(&upstream).state, ServerState::Connected);
 }
 
-/// C09: an answer beyond the limit fails its own call.
+/// C09: a response beyond the limit fails its own call.
 #[tokio::test]
 async fn an_answer_beyond_the_limit_fails_its_call() {
     let server = with_sessions(|request| {

@@ -35,8 +35,8 @@ async fn server(
     .await
 }
 
-/// HDR26-01, HDR26-03, HDR26-09, HDR26-12: headers mirror the body; what does not fit a header is
-/// encoded, what is not there is not sent.
+/// HDR26-01, HDR26-03, HDR26-09, HDR26-12: headers mirror the body. Values that are not valid in a
+/// header are encoded, and absent values have no header.
 #[tokio::test]
 async fn headers_mirror_the_body() {
     let server = server(vec![regional("Region")], |_| None).await;
@@ -69,7 +69,7 @@ async fn headers_mirror_the_body() {
     );
 }
 
-/// HDR26-03, HDR26-04: by the member that names the thing.
+/// HDR26-03, HDR26-04: `Mcp-Name` is taken from the member that names the tool, prompt or resource.
 #[tokio::test]
 async fn the_name_header_follows_the_method() {
     let server = server(vec![], |_| None).await;
@@ -102,7 +102,7 @@ async fn the_name_header_follows_the_method() {
     }
 }
 
-/// No sessions, no GET stream, no DELETE (HTTP26-04, HTTP26-18, HTTP26-19).
+/// HTTP26-04, HTTP26-18, HTTP26-19: no session header, no GET stream, no DELETE.
 #[tokio::test]
 async fn a_stateless_server_hears_of_no_session() {
     let server = server(vec![tool("a")], |request| {
@@ -125,7 +125,7 @@ fn mismatch(request: &Received) -> Reply {
     Reply::status(400).with_json(&error.to_string())
 }
 
-/// HDR26-15: our idea of the tool may be old: the list is fetched anew, the call made once more.
+/// HDR26-15: after a header mismatch, the tools are listed again, and the call is sent once more.
 #[tokio::test]
 async fn a_header_mismatch_is_met_with_a_fresh_list() {
     let lists = Mutex::new(0);
@@ -169,7 +169,7 @@ async fn a_header_mismatch_that_stays_is_an_error() {
     assert_eq!(calls.count(), 2);
 }
 
-/// HTTP26-17: errors come with statuses of HTTP, and are the protocol's all the same.
+/// HTTP26-17: JSON-RPC errors are read from responses of any HTTP status.
 #[tokio::test]
 async fn errors_are_read_whatever_their_status() {
     for (status, code) in [
@@ -190,7 +190,7 @@ async fn errors_are_read_whatever_their_status() {
     }
 }
 
-/// HTTP26-21: a stream that breaks off cannot be resumed, and the call is not made again.
+/// HTTP26-21: a broken stream cannot be resumed; the call fails, and is not sent again.
 #[tokio::test]
 async fn a_broken_stream_ends_the_call() {
     let server = server(vec![tool("a")], |request| {

@@ -1,5 +1,5 @@
-//! C09: an answer that breaks a limit fails its own call, at once, with an error that names the
-//! limit. Nothing else on the connection suffers.
+//! C09: a response that exceeds a limit fails its own call at once, with an error that names the
+//! limit. It does not affect other calls of the connection.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,7 +19,8 @@ use crate::support::{
 
 const MAX_BYTES: usize = 50_000;
 
-/// The calls of these tests would wait for minutes: a test fails long before a call is late.
+/// Only `max_bytes` is changed. The call timeouts stay at minutes, so that they cannot cause a
+/// failure here.
 fn limited(mut definition: Definition) -> Definition {
     definition.limits.max_bytes = MAX_BYTES;
     definition
@@ -28,9 +29,9 @@ fn limited(mut definition: Definition) -> Definition {
 /// An answer that cannot be decoded.
 struct Unreadable {
     tool: &'static str,
-    /// Its text, with this id.
+    /// The response text for a request id.
     answer: fn(&Value) -> String,
-    /// What the caller is told.
+    /// A part of the error that the caller gets.
     error: &'static str,
 }
 
@@ -76,10 +77,17 @@ const UNREADABLE: [Unreadable; 6] = [
     },
 ];
 
-/// Many servers write the id last.
+/// A response with the id last, as many servers write it.
 fn large(id: &Value, size: usize) -> String {
     let text = "x".repeat(size);
     format!(r#"{{"result":{{"content":[],"id":0,"x":"{text}"}},"jsonrpc":"2.0","id":{id}}}"#)
+}
+
+/// An answer of exactly this many bytes.
+fn of_size(id: &Value, bytes: usize) -> String {
+    let answer = large(id, bytes - large(id, 0).len());
+    assert_eq!(answer.len(), bytes);
+    answer
 }
 
 fn large_notification() -> String {
@@ -101,7 +109,7 @@ fn start_call(upstream: &Upstream) -> Boxed<Outcome> {
     call(upstream, "tools/call", &json!({"name": "a"}))
 }
 
-/// A call that the server has taken, and what it was sent.
+/// A call that the server has received, and its request.
 async fn called(upstream: &Upstream, process: &Process) -> (Boxed<Outcome>, Value) {
     let mut calling = start_call(upstream);
     let request = during(&mut calling, process.received("tools/call")).await;
@@ -153,7 +161,69 @@ async fn over_stdio_an_unreadable_answer_fails_its_call_and_no_other() {
     }
 }
 
-/// The size that servers really exceed, with the default limit.
+/// The limit is the largest message that is accepted: the ending of its line does not count.
+#[tokio::test]
+async fn over_stdio_the_limit_counts_the_message_and_nothing_else() {
+    let server = quiet(LEGACY).await;
+    let upstream = connected(limited(stdio(&server))).await;
+    let process = server.process().await;
+    for ending in ["\n", "\r\n"] {
+        let (calling, request) = called(&upstream, &process).await;
+        let answer = of_size(&request["id"], MAX_BYTES) + ending;
+        process.perform(Step::Write(answer)).await;
+        within("an answer of the size", calling).await.unwrap();
+        let (calling, request) = called(&upstream, &process).await;
+        let answer = of_size(&request["id"], MAX_BYTES + 1) + ending;
+        process.perform(Step::Write(answer)).await;
+        let fault = within("a larger answer", calling).await.unwrap_err();
+        assert!(fault.to_string().contains("50000 bytes"), "{fault}");
+    }
+}
+
+/// The same over HTTP: what is around the data of an event does not count either.
+#[tokio::test]
+async fn over_http_the_limit_counts_the_message_and_nothing_else() {
+    let answers: [fn(&Value, usize) -> Reply; 4] = [
+        |id, bytes| Reply::status(200).with_json(&of_size(id, bytes)),
+        |id, bytes| {
+            let (reply, stream) = Reply::stream();
+            let answer = of_size(id, bytes);
+            let (one, two) = answer.split_at(bytes / 2);
+            stream.write_now(one);
+            stream.write_now(two);
+            reply.with_header("content-type", "application/json")
+        },
+        |id, bytes| {
+            let (reply, stream) = Reply::stream();
+            stream.write_now(&format!("id: 1\ndata: {}\n\n", of_size(id, bytes)));
+            reply
+        },
+        |id, bytes| {
+            let (reply, stream) = Reply::stream();
+            stream.write_now(&format!("data:{}\r\n\r\n", of_size(id, bytes)));
+            reply
+        },
+    ];
+    for answer in answers {
+        let offer = offer(LEGACY);
+        let server = HttpServer::start(move |request| {
+            let size = match request.body["params"]["name"].as_str() {
+                Some("a") => MAX_BYTES,
+                Some(_larger) => MAX_BYTES + 1,
+                None => return request.reply_from(&offer),
+            };
+            answer(&request.body["id"], size)
+        })
+        .await;
+        let upstream = connected(limited(http(&server))).await;
+        call_tool(&upstream, "a").await;
+        let failure = call_fails(&upstream, "large").await;
+        assert!(failure.contains("50000 bytes"), "{failure}");
+        call_tool(&upstream, "a").await;
+    }
+}
+
+/// A size that real servers send, with the default limit.
 #[tokio::test]
 async fn an_answer_of_17_mebibytes_fails_within_a_second_of_its_end() {
     const SIZE: usize = 17 * 1024 * 1024;
@@ -164,7 +234,7 @@ async fn an_answer_of_17_mebibytes_fails_within_a_second_of_its_end() {
     let answer = large(&request["id"], SIZE);
     let (most, end) = answer.split_at(SIZE);
     process.perform(Step::Write(most.to_owned())).await;
-    // When the server has written that, all but what fits into the pipe has been read.
+    // The pipe is small, so the client has read nearly all of the response by now.
     during(&mut calling, process.all()).await;
 
     let start = Instant::now();
@@ -184,7 +254,7 @@ async fn an_answer_of_17_mebibytes_fails_within_a_second_of_its_end() {
     within("the next call", next).await.unwrap();
 }
 
-/// The server waits for an answer, too.
+/// Without an answer, the server would wait for ever.
 #[tokio::test]
 async fn a_request_of_the_server_beyond_the_limit_is_answered_with_an_error() {
     let server = quiet(LEGACY).await;
@@ -197,7 +267,7 @@ async fn a_request_of_the_server_beyond_the_limit_is_answered_with_an_error() {
     assert_eq!(upstream.report().unwrap().violations.too_long, 1);
 }
 
-/// A log line may quote an answer.
+/// A log line may contain the text of a response.
 #[tokio::test]
 async fn junk_that_names_an_id_fails_no_call() {
     let server = quiet(LEGACY).await;
@@ -274,7 +344,7 @@ async fn over_http_an_unreadable_json_body_fails_its_call() {
     }
 }
 
-/// The stream stays open, so it is not its end that fails the call.
+/// The stream stays open, so the call does not fail because of its end.
 #[tokio::test]
 async fn over_http_an_unreadable_event_fails_the_call_of_its_stream() {
     static OPEN: Mutex<Vec<plexus_testkit::server::Stream>> = Mutex::new(Vec::new());

@@ -1,5 +1,6 @@
 //! Lists, with all their pages.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plexus_mcp_client::ListProblem;
@@ -11,7 +12,7 @@ use crate::support::{
     LEGACY, STATELESS, call_tool, catalogue, connected, http, names, stdio, tools,
 };
 
-/// S004-12, S004-56, S004-K049, S004-K050: nothing is asked for that is not declared.
+/// S004-12, S004-56, S004-K049, S004-K050: only declared lists are requested.
 #[tokio::test]
 async fn only_declared_lists_are_asked_for() {
     let lists = [
@@ -66,7 +67,7 @@ fn page(names: &[&str], next: Option<&str>) -> Step {
     Step::Result(result)
 }
 
-/// S004-D06, TRAP-10; PAGE-04: the empty cursor is a cursor.
+/// S004-D06, TRAP-10: all pages are fetched. PAGE-04: an empty cursor is valid.
 #[tokio::test]
 async fn all_pages_are_followed() {
     for revision in [LEGACY, STATELESS] {
@@ -88,9 +89,9 @@ async fn all_pages_are_followed() {
     }
 }
 
-/// TRAP-12: what stands on two pages is listed once.
+/// TRAP-12: an entry that is on two pages is listed once.
 #[tokio::test]
-async fn what_stands_on_two_pages_is_listed_once() {
+async fn an_entry_on_two_pages_is_listed_once() {
     let script = Script::from(&Offer::tools(LEGACY, []))
         .on("tools/list", [page(&["a", "b"], Some("two"))])
         .then("tools/list", [page(&["b", "c"], None)]);
@@ -112,7 +113,7 @@ async fn a_cursor_that_leads_back_ends_the_list() {
     assert_eq!(list_problems, [ListProblem::CursorLoop(Section::Tools)]);
 }
 
-/// A server with one tool on every page, or none, and always one page more.
+/// A server whose list never ends, with `per_page` tools on each page.
 async fn endless(per_page: usize) -> HttpServer {
     let offer = Offer::tools(LEGACY, []);
     let pages = AtomicUsize::new(0);
@@ -145,18 +146,80 @@ async fn pages_without_end_are_followed_up_to_a_limit() {
     }
 }
 
+/// Pages are limited in bytes, cursors included, so that few large pages cannot fill the memory.
 #[tokio::test]
-async fn ten_thousand_tools_are_listed() {
-    let many = (0..10_000).map(|number| tool(&format!("tool_{number}")));
-    let offer = Offer::tools(LEGACY, many);
-    let server = HttpServer::start(move |request| request.reply_from(&offer)).await;
-    let upstream = connected(http(&server)).await;
-    let names = tools(&upstream);
-    assert_eq!(names.len(), 10_000);
-    assert_eq!(names.last().unwrap(), "tool_9999");
+async fn the_pages_of_a_list_are_limited_in_bytes() {
+    let offer = Offer::tools(LEGACY, []);
+    let pages = Arc::new(AtomicUsize::new(0));
+    let asked = Arc::clone(&pages);
+    let server = HttpServer::start(move |request| match request.mcp() {
+        "tools/list" => {
+            let number = asked.fetch_add(1, Ordering::Relaxed);
+            let next = format!("{number} {}", "x".repeat(10_000));
+            let tools = [tool(&format!("t{number}"))];
+            Reply::json(&request.result(&json!({"tools": tools, "nextCursor": next})))
+        }
+        _ => request.reply_from(&offer),
+    })
+    .await;
+    let mut definition = http(&server);
+    definition.max_listed_bytes = 50_000;
+    let upstream = connected(definition).await;
+    let list_problems = upstream.report().unwrap().list_problems;
+    assert_eq!(list_problems, [ListProblem::TooLong(Section::Tools)]);
+    assert_eq!(tools(&upstream), ["t0", "t1", "t2", "t3"]);
+    assert_eq!(pages.load(Ordering::Relaxed), 5);
 }
 
-/// C37, S001-63: such a server stays connected, has no tools, and says why.
+/// A page without a cursor is not exempt from the limit.
+#[tokio::test]
+async fn a_single_page_is_followed_up_to_the_same_limit() {
+    let names: Vec<String> = (0..60).map(|number| format!("tool_{number}")).collect();
+    let offer = Offer::tools(LEGACY, names.iter().map(|name| tool(name)));
+    for (limit, is_too_long) in [(50, true), (60, false)] {
+        let offer = offer.clone();
+        let server = HttpServer::start(move |request| request.reply_from(&offer)).await;
+        let mut definition = http(&server);
+        definition.max_listed = limit;
+        let upstream = connected(definition).await;
+        assert_eq!(tools(&upstream), names[..limit]);
+        let list_problems = upstream.report().unwrap().list_problems;
+        assert_eq!(!list_problems.is_empty(), is_too_long, "{list_problems:?}");
+    }
+}
+
+/// However a server cuts its list into pages.
+#[tokio::test]
+async fn fifty_thousand_tools_are_listed() {
+    const TOOLS: usize = 50_000;
+    for per_page in [TOOLS, 1_000, 25] {
+        let offer = Offer::tools(LEGACY, []);
+        let server = HttpServer::start(move |request| match request.mcp() {
+            "tools/list" => {
+                let cursor = request.body["params"]["cursor"].as_str();
+                let first: usize = cursor.map_or(0, |cursor| cursor.parse().unwrap());
+                let after = (first + per_page).min(TOOLS);
+                let page: Vec<_> = (first..after)
+                    .map(|number| tool(&format!("tool_{number}")))
+                    .collect();
+                let mut result = json!({"tools": page});
+                if after < TOOLS {
+                    result["nextCursor"] = json!(after.to_string());
+                }
+                Reply::json(&request.result(&result))
+            }
+            _ => request.reply_from(&offer),
+        })
+        .await;
+        let upstream = connected(http(&server)).await;
+        let names = tools(&upstream);
+        assert_eq!(names.len(), TOOLS, "{per_page} on a page");
+        assert_eq!(names.last().unwrap(), "tool_49999");
+        assert!(upstream.report().unwrap().list_problems.is_empty());
+    }
+}
+
+/// C37, S001-63: the server stays connected without tools, and the report has the reason.
 #[tokio::test]
 async fn a_list_that_fails_is_empty_and_says_why() {
     let failure = json!({"code": -32603, "message": "the database is down"});
@@ -177,7 +240,7 @@ async fn a_list_that_fails_is_empty_and_says_why() {
     }
 }
 
-/// Wrong types are told as well.
+/// A malformed list is reported, too.
 #[tokio::test]
 async fn a_list_that_is_none_says_so() {
     for answer in [

@@ -5,6 +5,8 @@ mod asking;
 #[cfg(test)]
 mod asking_stateless;
 #[cfg(test)]
+mod attribution;
+#[cfg(test)]
 mod auth;
 #[cfg(test)]
 mod auth_bad_input;
@@ -25,9 +27,15 @@ mod changes;
 #[cfg(test)]
 mod checklist;
 #[cfg(test)]
+mod closing;
+#[cfg(test)]
 mod coming_back;
 #[cfg(test)]
 mod correlation;
+#[cfg(test)]
+mod crashing;
+#[cfg(test)]
+mod ended_calls;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
@@ -45,9 +53,15 @@ mod probing_http;
 #[cfg(test)]
 mod probing_stdio;
 #[cfg(test)]
+mod processes;
+#[cfg(test)]
 mod quarantine;
 #[cfg(test)]
 mod relaying;
+#[cfg(test)]
+mod resubscribing;
+#[cfg(test)]
+mod session_loss;
 #[cfg(test)]
 mod sessions;
 #[cfg(test)]

@@ -1,6 +1,8 @@
-//! A server over HTTP that speaks both eras is spoken to in the era of each caller.
+//! A dual-era HTTP server is called in the era of each caller.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use plexus_mcp_client::{Era, Upstream};
 use plexus_mcp_core::{Boxed, Call, EventSender, Object, Outcome, Peer, Principal, Service};
@@ -34,9 +36,9 @@ fn call_from(upstream: &Upstream, revision: Revision) -> Boxed<Outcome> {
     upstream.call(Call::new("tools/call", params, events, cancel))
 }
 
-/// The version of the request with which the server is called for a caller of `revision`.
+/// The version header of a call that the server gets from a caller of `revision`.
 async fn spoken(server: &HttpServer, upstream: &Upstream, revision: Revision) -> String {
-    // The server has no answer to this, but it is asked.
+    // The outcome of the call does not matter here.
     drop(within("the outcome", call_from(upstream, revision)).await);
     let sent = server.received("tools/call").await;
     sent.header("mcp-protocol-version").unwrap().to_owned()
@@ -64,9 +66,9 @@ async fn callers_meet_the_server_in_their_own_era() {
     upstream.disconnect().await;
 }
 
-/// A server of one era serves callers of both, and is asked only once whether it knows the other.
+/// A server of one era serves callers of both; the other era is tried only once.
 #[tokio::test]
-async fn a_server_of_one_era_is_for_all() {
+async fn a_server_of_one_era_serves_callers_of_both() {
     let offer = Offer::tools(STATELESS, [tool("any")]);
     let server = HttpServer::start(move |request| match request.mcp() {
         "initialize" => Reply::status(400),
@@ -80,6 +82,29 @@ async fn a_server_of_one_era_is_for_all() {
     let handshakes = server.methods();
     let handshakes = handshakes.iter().filter(|method| *method == "initialize");
     assert_eq!(handshakes.count(), 1);
+}
+
+/// A handshake that fails for a reason that may be temporary is tried again later, and callers are
+/// served in the stateless era until then.
+#[tokio::test]
+async fn a_temporary_failure_of_the_handshake_does_not_decide_the_era() {
+    let initializations = AtomicUsize::new(0);
+    let server = HttpServer::start(move |request| match request.mcp() {
+        "initialize" if initializations.fetch_add(1, Ordering::Relaxed) == 0 => Reply::status(503),
+        _ => request.reply_from(&offer(request)),
+    })
+    .await;
+    let upstream = connected(http(&server)).await;
+    for _ in 0..2 {
+        assert_eq!(spoken(&server, &upstream, LEGACY).await, "2026-07-28");
+    }
+    let handshakes = server.methods();
+    let handshakes = handshakes.iter().filter(|method| *method == "initialize");
+    assert_eq!(handshakes.count(), 1, "not with every call");
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_mins(1)).await;
+    tokio::time::resume();
+    assert_eq!(spoken(&server, &upstream, LEGACY).await, "2025-11-25");
 }
 
 #[tokio::test]

@@ -1,17 +1,18 @@
-//! Which era does an endpoint speak? The HTTP half of the table in TRANSLATION §3.
+//! Detection of an endpoint's era: the HTTP half of the table in TRANSLATION §3.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use ::http::Method;
 use plexus_mcp_client::{ConnectError, Era, LinkError, Quirk, ServerState};
 use plexus_testkit::server::{HttpServer, Offer, Received, Reply, tool};
 use serde_json::json;
+use tokio_util::task::TaskTracker;
 
-use crate::support::{LEGACY, STATELESS, connected, http, refused, revision, status, tools};
+use crate::support::{LEGACY, SHORT, STATELESS, connected, http, refused, revision, status, tools};
 
 const DISCOVER: &str = "server/discover";
 
-/// A server of an old revision that takes `server/discover` in its own way.
+/// A handshake-era server whose reply to `server/discover` is `discovered`.
 async fn legacy(discovered: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> HttpServer {
     let offer = Offer::tools(LEGACY, [tool("a")]);
     HttpServer::start(move |request| match request.mcp() {
@@ -27,9 +28,9 @@ fn unsupported(request: &Received, supported: &[&str]) -> Reply {
     Reply::status(400).with_json(&answer.to_string())
 }
 
-/// VER26-19, HDR26-01: asked with all the headers of its era.
+/// VER26-19, HDR26-01: the probe has all headers of the stateless era.
 #[tokio::test]
-async fn a_stateless_server_is_only_asked_what_it_is() {
+async fn a_stateless_server_gets_discover_but_no_initialize() {
     let offer = Offer::tools(STATELESS, [tool("a")]);
     let server = HttpServer::start(move |request| request.reply_from(&offer)).await;
     let upstream = connected(http(&server)).await;
@@ -46,7 +47,7 @@ async fn a_stateless_server_is_only_asked_what_it_is() {
 #[tokio::test]
 async fn an_error_of_an_old_server_means_an_old_server() {
     type Refusal = fn(&Received) -> Reply;
-    let refusals: [(&str, Refusal); 8] = [
+    let refusals: [(&str, Refusal); 10] = [
         ("200 with -32601", |request| {
             Reply::json(&request.error(-32601, "method not found"))
         }),
@@ -67,12 +68,124 @@ async fn an_error_of_an_old_server_means_an_old_server() {
             Reply::status(404).with_json(&request.error(-32601, "method not found").to_string())
         }),
         ("405 and nothing", |_| Reply::status(405)),
+        ("500 and nothing", |_| Reply::status(500)),
+        ("501 and nothing", |_| Reply::status(501)),
     ];
     for (what, refusal) in refusals {
         let server = legacy(refusal).await;
         let upstream = connected(http(&server)).await;
         assert_eq!(revision(&upstream), LEGACY, "{what}");
         assert_eq!(tools(&upstream), ["a"], "{what}");
+    }
+}
+
+/// TRAP-02: a server that never answers `server/discover` is sent `initialize` as well.
+#[tokio::test]
+async fn a_server_that_hangs_on_the_probe_is_sent_initialize() {
+    let server = legacy(|_| Reply::never()).await;
+    let mut definition = http(&server);
+    definition.timeouts.probe = SHORT;
+    let upstream = connected(definition).await;
+    assert_eq!(revision(&upstream), LEGACY);
+    assert_eq!(tools(&upstream), ["a"]);
+    assert_eq!(upstream.report().unwrap().quirks, [Quirk::SilentToDiscover]);
+}
+
+/// A stateless server that is slow to answer the probe refuses `initialize`; its late answer decides.
+#[tokio::test]
+async fn a_late_answer_to_the_probe_still_decides() {
+    for refusal in [
+        |request: &Received| Reply::status(400).with_json(&request.error(-32601, "no").to_string()),
+        // A refusal without a JSON-RPC error.
+        |_: &Received| Reply::status(400).with_body("text/plain", "Bad Request"),
+    ] {
+        let (late, discovered) = Reply::stream();
+        let late = Mutex::new(Some((late, discovered)));
+        let parked = Arc::new(Mutex::new(None));
+        let offer = Offer::tools(STATELESS, [tool("a")]);
+        let server = HttpServer::start({
+            let parked = Arc::clone(&parked);
+            move |request| match request.mcp() {
+                DISCOVER => {
+                    let (reply, stream) = late.lock().unwrap().take().expect("one probe");
+                    let answer = request.result(&offer.answer(DISCOVER).unwrap());
+                    *parked.lock().unwrap() = Some((stream, answer));
+                    reply
+                }
+                "initialize" => {
+                    let (stream, answer) = parked.lock().unwrap().take().expect("a probe");
+                    // The server takes this long for the answer.
+                    TaskTracker::new().spawn(async move {
+                        tokio::time::sleep(SHORT).await;
+                        stream.say(&answer).await;
+                    });
+                    refusal(request)
+                }
+                _ => request.reply_from(&offer),
+            }
+        })
+        .await;
+        let mut definition = http(&server);
+        definition.timeouts.probe = SHORT;
+        let upstream = connected(definition).await;
+        assert_eq!(revision(&upstream), STATELESS);
+        assert_eq!(tools(&upstream), ["a"]);
+        assert_eq!(upstream.report().unwrap().quirks, [], "it is only slow");
+    }
+}
+
+/// A server that speaks both eras is slow to answer the probe, and accepts `initialize` as well. Each
+/// request over HTTP stands for itself, so the newer era is used, whichever answer comes first.
+#[tokio::test]
+async fn a_slow_server_of_both_eras_is_spoken_to_in_the_newer_one() {
+    for discover_is_first in [true, false] {
+        let parked = Arc::new(Mutex::new(None));
+        let (newer, older) = (
+            Offer::tools(STATELESS, [tool("a")]),
+            Offer::tools(LEGACY, [tool("a")]),
+        );
+        let server = HttpServer::start(move |request| {
+            let of_handshake = request.header("mcp-protocol-version") == Some(LEGACY.as_str());
+            let is_get = request.method == Method::GET;
+            match request.mcp() {
+                DISCOVER => {
+                    let (reply, stream) = Reply::stream();
+                    let answer = request.result(&newer.answer(DISCOVER).unwrap());
+                    *parked.lock().unwrap() = Some((stream, answer));
+                    reply
+                }
+                "initialize" if discover_is_first => {
+                    let (reply, greeting) = Reply::stream();
+                    let answer = request.result(&older.initialized());
+                    let (stream, discovered) = parked.lock().unwrap().take().expect("a probe");
+                    TaskTracker::new().spawn(async move {
+                        stream.say(&discovered).await;
+                        greeting.say(&answer).await;
+                    });
+                    reply
+                }
+                _ if is_get => {
+                    // The handshake is complete. The answer to the probe comes later.
+                    if let Some((stream, discovered)) = parked.lock().unwrap().take() {
+                        TaskTracker::new().spawn(async move {
+                            tokio::time::sleep(SHORT).await;
+                            stream.say(&discovered).await;
+                        });
+                    }
+                    Reply::status(405)
+                }
+                "initialize" => request.reply_from(&older),
+                _ if of_handshake => request.reply_from(&older),
+                _ => request.reply_from(&newer),
+            }
+        })
+        .await;
+        let mut definition = http(&server);
+        definition.timeouts.probe = SHORT;
+        let upstream = connected(definition).await;
+        assert_eq!(revision(&upstream), STATELESS, "{discover_is_first}");
+        assert_eq!(tools(&upstream), ["a"]);
+        assert_eq!(upstream.report().unwrap().quirks, [], "it is only slow");
     }
 }
 
@@ -91,8 +204,8 @@ async fn a_version_error_leads_to_a_version_that_it_names() {
     assert!(!server.methods().contains(&"initialize".to_owned()));
 }
 
-/// S004-74, S004-K042, S004-D09: 401 becomes needs-auth, whatever else the answer
-/// holds.
+/// S004-74, S004-K042, S004-D09: status 401 means `NeedsAuth`, whatever the rest of the response
+/// is.
 #[tokio::test]
 async fn a_server_that_wants_credentials_needs_auth() {
     let bodies = [
@@ -131,10 +244,11 @@ async fn a_server_that_wants_credentials_needs_auth() {
     }
 }
 
-/// Nothing is concluded from a server that is not well.
+/// An error of a reverse proxy, or a broken connection, says nothing about the era, so it fails the
+/// connect.
 #[tokio::test]
 async fn a_server_that_fails_is_of_no_era() {
-    for code in [500, 502, 503] {
+    for code in [502, 503, 504] {
         let server = legacy(move |_| Reply::status(code).with_body("text/plain", "oops")).await;
         let (upstream, error) = refused(http(&server)).await;
         assert_eq!(status(&upstream).state, ServerState::Failed);
@@ -155,7 +269,7 @@ async fn a_server_that_fails_is_of_no_era() {
 }
 
 #[tokio::test]
-async fn an_address_where_nobody_listens_is_named() {
+async fn an_unreachable_address_is_named_in_the_error() {
     let server = HttpServer::start(|_| Reply::status(500)).await;
     let definition = http(&server);
     let address = server.url();
@@ -170,7 +284,7 @@ async fn an_address_where_nobody_listens_is_named() {
     assert_eq!(status(&upstream).state, ServerState::Failed);
 }
 
-/// C22, SSE24-08, VER26-20: an endpoint that takes no POST is asked for its stream.
+/// C22, SSE24-08, VER26-20: if an endpoint refuses POST, HTTP+SSE is tried.
 #[tokio::test]
 async fn an_endpoint_without_post_is_tried_with_sse() {
     for code in [400, 404, 405] {
@@ -185,7 +299,7 @@ async fn an_endpoint_without_post_is_tried_with_sse() {
     }
 }
 
-/// Where there is no stream either, the first refusal is what matters.
+/// If HTTP+SSE fails, too, the error shows the first refusal.
 #[tokio::test]
 async fn an_endpoint_without_anything_says_so() {
     let server = HttpServer::start(|_| Reply::status(404)).await;
@@ -217,7 +331,7 @@ async fn a_known_era_is_not_probed_for() {
     }
 }
 
-/// VER26-21: what was found out is remembered: an old server is not asked again.
+/// VER26-21: the detected era is remembered, so that a reconnect does not probe again.
 #[tokio::test]
 async fn the_era_is_remembered_across_connections() {
     let server = legacy(|_| Reply::status(400)).await;
@@ -228,7 +342,7 @@ async fn the_era_is_remembered_across_connections() {
     assert_eq!(discovers.count(), 1);
 }
 
-/// A redirect would take the headers, and so the credentials, elsewhere.
+/// Following a redirect would send the headers, and so the credentials, to another server.
 #[tokio::test]
 async fn redirects_are_not_followed() {
     let elsewhere = HttpServer::start(|_| Reply::status(200)).await;

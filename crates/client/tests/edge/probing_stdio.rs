@@ -1,4 +1,4 @@
-//! Which era does a program speak? The stdio half of the table in TRANSLATION §3.
+//! Detection of a program's era: the stdio half of the table in TRANSLATION §3.
 
 use std::time::Duration;
 
@@ -25,9 +25,9 @@ fn unsupported(supported: &[&str]) -> Step {
     Step::Error(json!({"code": -32022, "message": "unsupported", "data": data}))
 }
 
-/// VER26-15, VER26-16: who answers `server/discover` is never greeted in the old way.
+/// VER26-15, VER26-16: a server that answers `server/discover` gets no `initialize`.
 #[tokio::test]
-async fn a_stateless_server_is_only_asked_what_it_is() {
+async fn a_stateless_server_gets_discover_but_no_initialize() {
     let server = StdioServer::new(stateless()).await;
     let upstream = connected(stdio(&server)).await;
     let process = server.process().await;
@@ -43,8 +43,8 @@ async fn a_stateless_server_is_only_asked_what_it_is() {
     assert!(!process.methods().await.contains(&"initialize".to_owned()));
 }
 
-/// VER26-17, TRAP-03: -32601 is what most old servers say, -32602 what the Python SDK 1.x says,
-/// -32600 and -32000 what others do; each is greeted in the old way, in the same process.
+/// VER26-17, TRAP-03: most handshake-era servers answer the probe with -32601, the Python SDK 1.x
+/// with -32602, and others with -32600 or -32000. Each then gets `initialize`, in the same process.
 #[tokio::test]
 async fn an_error_of_an_old_server_means_an_old_server() {
     for code in [-32601, -32602, -32600, -32000, 0] {
@@ -68,7 +68,7 @@ async fn an_error_of_an_old_server_means_an_old_server() {
     }
 }
 
-/// VER26-04: the server names what it speaks, and is asked once more.
+/// VER26-04: the probe is repeated with a version that the error names.
 #[tokio::test]
 async fn a_version_error_is_answered_with_a_version_that_it_names() {
     let script = stateless().on(DISCOVER, [unsupported(&["2026-07-28"])]);
@@ -103,7 +103,8 @@ async fn a_server_that_speaks_only_unknown_versions_is_not_connected() {
     assert!(error.to_string().contains("2099-01-01"), "{error}");
 }
 
-/// VER26-16: errors that only a stateless server gives do not make it an old one, and are told.
+/// VER26-16: errors that exist only in the stateless era do not lead to a handshake; they fail the
+/// connect.
 #[tokio::test]
 async fn a_stateless_server_that_refuses_is_not_taken_for_an_old_one() {
     for code in [-32020, -32021] {
@@ -127,7 +128,8 @@ async fn a_server_that_does_not_answer_is_greeted_in_the_old_way_in_the_same_pro
     let process = server.process().await;
     process.received("initialize").await;
     server.assert_not_started_again().await;
-    // CAN-02 speaks of initialize only, but a server that is silent would not understand either.
+    // CAN-02 forbids it for `initialize` only, but a silent server would not understand it here
+    // either.
     assert!(
         !process
             .methods()
@@ -136,8 +138,8 @@ async fn a_server_that_does_not_answer_is_greeted_in_the_old_way_in_the_same_pro
     );
 }
 
-/// A program that takes long to start reads `server/discover` after all, and is then locked
-/// to its era. What it answers late still decides.
+/// A program that starts slowly reads `server/discover` after the probe timeout, and is then locked
+/// to its era. So a late answer still decides.
 #[tokio::test]
 async fn a_late_answer_still_decides() {
     let server = StdioServer::new(Script::silent()).await;
@@ -172,15 +174,16 @@ async fn a_late_answer_still_decides() {
     };
     let (upstream, _process) = tokio::join!(connected(definition), starting);
     assert_eq!(revision(&upstream), LEGACY);
-    let violations = upstream.report().unwrap().violations;
+    let report = upstream.report().unwrap();
+    assert_eq!(report.quirks, [Quirk::RefusesDiscover { code: -32602 }]);
     assert_eq!(
-        violations.unknown_answers, 0,
-        "an answer to us is no misdeed"
+        report.violations.unknown_answers, 0,
+        "a late response is not counted as unknown"
     );
 }
 
-/// A slow dual-era server answers both greetings in one go: the good answer wins, whatever error the
-/// other is, and in whatever order they are written.
+/// A slow dual-era server answers the probe and the handshake together, one with a result and one
+/// with an error. The result wins, in either order.
 #[tokio::test]
 async fn a_good_answer_wins_over_an_error_that_comes_with_it() {
     for is_first in [true, false] {
@@ -202,12 +205,12 @@ async fn a_good_answer_wins_over_an_error_that_comes_with_it() {
         };
         let (upstream, _process) = tokio::join!(connected(definition), starting);
         assert_eq!(revision(&upstream), STATELESS);
-        assert_eq!(upstream.report().unwrap().quirks, [], "it was only slow");
+        assert_eq!(upstream.report().unwrap().quirks, [], "it is only slow");
     }
 }
 
-/// A slow dual-era server that accepts both greetings speaks the older era from then on, as servers
-/// of the TypeScript SDK 2 do.
+/// A slow dual-era server that accepts both the probe and the handshake continues in the handshake
+/// era, as servers of the TypeScript SDK 2 do.
 #[tokio::test]
 async fn a_server_that_accepts_both_greetings_is_called_in_the_older_era() {
     let offer = Offer::tools(LEGACY, [tool("a")]);
@@ -231,7 +234,7 @@ async fn a_server_that_accepts_both_greetings_is_called_in_the_older_era() {
     assert_eq!(tools(&upstream), ["a"]);
 }
 
-/// The probe's patience is for servers of an unknown era.
+/// The probe timeout does not apply if the era is configured.
 #[tokio::test]
 async fn a_server_that_is_known_to_be_stateless_may_be_slow_to_start() {
     let offer = Offer::tools(STATELESS, [tool("a")]);
@@ -282,7 +285,7 @@ async fn banners_are_skipped_and_counted() {
     }
 }
 
-/// TRAP-04: a server that answers the new question but speaks only old revisions.
+/// TRAP-04: a discover result that lists only handshake-era revisions leads to a handshake.
 #[tokio::test]
 async fn a_discover_result_with_old_versions_only_means_a_handshake() {
     let mut discovered = Offer::new(STATELESS).discovered();
@@ -294,7 +297,7 @@ async fn a_discover_result_with_old_versions_only_means_a_handshake() {
     server.assert_not_started_again().await;
 }
 
-/// Lenient servers answer anything with something.
+/// Lenient servers answer unknown methods with arbitrary results.
 #[tokio::test]
 async fn an_answer_that_is_no_discover_result_means_an_old_server() {
     for answer in [
@@ -311,7 +314,7 @@ async fn an_answer_that_is_no_discover_result_means_an_old_server() {
     }
 }
 
-/// BASE-13, TRANSLATION §3: an absent `resultType` is fine.
+/// BASE-13, TRANSLATION §3: a discover result without `resultType` is accepted.
 #[tokio::test]
 async fn a_discover_result_without_its_type_is_taken() {
     let mut discovered = Offer::new(STATELESS).discovered();
@@ -352,9 +355,8 @@ async fn a_server_that_must_be_stateless_is_never_greeted_in_the_old_way() {
     }
 }
 
-/// VER26-21, S004-D01, TRANSLATION §3: what was found out is remembered, so that a slow or ending
-/// server is not made to show it again. A retry after a
-/// reconnect uses the new connection.
+/// VER26-21, S004-D01, TRANSLATION §3: the detected era is remembered, so that a server that exits
+/// on the probe is not probed again. After a reconnect, calls use the new connection.
 #[tokio::test]
 async fn the_era_is_remembered_across_connections() {
     let script = legacy()

@@ -1,4 +1,4 @@
-//! Entries that cannot be offered are set apart one by one, each with a reason.
+//! Invalid entries are quarantined one by one, each with a reason.
 
 use plexus_mcp_core::Section;
 use plexus_testkit::server::{HttpServer, Offer, Reply, StdioServer, tool};
@@ -16,8 +16,7 @@ fn annotated(name: &str, kind: &str, header: &Value) -> Value {
     with_schema(name, &schema)
 }
 
-/// S004-K014, S004-K100, TRAP-26: the others are shown, in
-/// their order.
+/// S004-K014, S004-K100, TRAP-26: the valid tools are listed, in order.
 #[tokio::test]
 async fn one_bad_tool_does_not_cost_the_others() {
     let bad = [
@@ -92,7 +91,7 @@ async fn the_first_of_two_with_one_name_is_kept() {
     assert!(quarantined[0].reason.contains("taken"));
 }
 
-/// HDR26-10, HDR26-22: a tool that breaks the rules for headers is not shown.
+/// HDR26-10, HDR26-22: a tool with an invalid header annotation is quarantined.
 #[tokio::test]
 async fn a_stateless_tool_with_a_bad_header_annotation_is_set_apart() {
     let twice = json!({"type": "object", "properties": {
@@ -127,7 +126,8 @@ async fn a_stateless_tool_with_a_bad_header_annotation_is_set_apart() {
     assert_eq!(apart, expected);
 }
 
-/// TRANSLATION §5.13: an old server never meant the rule, so its annotations go, and the tool stays.
+/// TRANSLATION §5.13: handshake-era servers do not know header annotations, so invalid ones are
+/// removed, and the tool is listed.
 #[tokio::test]
 async fn header_annotations_of_an_old_server_are_removed() {
     let good = annotated("good", "string", &json!("Region"));
@@ -143,7 +143,7 @@ async fn header_annotations_of_an_old_server_are_removed() {
     }
 }
 
-/// S001-16, S004-K013: unknown members of what is shown survive, to the byte.
+/// S001-16, S004-K013: unknown members of listed entries are kept, byte by byte.
 #[tokio::test]
 async fn definitions_are_kept_as_they_are() {
     let definition = r#"{ "name":"a", "inputSchema":{"type":"object","x-odd":1.50,"$comment":"\u00e9"},"vendor/x":[ 12345678901234567890 ] ,"annotations":{"readOnlyHint":true,"mood":"good"}}"#;

@@ -1,4 +1,4 @@
-//! What passes through, and what belongs to one hop only.
+//! What is relayed between a caller and a server, and what stays on one connection.
 
 use plexus_mcp_core::Event;
 use plexus_mcp_protocol::Fault;
@@ -13,7 +13,7 @@ fn notification(method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": params})
 }
 
-/// PROG-01, PROG-04, TRAP-23: the token is ours on this hop, and the caller's never leaves its own.
+/// PROG-01, PROG-04, TRAP-23: the server gets a progress token of Plexus, never the caller's.
 #[tokio::test]
 async fn progress_reaches_the_caller_under_a_token_of_ours() {
     for revision in [LEGACY, STATELESS] {
@@ -43,7 +43,7 @@ async fn progress_reaches_the_caller_under_a_token_of_ours() {
         }
         process.reply(&request, json!({})).await;
         within("the result", calling).await.unwrap();
-        // A report without a value shows how far it got; one with an unknown token is dropped.
+        // A report after the result is dropped, like those with a wrong token or value.
         process
             .say(notification("notifications/progress", &reports[1]))
             .await;
@@ -87,7 +87,7 @@ async fn log_messages_reach_callers_that_want_them() {
         process.reply(&request, json!({})).await;
         within("the result", calling).await.unwrap();
         let Some(Event::Log(log)) = events.try_recv() else {
-            panic!("the grave message is missing");
+            panic!("the error message is missing");
         };
         assert_eq!(
             (log.level, log.logger.as_deref()),
@@ -98,7 +98,7 @@ async fn log_messages_reach_callers_that_want_them() {
     }
 }
 
-/// TRANSLATION §12.19: a resource without contents is one, as far as anybody can tell.
+/// TRANSLATION §12.19: an empty list of contents is relayed as it is.
 #[tokio::test]
 async fn no_contents_are_relayed_as_none() {
     let offer = Offer::new(LEGACY).declaring("resources", json!({}));
@@ -110,7 +110,7 @@ async fn no_contents_are_relayed_as_none() {
     assert_eq!(value(&result), json!({"contents": []}));
 }
 
-/// S004-15, S004-59: unknown members of results survive, to the byte.
+/// S004-15, S004-59: results with unknown members are relayed byte by byte.
 #[tokio::test]
 async fn results_are_kept_as_they_are() {
     let result = r#"{ "content":[ {"type":"text","text":"\u00e9\/" , "odd":1e2} ],"structuredContent":{"big":12345678901234567890,"float":1.10},"vendor/x":null,"_meta":{"a/b":[ ]}}"#;
@@ -127,7 +127,7 @@ async fn results_are_kept_as_they_are() {
     assert_eq!(got.as_str(), result);
 }
 
-/// TRAP-07, TRAP-08: what belongs to the hop is gone, all else is as it was.
+/// TRAP-07, TRAP-08: results lose their hop metadata only.
 #[tokio::test]
 async fn results_of_stateless_servers_lose_only_what_belongs_to_the_hop() {
     let result = r#"{"resultType":"complete","content":[ {"type":"text","text":"\u00e9"}],"vendor/x":12345678901234567890,"_meta":{"a/b":[ 1 ],"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}"#;
@@ -159,12 +159,13 @@ async fn results_of_stateless_servers_lose_only_what_belongs_to_the_hop() {
     assert!(!text.contains("serverInfo"), "{text}");
 }
 
-/// TRAP-07: reserved keys are stripped per hop; everything else goes on.
+/// TRAP-07: parameters lose their hop metadata only. The W3C trace context is carried.
 #[tokio::test]
 async fn parameters_lose_only_what_belongs_to_the_hop() {
     let params = json!({"name": "a", "arguments": {"big": 12_345_678_901_234_567_890_u64}, "unknown": [1],
         "requestState": "s", "inputResponses": {},
-        "_meta": {"traceparent": "00-a", "vendor/x": 1, "progressToken": 5,
+        "_meta": {"traceparent": "00-a", "tracestate": "v=1", "baggage": "k=2", "vendor/x": 1,
+            "progressToken": 5,
             "io.modelcontextprotocol/protocolVersion": "1999-01-01",
             "io.modelcontextprotocol/clientInfo": {"name": "them"},
             "io.modelcontextprotocol/clientCapabilities": {"sampling": {}}}});
@@ -179,6 +180,8 @@ async fn parameters_lose_only_what_belongs_to_the_hop() {
         assert_eq!(sent["unknown"], json!([1]));
         let meta = sent["_meta"].as_object().unwrap();
         assert_eq!(meta["traceparent"], "00-a");
+        assert_eq!(meta["tracestate"], "v=1");
+        assert_eq!(meta["baggage"], "k=2");
         assert_eq!(meta["vendor/x"], 1);
         assert_eq!(meta["progressToken"], request["id"]);
         let reserved: Vec<_> = meta
@@ -204,7 +207,7 @@ async fn parameters_lose_only_what_belongs_to_the_hop() {
     }
 }
 
-/// S001-64, S004-K057: an error of the server is the caller's, with all that it says.
+/// S001-64, S004-K057: errors of the server are relayed with code, message and data.
 #[tokio::test]
 async fn errors_are_relayed_as_they_are() {
     for revision in [LEGACY, STATELESS] {
@@ -224,7 +227,7 @@ async fn errors_are_relayed_as_they_are() {
     }
 }
 
-/// C31, S004-K017: a tool that fails is a result.
+/// C31, S004-K017: a failed tool returns a result, not an error.
 #[tokio::test]
 async fn a_failing_tool_is_a_result() {
     let failed = json!({"content": [{"type": "text", "text": "disk full"}], "isError": true});

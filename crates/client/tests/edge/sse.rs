@@ -10,11 +10,11 @@ use plexus_testkit::within;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Caller, asked, call, call_fails, connected, connected_once, during, raw, refused, revision,
-    status, status_becomes, target, tools, tools_become, value,
+    Caller, asked, call, call_fails, connected, connected_once, during, minimal, raw, refused,
+    revision, status, status_becomes, target, tools, tools_become, value,
 };
 
-/// A server that has its stream at `/mcp` and its messages at `/messages`.
+/// A server with its stream at `/mcp` and its message endpoint at `/messages`.
 pub(crate) struct Sse {
     pub(crate) http: HttpServer,
     /// The stream of the last connection.
@@ -23,14 +23,14 @@ pub(crate) struct Sse {
 
 impl Sse {
     pub(crate) fn definition(&self) -> Definition {
-        Definition::new(Target::Sse(target(&self.http.url())))
+        minimal(Target::Sse(target(&self.http.url())))
     }
 
     fn say(&self, message: &Value) {
         self.say_text(&message.to_string());
     }
 
-    /// Sends this text as an event, message or not.
+    /// Sends `text` as an event; it need not be a message.
     pub(crate) fn say_text(&self, text: &str) {
         let stream = self.stream.lock().unwrap();
         let stream = stream.as_ref().expect("a stream");
@@ -42,7 +42,7 @@ impl Sse {
     }
 }
 
-/// Such a server, except where `otherwise` answers.
+/// Starts the server; `otherwise` can override its replies.
 pub(crate) async fn server(
     offer: Offer,
     otherwise: impl Fn(&Received) -> Option<Reply> + Send + Sync + 'static,
@@ -105,7 +105,7 @@ async fn credentials_go_with_every_request() {
     let mut target = target(&server.http.url());
     let secret = HeaderValue::from_static("Bearer secret");
     target.headers.insert("authorization", secret);
-    let upstream = connected(Definition::new(Target::Sse(target))).await;
+    let upstream = connected(minimal(Target::Sse(target))).await;
     assert_eq!(tools(&upstream), ["a"]);
     for request in server.http.all() {
         assert_eq!(request.header("authorization"), Some("Bearer secret"));
@@ -120,7 +120,7 @@ async fn an_endpoint_elsewhere_is_refused() {
     let server =
         HttpServer::start(move |_| Reply::status(200).with_body("text/event-stream", &endpoint))
             .await;
-    let (upstream, error) = refused(Definition::new(Target::Sse(target(&server.url())))).await;
+    let (upstream, error) = refused(minimal(Target::Sse(target(&server.url())))).await;
     assert!(error.to_string().contains("another origin"), "{error}");
     assert_eq!(status(&upstream).state, ServerState::Failed);
     assert!(elsewhere.all().is_empty());
@@ -132,7 +132,7 @@ async fn a_stream_that_names_no_endpoint_is_refused() {
         let server =
             HttpServer::start(move |_| Reply::status(200).with_body("text/event-stream", events))
                 .await;
-        let (_, error) = refused(Definition::new(Target::Sse(target(&server.url())))).await;
+        let (_, error) = refused(minimal(Target::Sse(target(&server.url())))).await;
         assert!(error.to_string().contains("endpoint"), "{error}");
     }
 }
@@ -140,7 +140,7 @@ async fn a_stream_that_names_no_endpoint_is_refused() {
 #[tokio::test]
 async fn a_server_that_wants_credentials_needs_auth() {
     let server = HttpServer::start(|_| Reply::status(401)).await;
-    let (upstream, _) = refused(Definition::new(Target::Sse(target(&server.url())))).await;
+    let (upstream, _) = refused(minimal(Target::Sse(target(&server.url())))).await;
     assert_eq!(status(&upstream).state, ServerState::NeedsAuth);
 
     let offer = Offer::tools(Revision::V2024_11_05, [tool("a")]);
@@ -152,8 +152,8 @@ async fn a_server_that_wants_credentials_needs_auth() {
     assert_eq!(status(&upstream).state, ServerState::NeedsAuth);
 }
 
-/// S001-56: the end of the stream is the end of the session; a new one can be opened. A call that
-/// was under way is not made again (C35).
+/// S001-56, C35: the end of the stream ends the session, and a new one can be opened. A call that
+/// was in flight is not retried.
 #[tokio::test]
 async fn the_end_of_the_stream_ends_the_connection() {
     let server = plain().await;
@@ -186,7 +186,7 @@ async fn a_message_that_is_not_taken_fails_its_call() {
     assert_eq!(status(&upstream).state, ServerState::Connected);
 }
 
-/// C36: questions and changes on the stream.
+/// C36: requests and change notifications of the server on the stream.
 #[tokio::test]
 async fn the_server_may_ask_and_notify_on_the_stream() {
     let server = plain().await;
@@ -211,7 +211,7 @@ async fn the_server_may_ask_and_notify_on_the_stream() {
     within("the result", calling).await.unwrap();
 }
 
-/// CAN-09: this transport knows no other way to cancel.
+/// CAN-09: this transport cancels by message only.
 #[tokio::test]
 async fn a_dropped_call_is_cancelled_by_message() {
     let server = plain().await;

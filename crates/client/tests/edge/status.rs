@@ -1,13 +1,13 @@
-//! How a server is doing, and that nothing of it is left behind.
+//! The status of a server, and the end of its processes.
 
-use plexus_mcp_client::{Definition, Program, ServerState, Target, Upstream};
+use plexus_mcp_client::{Program, ServerState, Target, Upstream};
 use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
 use plexus_testkit::within;
 use serde_json::json;
 
 use crate::support::{
     LEGACY, SHORT, STATELESS, call, call_fails, call_tool, connected, connected_once, during,
-    refused, status, status_becomes, stdio, tools,
+    minimal, refused, status, status_becomes, stdio, tools,
 };
 
 fn script() -> Script {
@@ -28,7 +28,7 @@ async fn a_server_is_pending_then_connected_then_pending() {
         (ServerState::Connected, None)
     );
     assert!(second.since >= first.since);
-    // Connecting what is connected changes nothing.
+    // Connecting again has no effect.
     upstream.connect().await.unwrap();
     assert_eq!(status(&upstream).since, second.since);
     server.process().await;
@@ -47,10 +47,9 @@ async fn a_server_is_pending_then_connected_then_pending() {
     }
 }
 
-/// S004-31, S001-D09: the last words on standard error are the reason, and not all of
-/// them.
+/// S004-31, S001-D09: the reason of a failure has the last lines of standard error, up to a limit.
 #[tokio::test]
-async fn the_last_words_of_a_server_are_the_reason_of_its_failure() {
+async fn the_stderr_tail_is_in_the_reason_of_a_failure() {
     let words = (0..5000).map(|number| Step::Complain(format!("word {number}")));
     let words = words.chain([
         Step::Complain("fatal: no database".to_owned()),
@@ -69,7 +68,7 @@ async fn the_last_words_of_a_server_are_the_reason_of_its_failure() {
 #[tokio::test]
 async fn a_program_that_does_not_exist_is_named() {
     let program = Program::new("no-such-mcp-server").env("TOKEN", "secret");
-    let (upstream, error) = refused(Definition::new(Target::Stdio(program))).await;
+    let (upstream, error) = refused(minimal(Target::Stdio(program))).await;
     let reason = error.to_string();
     assert!(reason.contains("no-such-mcp-server"), "{reason}");
     assert!(!reason.contains("secret"), "{reason}");
@@ -77,8 +76,8 @@ async fn a_program_that_does_not_exist_is_named() {
     assert!(failure.contains("no-such-mcp-server"), "{failure}");
 }
 
-/// C35, S001-65, S004-K034: without automatic restarts, a crash fails what is under way, and a person
-/// brings the server back.
+/// C35, S001-65, S004-K034: without automatic restarts, a crash fails the calls in flight, and only
+/// a user reconnects the server.
 #[tokio::test]
 async fn a_crash_is_shown_and_nothing_is_done_twice() {
     let server = StdioServer::new(script().ignoring("tools/call")).await;
@@ -114,8 +113,8 @@ async fn a_crash_is_shown_and_nothing_is_done_twice() {
     within("the result", calling).await.unwrap();
 }
 
-/// S004-14, S004-29, S004-50, S004-51, S004-K033, S004-K055: what it offered is gone, and so is its
-/// process.
+/// S004-14, S004-29, S004-50, S004-51, S004-K033, S004-K055: after a disconnect, the tools and the
+/// process are gone.
 #[tokio::test]
 async fn a_disconnected_server_leaves_nothing_behind() {
     for revision in [LEGACY, STATELESS] {
@@ -129,7 +128,7 @@ async fn a_disconnected_server_leaves_nothing_behind() {
         let failure = call_fails(&upstream, "a").await;
         assert!(failure.contains("disconnected"), "{failure}");
         assert!(upstream.report().is_none());
-        // A second time there is nothing to do.
+        // Disconnecting again has no effect.
         within("the end", upstream.disconnect()).await;
         upstream.connect().await.unwrap();
         assert_eq!(tools(&upstream), ["a"]);
@@ -163,7 +162,7 @@ async fn a_dropped_upstream_leaves_no_process() {
     process.ended().await;
 }
 
-/// A process that does not read, or does not want to end, ends all the same.
+/// A process that does not read or does not exit is killed.
 #[tokio::test]
 async fn a_stubborn_process_ends_all_the_same() {
     let steps = [Step::Hang, Step::CloseInput, Step::CloseOutput];
@@ -185,7 +184,7 @@ async fn a_stubborn_process_ends_all_the_same() {
     futures_util::future::join_all(endings).await;
 }
 
-/// The same when more waits for it than the pipe takes: a writer must not block.
+/// The same with more queued requests than the pipe can hold: the writer must not block.
 #[tokio::test]
 async fn a_process_that_does_not_read_holds_nothing_up() {
     for dropped in [false, true] {
@@ -207,7 +206,7 @@ async fn a_process_that_does_not_read_holds_nothing_up() {
     }
 }
 
-/// An attempt is given up with the upstream, or by a person, and leaves no process either.
+/// If a connect is dropped with its upstream, or disconnected, its process ends.
 #[tokio::test]
 async fn an_attempt_that_is_given_up_leaves_no_process() {
     for dropped in [false, true] {
@@ -228,13 +227,13 @@ async fn an_attempt_that_is_given_up_leaves_no_process() {
     }
 }
 
-/// S001-50, TRAP-30: what the server itself started goes with it.
+/// S001-50, TRAP-30: processes that the server started end with it.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn the_whole_tree_ends() {
     let server = StdioServer::new(script()).await;
     let command = StdioServer::command();
-    // As npx does: a process in between that does not pass signals on.
+    // Like npx: a parent process that does not forward signals.
     let wrapper = Program::new("sh")
         .arg("-c")
         .arg(r#""$0" "$@"; true"#)

@@ -1,11 +1,11 @@
-//! What the tests share.
+//! Shared helpers.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plexus_mcp_client::{
-    ConnectError, Definition, HttpTarget, Program, ServerState, Status, Supervision, Target,
-    Upstream,
+    Affinity, ConnectError, Definition, HttpTarget, Program, ServerState, Status, Supervision,
+    Target, Upstream,
 };
 use plexus_mcp_core::{
     Ask, Boxed, Call, Catalogue, Credential, Event, EventReceiver, EventSender, Object, Outcome,
@@ -21,13 +21,29 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const LEGACY: Revision = Revision::V2025_11_25;
 pub(crate) const STATELESS: Revision = Revision::V2026_07_28;
 
-/// How long a thing may take that a test waits for to run out.
+/// A short timeout, for tests that wait until it expires.
 pub(crate) const SHORT: Duration = Duration::from_millis(400);
 
-/// A server of ours, with more time to answer the probe than a busy machine takes.
+/// A definition whose server gets no client capabilities, with one session for all callers.
+pub(crate) fn minimal(target: Target) -> Definition {
+    let mut definition = Definition::new(target);
+    definition.capabilities = ClientCapabilities::none();
+    definition.affinity = Affinity::Shared;
+    definition
+}
+
+/// The same definition with the default capabilities and affinity.
+pub(crate) fn for_clients(mut definition: Definition) -> Definition {
+    let defaults = Definition::new(definition.target.clone());
+    definition.capabilities = defaults.capabilities;
+    definition.affinity = defaults.affinity;
+    definition
+}
+
+/// A definition of a test server. The probe timeout is long, for busy machines.
 pub(crate) fn stdio(server: &StdioServer) -> Definition {
     let program = Program::new(StdioServer::command()).args(server.arguments().iter().cloned());
-    let mut definition = Definition::new(Target::Stdio(program));
+    let mut definition = minimal(Target::Stdio(program));
     definition.timeouts.probe = Duration::from_secs(10);
     definition.timeouts.linger = Duration::ZERO;
     definition
@@ -38,7 +54,7 @@ pub(crate) fn target(url: &str) -> HttpTarget {
 }
 
 pub(crate) fn http(server: &HttpServer) -> Definition {
-    let mut definition = Definition::new(Target::Http(target(&server.url())));
+    let mut definition = minimal(Target::Http(target(&server.url())));
     definition.timeouts.linger = Duration::ZERO;
     definition
 }
@@ -47,7 +63,7 @@ pub(crate) async fn connected(definition: Definition) -> Upstream {
     connected_as(Upstream::new(definition)).await
 }
 
-/// The same, for a server that is not brought back when it is lost.
+/// The same, without automatic reconnects.
 pub(crate) async fn connected_once(definition: Definition) -> Upstream {
     connected_as(Upstream::supervised(definition, Supervision::once())).await
 }
@@ -59,7 +75,7 @@ async fn connected_as(upstream: Upstream) -> Upstream {
     upstream
 }
 
-/// Why a server cannot be connected, which is also what its status says.
+/// The error of a failed connect, which is also the reason in the status.
 pub(crate) async fn refused(definition: Definition) -> (Upstream, ConnectError) {
     let upstream = Upstream::new(definition);
     let error = within("the attempt to end", upstream.connect()).await;
@@ -91,7 +107,7 @@ pub(crate) fn catalogue(upstream: &Upstream) -> Arc<Catalogue> {
     upstream.catalogue().borrow().clone()
 }
 
-/// The names in a list.
+/// The keys of a list.
 pub(crate) fn names(catalogue: &Catalogue, section: Section) -> Vec<String> {
     let entries = catalogue.list(section).entries();
     entries.iter().map(|entry| entry.key.to_string()).collect()
@@ -101,7 +117,7 @@ pub(crate) fn tools(upstream: &Upstream) -> Vec<String> {
     names(&catalogue(upstream), Section::Tools)
 }
 
-/// Waits until the tools are these.
+/// Waits until the listed tools are `wanted`.
 pub(crate) async fn tools_become(upstream: &Upstream, wanted: &[&str]) {
     let mut catalogues = upstream.catalogue();
     let became = catalogues.wait_for(|catalogue| names(catalogue, Section::Tools) == wanted);
@@ -120,18 +136,18 @@ pub(crate) fn value(raw: &Raw) -> Value {
     raw.decode().unwrap()
 }
 
-/// A caller.
+/// A client, as the upstream sees it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Caller {
-    /// What it declares; null for nothing.
+    /// Its declared capabilities; null for none.
     pub(crate) capabilities: Value,
     pub(crate) progress: bool,
     pub(crate) log_level: Option<LogLevel>,
-    /// Anonymous by default.
+    /// `None` is the anonymous principal.
     pub(crate) principal: Option<String>,
     /// The credential that the server edge accepted.
     pub(crate) credential: Option<Credential>,
-    /// What its calls have in common.
+    /// Identifies the client that several calls have in common.
     pub(crate) presence: Option<Presence>,
 }
 
@@ -186,7 +202,7 @@ pub(crate) async fn call_tool(upstream: &Upstream, name: &str) -> Value {
     value(&outcome.unwrap_or_else(|fault| panic!("{name} failed: {fault}")))
 }
 
-/// A tool call that must fail, and how it does.
+/// A tool call that must fail, and its error.
 pub(crate) async fn call_fails(upstream: &Upstream, name: &str) -> String {
     let params = serde_json::json!({"name": name, "arguments": {}});
     let outcome = within("the failure", call(upstream, "tools/call", &params)).await;
@@ -206,11 +222,51 @@ pub(crate) async fn asked(call: &mut Boxed<Outcome>, events: &mut EventReceiver)
     within("a question", asking).await
 }
 
-/// Drives a call along with something else, which comes first.
+/// Drives a call until `work` completes; the call must not end before.
 pub(crate) async fn during<T>(call: &mut Boxed<Outcome>, work: impl Future<Output = T>) -> T {
     tokio::select! {
         biased;
         done = work => done,
         outcome = call => panic!("the call ended too early: {outcome:?}"),
+    }
+}
+
+/// The log of the current thread, while this value exists.
+pub(crate) struct Log {
+    lines: Arc<Mutex<Vec<u8>>>,
+    _default: tracing::subscriber::DefaultGuard,
+}
+
+impl Log {
+    pub(crate) fn capture() -> Self {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let written = Arc::clone(&lines);
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(move || LogWriter(Arc::clone(&written)))
+            .finish();
+        Self {
+            lines,
+            _default: tracing::subscriber::set_default(subscriber),
+        }
+    }
+
+    /// Whether a warning contains all of `parts`.
+    pub(crate) fn has_warning(&self, parts: &[&str]) -> bool {
+        let lines = String::from_utf8(self.lines.lock().unwrap().clone()).unwrap();
+        let mut warnings = lines.lines().filter(|line| line.contains("WARN"));
+        warnings.any(|line| parts.iter().all(|part| line.contains(part)))
+    }
+}
+
+struct LogWriter(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for LogWriter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! How long things may take (C56). Every timeout here also sends the protocol's own cancellation.
+//! Timeouts (C56). Each timeout also sends the protocol's cancellation.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn script(offer: &Offer) -> Script {
 
 fn progress(request: &Value, progress: u32) -> Value {
     let token = &request["params"]["_meta"]["progressToken"];
-    assert!(!token.is_null(), "a call is followed by its progress");
+    assert!(!token.is_null(), "each call has a progress token");
     json!({"jsonrpc": "2.0", "method": "notifications/progress",
         "params": {"progressToken": token, "progress": progress}})
 }
@@ -86,7 +86,7 @@ async fn a_stateless_call_over_http_is_cancelled_by_closing_its_stream() {
     assert!(!server.methods().contains(&CANCELLED.to_owned()));
 }
 
-/// TRAP-22: progress keeps a call alive, although its caller did not ask for any.
+/// TRAP-22: progress extends the timeout, although the caller did not ask for progress.
 #[tokio::test]
 async fn progress_extends_a_call() {
     for revision in [LEGACY, STATELESS] {
@@ -100,7 +100,7 @@ async fn progress_extends_a_call() {
         let working = async {
             let request = process.received("tools/call").await;
             for step in 0..5 {
-                // A server at work.
+                // Simulates work.
                 tokio::time::sleep(SHORT).await;
                 process.say(progress(&request, step)).await;
             }
@@ -132,7 +132,7 @@ async fn no_progress_extends_a_call_for_ever() {
         };
         let outcome = tokio::select! {
             outcome = within("the hard cap", calling) => outcome,
-            () = working => panic!("there is no end to it"),
+            () = working => panic!("the call was not ended"),
         };
         outcome.unwrap_err();
         cancelled(&process, &request).await;
@@ -168,7 +168,8 @@ async fn a_server_that_does_not_answer_the_greeting_fails_in_time() {
     assert_eq!(status(&upstream).state, ServerState::Failed);
 }
 
-/// The time to connect includes the lists, and a list that does not come costs only itself (C37).
+/// C37: listing has a timeout of its own, as long as the connect timeout. A list that times out is
+/// empty, and does not fail the connect.
 #[tokio::test]
 async fn a_list_that_does_not_come_does_not_hold_up_the_connection() {
     let offer = Offer::tools(LEGACY, [tool("a")])

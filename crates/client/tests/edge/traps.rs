@@ -1,17 +1,17 @@
-//! Traps that other gateways fell into, where no other file here is about them.
+//! Known failures of other gateways that the other files here do not cover.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use ::http::{HeaderValue, Method};
-use plexus_mcp_client::{Definition, ServerState, Target};
+use plexus_mcp_client::{ServerState, Target};
 use plexus_testkit::server::{HttpServer, Offer, Received, Reply, StdioServer, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Caller, LEGACY, STATELESS, asked, call, call_fails, call_tool, connected, during, http, raw,
-    revision, status, stdio, target, tools, tools_become,
+    Caller, LEGACY, STATELESS, asked, call, call_fails, call_tool, connected, during, http,
+    minimal, raw, revision, status, stdio, target, tools, tools_become,
 };
 
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
@@ -21,8 +21,8 @@ fn count(server: &HttpServer, method: &str) -> usize {
     methods.iter().filter(|named| *named == method).count()
 }
 
-/// TRAP-06: a server that refuses whatever names a version in its metadata is an old one, and is
-/// never sent such a thing again, whatever a caller says.
+/// TRAP-06: a server that refuses requests with a version in `_meta` is of the handshake era. It
+/// never gets that member again, even if a caller sends it.
 #[tokio::test]
 async fn a_server_that_refuses_all_metadata_of_versions_is_usable() {
     let offer = Offer::tools(LEGACY, [tool("a")]);
@@ -46,8 +46,8 @@ async fn a_server_that_refuses_all_metadata_of_versions_is_usable() {
     assert_eq!(called.body["params"]["_meta"]["kept"], 1);
 }
 
-/// TRAP-09: a server that came back speaking another era may have carried the call out, so the call
-/// fails, and only its caller may repeat it.
+/// TRAP-09: a server may have executed the call before it came back in another era. So the call
+/// fails, and is not retried.
 #[tokio::test]
 async fn a_call_is_not_made_again_when_the_era_changed() {
     for (before, after) in [(STATELESS, LEGACY), (LEGACY, STATELESS)] {
@@ -58,7 +58,7 @@ async fn a_call_is_not_made_again_when_the_era_changed() {
             let offer = Offer::tools(if is_new { after } else { before }, [tool("a")]);
             let is_call = request.mcp() == "tools/call";
             match (is_new, is_call) {
-                // The old one goes away in the middle of it.
+                // The old server closes the connection during the call.
                 (false, true) => {
                     seen.store(true, Ordering::Relaxed);
                     Reply::hang_up()
@@ -80,7 +80,7 @@ async fn a_call_is_not_made_again_when_the_era_changed() {
     }
 }
 
-/// TRAP-15: a list that is fetched anew is asked for by the same one who asked for it first.
+/// TRAP-15: a list is fetched again with the same session and credentials.
 #[tokio::test]
 async fn lists_are_fetched_anew_as_the_same_caller() {
     let offer = Offer::tools(LEGACY, []);
@@ -108,7 +108,7 @@ async fn lists_are_fetched_anew_as_the_same_caller() {
     let mut target = target(&server.url());
     let key = HeaderValue::from_static("Bearer secret");
     target.headers.insert("authorization", key);
-    let upstream = connected(Definition::new(Target::Http(target))).await;
+    let upstream = connected(minimal(Target::Http(target))).await;
     let stream = within("the stream", opened.recv()).await.unwrap();
     stream
         .say(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}))
@@ -122,9 +122,9 @@ async fn lists_are_fetched_anew_as_the_same_caller() {
     }
 }
 
-/// TRAP-17: two callers share a program whose questions name no call. A question that may be
-/// either's is put to neither; once the program is known to ask, calls of different callers do not
-/// overlap, and each question is put to the one whose call it came with.
+/// TRAP-17: two callers share a program, and its questions do not name a call. A question that may
+/// belong to either call is refused. After that, calls of different callers do not overlap, and
+/// each question is sent to the caller of the call in flight.
 #[tokio::test]
 async fn a_question_reaches_the_one_whose_call_it_is() {
     let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;
@@ -162,7 +162,7 @@ async fn a_question_reaches_the_one_whose_call_it_is() {
     let (mut other, mut events_of_other) =
         callers[1].call(&upstream, "tools/call", &params("other"));
     let first = during(&mut one, process.received("tools/call")).await;
-    // By the time that the program has told all it was sent, the other call would have come.
+    // Once the program reports its messages, a second call would have arrived.
     let sent = during(&mut other, process.all()).await;
     let calls = sent.iter().filter(|sent| sent["method"] == "tools/call");
     assert_eq!(calls.count(), 3, "the other call waits");
@@ -186,9 +186,9 @@ async fn a_question_reaches_the_one_whose_call_it_is() {
     within("the second result", other).await.unwrap();
 }
 
-/// TRAP-08: who a server says it is in its results is for us, and no result passes it on as ours.
+/// TRAP-08: the `serverInfo` of a server is removed from its results.
 #[tokio::test]
-async fn a_result_does_not_say_who_served_it() {
+async fn server_info_is_removed_from_results() {
     let spoofed = json!({"content": [], "_meta": {"kept": 1,
         "io.modelcontextprotocol/serverInfo": {"name": "plexus", "version": "0"}}});
     for revision in [LEGACY, STATELESS] {
@@ -205,8 +205,8 @@ async fn a_result_does_not_say_who_served_it() {
     }
 }
 
-/// TRAP-40: some servers say with 400 what 404 is for. Nothing was carried out, so a new session is
-/// opened once, and the call made in it.
+/// TRAP-40: some servers answer 400 instead of 404 for an unknown session. The call did not run, so
+/// a new session is opened once, and the call is sent again.
 #[tokio::test]
 async fn a_session_that_is_forgotten_with_400_is_opened_anew() {
     let bodies = [
@@ -242,8 +242,8 @@ async fn a_session_that_is_forgotten_with_400_is_opened_anew() {
     }
 }
 
-/// TRAP-40: an error with 400 that answers the call is its answer, whatever words it has, and the call
-/// is not made again.
+/// TRAP-40: a 400 whose body is a JSON-RPC error for the call is the response, whatever its text.
+/// The call is not sent again.
 #[tokio::test]
 async fn other_errors_with_400_are_answers() {
     let offer = Offer::tools(LEGACY, [tool("a")]);

@@ -1,4 +1,4 @@
-//! Pages that must be visited before a server of 2025-11-25 begins (`-32042`).
+//! URL elicitations that a 2025-11-25 server requires before a call (`-32042`).
 
 use plexus_mcp_core::{Ask, Question};
 use plexus_mcp_protocol::{Fault, Revision};
@@ -6,7 +6,7 @@ use plexus_testkit::server::{Offer, Process, StdioServer, tool};
 use plexus_testkit::within;
 use serde_json::{Value, json};
 
-use crate::support::{Caller, LEGACY, asked, connected, during, raw, stdio, value};
+use crate::support::{Caller, LEGACY, asked, connected, during, for_clients, raw, stdio, value};
 
 const URL: &str = "https://u.example/connect";
 
@@ -21,19 +21,19 @@ fn visitor() -> Caller {
 
 fn page(ask: &Ask) -> Value {
     let Question::Elicit(params) = &ask.question else {
-        panic!("a page must be visited");
+        panic!("the question must be an elicitation");
     };
     value(params)
 }
 
 async fn server() -> (StdioServer, plexus_mcp_client::Upstream, Process) {
     let server = StdioServer::new(&Offer::tools(LEGACY, [tool("a")])).await;
-    let upstream = connected(stdio(&server).for_clients()).await;
+    let upstream = connected(for_clients(stdio(&server))).await;
     let process = server.process().await;
     (server, upstream, process)
 }
 
-/// TRANSLATION §5.5, ERR26-04: the user is sent there, and then the call is made again.
+/// TRANSLATION §5.5, ERR26-04: the user is asked to visit the URL, then the call is sent again.
 #[tokio::test]
 async fn a_page_is_visited_and_the_call_made_again() {
     let (_server, upstream, process) = server().await;
@@ -59,7 +59,7 @@ async fn a_page_is_visited_and_the_call_made_again() {
 }
 
 #[tokio::test]
-async fn who_declines_gets_a_result_that_says_so() {
+async fn a_declined_page_ends_the_call_with_an_error_result() {
     let (_server, upstream, process) = server().await;
     let (mut calling, mut events) = visitor().call(&upstream, "tools/call", &json!({"name": "a"}));
     let call = during(&mut calling, process.received("tools/call")).await;
@@ -75,7 +75,7 @@ async fn who_declines_gets_a_result_that_says_so() {
 }
 
 #[tokio::test]
-async fn who_cannot_visit_pages_is_told_what_is_missing() {
+async fn a_caller_without_url_elicitation_gets_missing_capability() {
     let (_server, upstream, process) = server().await;
     let caller = Caller::able(json!({"elicitation": {}}));
     let (mut calling, _events) = caller.call(&upstream, "tools/call", &json!({"name": "a"}));

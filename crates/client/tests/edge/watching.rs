@@ -39,7 +39,8 @@ async fn hears(updates: &mut Updates) {
         .expect("an update");
 }
 
-/// SUBL-03, S001-D08: one subscription for all who watch, ended with the last of them.
+/// SUBL-03, S001-D08: all subscribers of a resource share one subscription, which ends with the
+/// last subscriber.
 #[tokio::test]
 async fn watchers_of_one_resource_share_one_subscription() {
     let server = StdioServer::new(legacy()).await;
@@ -94,7 +95,7 @@ async fn watchers_that_come_at_once_share_one_subscription() {
     assert_eq!(count("resources/unsubscribe"), 1);
 }
 
-/// What lies below a watched resource may be named instead.
+/// An update may name a resource below the one that is subscribed.
 #[tokio::test]
 async fn an_update_below_a_watched_resource_is_heard() {
     let server = StdioServer::new(legacy()).await;
@@ -119,7 +120,7 @@ async fn a_refused_subscription_says_why() {
     );
 }
 
-/// SUBL-01: who does not offer subscriptions is not asked.
+/// SUBL-01: a server that does not declare subscriptions gets no subscribe request.
 #[tokio::test]
 async fn a_server_without_subscriptions_is_not_asked() {
     for revision in [LEGACY, STATELESS] {
@@ -133,7 +134,7 @@ async fn a_server_without_subscriptions_is_not_asked() {
     }
 }
 
-/// C56: neither era waits for ever.
+/// C56: a subscription request times out in both eras.
 #[tokio::test]
 async fn a_subscription_that_is_not_answered_fails_in_time() {
     for script in [
@@ -154,8 +155,7 @@ fn acknowledged(id: &Value, uris: &[&str]) -> Value {
             "_meta": {"io.modelcontextprotocol/subscriptionId": id}}})
 }
 
-/// A stateless server that acknowledges what it is asked for, as far as `honoured` says, and whose
-/// last stream a test may write on.
+/// A stateless server that acknowledges the URIs in `honoured`, and its last stream.
 async fn stateless(honoured: &'static [&'static str]) -> (HttpServer, Arc<Mutex<Option<Stream>>>) {
     let offer = offer(STATELESS);
     let stream = Arc::new(Mutex::new(None));
@@ -175,7 +175,7 @@ async fn stateless(honoured: &'static [&'static str]) -> (HttpServer, Arc<Mutex<
 
 /// SUB26-04, SUB26-08
 #[tokio::test]
-async fn a_stateless_server_is_listened_to_for_as_long_as_somebody_watches() {
+async fn the_listen_stream_closes_with_the_last_subscriber() {
     let (server, stream) = stateless(&[URI]).await;
     let upstream = connected(http(&server)).await;
     let mut one = watch(&upstream, URI).await.unwrap();
@@ -209,8 +209,8 @@ async fn a_subscription_that_is_not_honoured_is_refused() {
         .await;
 }
 
-/// SUB26-10, TRANSLATION §6.6: a stream that is lost is taken up again, and what may have been missed counts as
-/// having happened.
+/// SUB26-10, TRANSLATION §6.6: a lost stream is opened again. Its subscribers are notified, because
+/// an update may have been missed.
 #[tokio::test]
 async fn a_lost_stream_is_taken_up_again() {
     let (server, stream) = stateless(&[URI]).await;
@@ -223,8 +223,8 @@ async fn a_lost_stream_is_taken_up_again() {
     hears(&mut updates).await;
 }
 
-/// TRANSLATION §5.9.6: another connection takes the subscriptions up again, and what may have been
-/// missed counts as having happened.
+/// TRANSLATION §5.9.6: subscriptions are renewed on a new connection. Their subscribers are
+/// notified, because an update may have been missed.
 #[tokio::test]
 async fn subscriptions_survive_their_connection() {
     let server = StdioServer::new(legacy()).await;
@@ -245,7 +245,8 @@ async fn subscriptions_survive_their_connection() {
     second.received("resources/unsubscribe").await;
 }
 
-/// TRANSLATION §6.6: one stream for all that is watched; another takes its place before it ends.
+/// TRANSLATION §6.6: one stream carries all subscriptions. A new subscription opens a new stream,
+/// and then the old one is closed.
 #[tokio::test]
 async fn a_stream_is_enlarged_by_another_that_takes_its_place() {
     const OTHER: &str = "file:///other";
@@ -269,9 +270,9 @@ async fn a_stream_is_enlarged_by_another_that_takes_its_place() {
     assert_eq!(listens, [json!([URI]), json!([OTHER, URI])]);
 }
 
-/// SUB26-06, SUB26-08: over stdio the subscription ends by message.
+/// SUB26-06, SUB26-08: over stdio a subscription is cancelled by message.
 #[tokio::test]
-async fn a_stateless_program_is_told_when_nobody_watches_any_more() {
+async fn over_stdio_the_last_subscriber_cancels_the_subscription() {
     let server = StdioServer::new(&offer(STATELESS)).await;
     let upstream = connected(stdio(&server)).await;
     let process = server.process().await;

@@ -112,7 +112,7 @@ fn a_name_is_not_added_twice() {
 }
 
 #[test]
-fn what_is_not_understood_is_not_overwritten() {
+fn invalid_files_are_not_overwritten() {
     for text in [
         "{",
         "[]",

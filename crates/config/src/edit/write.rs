@@ -1,6 +1,6 @@
 //! Atomic replacement of a file.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -20,6 +20,15 @@ pub fn write(file: &Path, text: &str) -> io::Result<()> {
     temporary.as_file().sync_all()?;
     temporary.persist(&target)?;
     Ok(())
+}
+
+/// Creates a directory that only its owner can use, and its parents, unless they exist.
+pub fn private_directory(directory: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)
 }
 
 /// The directory of a file, created if it is missing.

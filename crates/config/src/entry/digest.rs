@@ -90,7 +90,7 @@ pub(super) fn of_connection(entry: &ServerEntry) -> Digest {
             cwd,
         } => {
             digest.text("stdio");
-            digest.text(command);
+            digest.text(command.expanded());
             digest.count(args.len());
             for arg in args {
                 digest.text(arg.expanded());

@@ -85,7 +85,7 @@ impl Kind {
                 env,
                 cwd,
             } => {
-                set(&mut shown, "command", command);
+                set(&mut shown, "command", command.written());
                 set(&mut shown, "args", &mask::arguments(args));
                 set_values(&mut shown, "env", env);
                 if let Some(cwd) = cwd {

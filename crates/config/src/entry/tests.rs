@@ -7,7 +7,7 @@ fn source() -> Source {
 
 fn program(args: &[&str], env: &[(&str, &str)]) -> ServerEntry {
     let kind = Kind::Stdio {
-        command: "x".into(),
+        command: Text::literal("x"),
         args: args.iter().map(|arg| Text::literal(*arg)).collect(),
         env: env
             .iter()
@@ -29,7 +29,7 @@ fn endpoint(url: &str) -> ServerEntry {
 /// S004-53, S004-K072: every change of the connection changes the fingerprint, by which updates are
 /// detected.
 #[test]
-fn whatever_makes_the_connection_changes_the_fingerprint() {
+fn connection_settings_change_the_fingerprint() {
     let mut serialized = program(&[], &[]);
     serialized.serialize = true;
     let mut timed = program(&[], &[]);
@@ -60,7 +60,7 @@ fn whatever_makes_the_connection_changes_the_fingerprint() {
 
 /// S004-K072.
 #[test]
-fn what_does_not_make_the_connection_does_not_change_the_fingerprint() {
+fn other_settings_do_not_change_the_fingerprint() {
     let entry = program(&["a"], &[]);
     let mut other = ServerEntry::new("other", Source::new(Scope::User, "/x"), entry.kind.clone());
     other.disabled = true;
@@ -73,7 +73,7 @@ fn what_does_not_make_the_connection_does_not_change_the_fingerprint() {
 }
 
 #[test]
-fn what_cannot_be_connected_says_why() {
+fn the_error_of_an_unsupported_entry_names_the_server() {
     for kind in [
         Kind::Builtin("health".into()),
         Kind::Unsupported("unsupported: because".into()),

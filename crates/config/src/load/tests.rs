@@ -71,7 +71,7 @@ fn names(loaded: &Loaded) -> Vec<&str> {
 
 fn command(entry: &ServerEntry) -> &str {
     match &entry.kind {
-        Kind::Stdio { command, .. } => command,
+        Kind::Stdio { command, .. } => command.expanded(),
         other => panic!("{other:?}"),
     }
 }
@@ -132,10 +132,13 @@ fn missing_files_are_silent() {
     let watched = [
         "project/.claude/settings.local.json",
         "project/.mcp.json",
+        ".config/plexus/servers.json",
         ".claude/settings.local.json",
         ".mcp.json",
         "project/plexus.toml",
         ".config/plexus/plexus.toml",
+        "project/.claude/settings.json",
+        ".claude/settings.json",
     ];
     assert_eq!(loaded.files, watched.map(|name| fixture.path(name)));
 }
@@ -327,7 +330,7 @@ fn environment_files_stand_beside_the_configuration_and_are_watched() {
 
 /// An approval stays valid while only variables change, or the layout of the file.
 #[test]
-fn approval_is_of_what_is_written() {
+fn an_approval_covers_the_written_definition() {
     let text = r#"{"mcpServers": {"a": {"command": "${NAME:-x}", "env_file": ".env"}}}"#;
     let fixture = Fixture::new(&[("project/.mcp.json", text), ("project/.env", "A=1")]);
     let entry = |name: &str| {
@@ -361,7 +364,7 @@ fn settings_are_loaded_with_the_servers() {
 }
 
 #[test]
-fn what_the_system_refuses_is_a_problem() {
+fn a_file_that_cannot_be_read_is_a_problem() {
     let mut fixture = Fixture::new(&[(".mcp.json", &file_with(&["works"], "x"))]);
     fixture.locations.explicit = vec![fixture.path(&"x".repeat(300))];
     let problems = fixture.problems();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use plexus_mcp_wire::{Kind, Raw};
 use serde::Deserialize;
 
-use super::{Reader, kind_name};
+use super::{Reader, keys, kind_name};
 use crate::problem::ConfigProblem;
 use crate::text::{ExpandError, Text};
 
@@ -60,6 +60,7 @@ impl Reader<'_> {
     }
 
     pub(super) fn take(&mut self, key: &str) -> Option<Raw> {
+        debug_assert!(keys::is_known(key), "{key} is not in SERVER_KEYS");
         let raw = self.fields.remove(key)?;
         (raw.kind() != Kind::Null).then_some(raw)
     }

@@ -2,7 +2,7 @@
 
 use plexus_mcp_wire::{Kind as JsonKind, Object, ObjectError};
 
-use super::Reader;
+use super::{Reader, keys};
 use crate::entry::{Kind, endpoint_url};
 use crate::problem::ConfigProblem;
 use crate::secret::Value;
@@ -185,6 +185,10 @@ impl OAuth<'_, '_> {
     }
 
     fn member(&self, key: &str) -> Option<&plexus_mcp_wire::Raw> {
+        debug_assert!(
+            keys::is_known(&place(key)),
+            "oauth.{key} is not in SERVER_KEYS"
+        );
         let raw = self.members.get(key)?;
         (raw.kind() != JsonKind::Null).then_some(raw)
     }

@@ -98,7 +98,7 @@ fn the_kind_is_inferred_or_said() {
     assert_eq!(server(r#"{"type":"sdk"}"#).kind, Kind::Builtin("s".into()));
 }
 
-/// C23
+/// C23: all keys of an entry are read, and unknown keys are kept.
 #[test]
 fn options_are_read_and_unknown_keys_kept() {
     let entry = server(
@@ -414,7 +414,7 @@ fn signing_in_is_part_of_the_connection() {
 }
 
 #[test]
-fn what_is_amiss_about_signing_in_is_told() {
+fn invalid_sign_in_settings_are_reported() {
     let web = |more: &str| problem(&format!(r#"{{"url":"https://x",{more}}}"#));
     for (written, told) in [
         (r#""identity":"other""#, "shared, user, exchange or forward"),

@@ -6,18 +6,25 @@ use crate::secret::SecretSource;
 
 /// Access control for HTTP: which tokens are required and accepted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Access {
-    /// Whether a token is required on a loopback address as well.
+    /// Require a token on a loopback address as well. On other addresses it is always required.
+    #[cfg_attr(test, schemars(extend("examples" = [true])))]
     pub required: bool,
-    /// The URL under which clients know the endpoint, exactly as tokens are issued for it.
+    /// The URL under which clients know the endpoint, exactly as tokens are issued for it. With an
+    /// issuer it is required, unless the address is a loopback address.
+    #[cfg_attr(test, schemars(extend("x-default" = "on a loopback address the URL that is served", "examples" = ["https://plexus.example.com/mcp"])))]
     pub resource: Option<String>,
-    /// The scopes that every token must have.
+    /// Scopes that every token must have.
+    #[cfg_attr(test, schemars(extend("examples" = [["mcp"]])))]
     pub scopes: Vec<String>,
-    /// Whether every token of an issuer must be bound to a key (DPoP).
+    /// Require that every token of an issuer is bound to a key (DPoP, RFC 9449).
+    #[cfg_attr(test, schemars(extend("examples" = [true])))]
     pub dpop: bool,
-    /// The issuers whose tokens are accepted.
+    /// The authorization servers whose tokens are accepted.
+    #[cfg_attr(test, schemars(extend("default" = [], "examples" = [[{"issuer": "https://auth.example.com"}]])))]
     pub issuers: Vec<TokenIssuer>,
     /// Whether a file that may have required more than this could not be read.
     #[serde(skip)]
@@ -26,12 +33,15 @@ pub struct Access {
 
 /// An authorization server whose tokens are accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TokenIssuer {
     /// The issuer, exactly as its tokens name it.
+    #[cfg_attr(test, schemars(extend("examples" = ["https://auth.example.com"])))]
     pub issuer: String,
     /// The URL of its keys, if it cannot be discovered.
+    #[cfg_attr(test, schemars(extend("x-default" = "discovered from the issuer's metadata", "examples" = ["https://auth.example.com/keys"])))]
     pub jwks_uri: Option<String>,
     /// The client for token introspection, if signatures are not enough.
     pub introspection: Option<IntrospectionClient>,
@@ -48,17 +58,23 @@ impl TokenIssuer {
     }
 }
 
-/// The client for token introspection (RFC 7662).
+/// The client for token introspection (RFC 7662). Without this table, tokens are verified by their
+/// signature.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct IntrospectionClient {
-    /// The introspection endpoint, if it cannot be discovered.
-    pub endpoint: Option<String>,
     /// The client id.
+    #[cfg_attr(test, schemars(extend("examples" = ["plexus"])))]
     pub client_id: String,
-    /// The reference to its secret.
+    /// A reference to the secret of the client: `{ env = "NAME" }`, `{ command = ["program",
+    /// "argument"] }` or `{ keyring = { service = "…", account = "…" } }`.
+    #[cfg_attr(test, schemars(extend("examples" = [{"env": "PLEXUS_CLIENT_SECRET"}])))]
     pub client_secret: SecretReference,
+    /// The introspection endpoint, if it cannot be discovered.
+    #[cfg_attr(test, schemars(extend("x-default" = "discovered from the issuer's metadata", "examples" = ["https://auth.example.com/introspect"])))]
+    pub endpoint: Option<String>,
 }
 
 /// A reference to a secret. The secret itself is never in a settings file.
@@ -110,5 +126,39 @@ impl TryFrom<ReferenceTable> for SecretReference {
             }
             _ => Err(unknown),
         }
+    }
+}
+
+#[cfg(test)]
+impl schemars::JsonSchema for SecretReference {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "SecretReference".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let only = |key: &str, value: serde_json::Value| {
+            serde_json::json!({
+                "type": "object",
+                "properties": { key: value },
+                "required": [key],
+                "additionalProperties": false,
+            })
+        };
+        let words =
+            serde_json::json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
+        let keyring = serde_json::json!({
+            "type": "object",
+            "properties": { "service": { "type": "string" }, "account": { "type": "string" } },
+            "required": ["service", "account"],
+            "additionalProperties": false,
+        });
+        schemars::json_schema!({
+            "x-type": "reference to a secret",
+            "oneOf": [
+                only("env", serde_json::json!({ "type": "string" })),
+                only("command", words),
+                only("keyring", keyring),
+            ],
+        })
     }
 }

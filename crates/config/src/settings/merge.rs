@@ -4,16 +4,16 @@ use crate::entry::{Scope, Source};
 use crate::problem::ConfigProblem;
 
 use super::{
-    Action, BuiltinWords, ClientSettings, Mode, PageSize, Rule, RuleTable, Settings, SettingsFile,
-    startup_wait,
+    Action, BuiltinWords, ClientSettings, Mode, Order, PageSize, Rule, RuleTable, Settings,
+    SettingsFile, startup_wait,
 };
 
 impl SettingsFile {
     /// Merges the file's settings over `settings`.
     ///
-    /// A project's file may come from a stranger, so it may only make the policy stricter, and
-    /// cannot change how Plexus is reached.
-    pub(super) fn merge_into(
+    /// A project's file may be written by someone else than the user, so it may only make the policy
+    /// stricter, and cannot change the addresses and access rules of Plexus.
+    pub(crate) fn merge_into(
         self,
         settings: &mut Settings,
         source: &Source,
@@ -34,7 +34,11 @@ impl SettingsFile {
             refused("policy.rules", &what);
         }
         // A project's rules come first, because they can only make the following rules stricter.
-        let rules = rules.into_iter().map(|rule| rule.into_rule(source));
+        let first_match = self.policy.order == Order::FirstMatch;
+        let rules = rules.into_iter().map(|rule| Rule {
+            first_match,
+            ..rule.into_rule(source)
+        });
         settings.policy.rules.splice(0..0, rules);
 
         match self.policy.mode {
@@ -101,6 +105,13 @@ impl SettingsFile {
             Some(PageSize::Entries(entries)) => settings.hub.page_size = Some(entries),
             None => {}
         }
+        match self.hub.management {
+            Some(_) if of_project => {
+                refused("hub.management", "a project cannot offer management tools");
+            }
+            Some(management) => settings.hub.management = management,
+            None => {}
+        }
         match self.hub.builtin {
             Some(_) if of_project => {
                 refused("hub.builtin", "a project cannot select built-in services");
@@ -125,6 +136,8 @@ impl RuleTable {
             scope: self.scope,
             action: self.action,
             file: source.file.clone(),
+            first_match: false,
+            awaits_approval: false,
         }
     }
 }

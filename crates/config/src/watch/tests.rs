@@ -171,7 +171,7 @@ async fn a_half_written_file_is_not_reported() {
 }
 
 #[tokio::test]
-async fn a_change_that_nobody_waited_for_is_reported() {
+async fn a_change_is_reported_after_dropped_waits() {
     let mut fixture = Fixture::new(&[("project/.mcp.json", ONE)]).await;
     fixture.write("project/.mcp.json", TWO);
     // Dropped between the change and its report.
@@ -183,7 +183,7 @@ async fn a_change_that_nobody_waited_for_is_reported() {
 }
 
 #[test]
-fn what_happens_beside_a_file_does_not_matter() {
+fn events_of_other_files_are_not_relevant() {
     let relevant = Relevant::new(&["/a/b/.mcp.json".into()]);
     assert!(relevant.has(Path::new("/a/b/.mcp.json")));
     assert!(relevant.has(Path::new("/a/b")));

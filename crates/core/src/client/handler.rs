@@ -1,5 +1,6 @@
 //! Answers to the questions that servers ask during a call.
 
+use plexus_mcp_protocol::code;
 use plexus_mcp_protocol::messages::{
     ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult,
     ListRootsResult, Root,
@@ -76,12 +77,9 @@ fn malformed(error: &serde_json::Error) -> AskError {
     AskError::Unaskable(error.to_string())
 }
 
-/// JSON-RPC "method not found".
-const METHOD_NOT_FOUND: i64 = -32601;
-
 fn unsupported() -> RpcError {
     RpcError {
-        code: METHOD_NOT_FOUND,
+        code: code::METHOD_NOT_FOUND,
         message: "the client has no handler for this question".to_owned(),
         data: None,
     }

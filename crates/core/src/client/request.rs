@@ -6,11 +6,11 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use plexus_mcp_protocol::Fault;
-use plexus_mcp_protocol::messages::LogLevel;
+use plexus_mcp_protocol::messages::{CompleteResult, CompletionContext, LogLevel};
 use plexus_mcp_wire::{Object, Raw};
 use tokio_util::sync::CancellationToken;
 
-use super::{Client, handler};
+use super::{Client, handler, unencodable};
 use crate::call::{Boxed, Call, Outcome};
 use crate::event::{Ask, Event, EventReceiver, EventSender};
 
@@ -84,6 +84,18 @@ impl<T> Request<T> {
     }
 }
 
+impl Request<CompleteResult> {
+    /// Sets the context of a completion: the other arguments, which are already known.
+    pub fn context(mut self, context: &CompletionContext) -> Self {
+        self.params = self.params.and_then(|mut params| {
+            let context = Raw::encode(context).map_err(|error| unencodable(&error))?;
+            params.set("context", context);
+            Ok(params)
+        });
+        self
+    }
+}
+
 impl<T: 'static> IntoFuture for Request<T> {
     type Output = Result<T, Fault>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
@@ -94,7 +106,7 @@ impl<T: 'static> IntoFuture for Request<T> {
     }
 }
 
-/// A call under way: its events first, then its result. Dropping it cancels the call at the server.
+/// A call in flight: its events first, then its result. Dropping it cancels the call at the server.
 #[must_use = "a call goes on only while its events or its result are awaited"]
 pub struct CallStream<T> {
     client: Client,

@@ -54,7 +54,7 @@ impl Lines {
 mod tests {
     use super::*;
 
-    /// C57: the text that is kept is bounded, and the lines beyond it are only counted.
+    /// C57: the kept text is bounded; further lines are counted, not kept.
     #[test]
     fn lines_without_end_are_counted() {
         let mut lines = Lines::default();

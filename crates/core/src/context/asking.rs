@@ -13,9 +13,9 @@ use super::Context;
 use crate::event::{AskError, Question};
 use crate::form::{self, Form};
 
-/// Every question waits for its answer; dropping the future withdraws it. A question may be given a
-/// name, `key`, that is stable among the questions of its call: a client may then know the answer
-/// before it is asked.
+/// Each method sends a question to the caller and waits for the response. Dropping the future
+/// withdraws it. A question may have a `key`, unique and stable within its call; a stateless client
+/// may send the answer under that key in advance (`inputResponses`).
 impl Context {
     /// Asks the user to fill in a form with the fields of `T`, a flat struct. `None` means that the
     /// user declined, or closed it without a choice.
@@ -44,7 +44,7 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// See [`AskError`]. An answer that breaks the form's rules is malformed.
+    /// See [`AskError`]. An answer that violates the form's schema is [`AskError::Malformed`].
     pub async fn fill_in<T>(&self, message: impl Into<String>) -> Result<Option<T>, AskError>
     where
         T: DeserializeOwned + JsonSchema,
@@ -52,7 +52,7 @@ impl Context {
         self.fill_in_as(None, message).await
     }
 
-    /// The same, under a name.
+    /// As [`Context::fill_in`], with a key for the answer.
     ///
     /// # Errors
     /// See [`Context::fill_in`].
@@ -73,15 +73,15 @@ impl Context {
     }
 
     /// Asks the user to visit a URL, or to fill in a form that is described by hand; for most forms
-    /// [`Context::fill_in`] is simpler. Declining is no error but an answer.
+    /// [`Context::fill_in`] is simpler. A declined form is an answer, not an error.
     ///
     /// # Errors
-    /// See [`AskError`]. An answer that breaks the form's rules is malformed.
+    /// See [`AskError`]. An answer that violates the form's schema is [`AskError::Malformed`].
     pub async fn elicit(&self, params: ElicitParams) -> Result<ElicitResult, AskError> {
         self.elicit_as(None, params).await
     }
 
-    /// The same, under a name.
+    /// As [`Context::elicit`], with a key for the answer.
     ///
     /// # Errors
     /// See [`Context::elicit`].
@@ -102,7 +102,7 @@ impl Context {
         Ok(answer)
     }
 
-    /// Has the caller's model answer.
+    /// Sends a sampling request to the caller's model.
     ///
     /// # Errors
     /// See [`AskError`].
@@ -113,7 +113,7 @@ impl Context {
         self.sample_as(None, params).await
     }
 
-    /// The same, under a name.
+    /// As [`Context::sample`], with a key for the answer.
     ///
     /// # Errors
     /// See [`AskError`].
@@ -126,7 +126,7 @@ impl Context {
             .await
     }
 
-    /// Asks which roots may be worked on.
+    /// Requests the list of the caller's roots.
     ///
     /// # Errors
     /// See [`AskError`].
@@ -134,7 +134,7 @@ impl Context {
         self.roots_as(None).await
     }
 
-    /// The same, under a name.
+    /// As [`Context::roots`], with a key for the answer.
     ///
     /// # Errors
     /// See [`AskError`].

@@ -68,6 +68,10 @@ fn schemas<Args: JsonSchema, R: IntoToolResult>() -> Schemas {
 /// Builds a [`LocalService`], or edits one.
 #[derive(Clone)]
 #[must_use = "a builder does nothing until it is built"]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option, independent of the others"
+)]
 pub struct Builder {
     identity: Implementation,
     instructions: Option<String>,
@@ -75,6 +79,8 @@ pub struct Builder {
     announces_changes: bool,
     logs: bool,
     pub(super) expects_prompts: bool,
+    /// Whether definitions of tools are shortened.
+    is_concise: bool,
     pub(super) tools: Registered<ToolSlot>,
     resources: Registered<ResourceSlot>,
     templates: Registered<TemplateSlot>,
@@ -93,6 +99,7 @@ impl Builder {
             announces_changes: true,
             logs: true,
             expects_prompts: false,
+            is_concise: false,
             tools: Registered::default(),
             resources: Registered::default(),
             templates: Registered::default(),
@@ -142,6 +149,14 @@ impl Builder {
     /// read the capabilities only once, when it connects.
     pub fn expecting_prompts(mut self) -> Self {
         self.expects_prompts = true;
+        self
+    }
+
+    /// Shortens the definitions of the tools that are added from now on: they have no output schema,
+    /// and the values of an enumeration have no descriptions. Every definition takes room in the
+    /// context of a model, which reads results without their schema.
+    pub fn with_concise_tools(mut self) -> Self {
+        self.is_concise = true;
         self
     }
 
@@ -212,7 +227,11 @@ impl Builder {
         self.add_tool(tool, check, handler)
     }
 
-    fn add_tool(mut self, tool: Tool, check: InputCheck, handler: ToolHandler) -> Self {
+    fn add_tool(mut self, mut tool: Tool, check: InputCheck, handler: ToolHandler) -> Self {
+        if self.is_concise {
+            tool.output_schema = None;
+            tool.input_schema = schema::concise(&tool.input_schema);
+        }
         let definition = tool.to_raw();
         self.tools.add(
             tool.name,

@@ -1,4 +1,4 @@
-//! Named strings, as whatever a handler wants to have them as.
+//! Converts named strings, such as prompt arguments, to the type that a handler takes.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -140,7 +140,7 @@ mod tests {
         owned.collect()
     }
 
-    const FITTING: [(&str, &str); 7] = [
+    const VALID_STRINGS: [(&str, &str); 7] = [
         ("text", "7"),
         ("number", "7"),
         ("fraction", "0.5"),
@@ -161,20 +161,20 @@ mod tests {
             wrapped: Wrapped(-7),
             absent: None,
         };
-        assert_eq!(typed(&strings(&FITTING)), Ok(expected));
+        assert_eq!(typed(&strings(&VALID_STRINGS)), Ok(expected));
     }
 
     #[test]
     fn strings_stay_a_map_of_strings() {
-        let strings = strings(&FITTING);
+        let strings = strings(&VALID_STRINGS);
         assert_eq!(typed(&strings), Ok(strings));
     }
 
     /// The error message names the argument that is wrong.
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn conversion_errors_name_the_argument() {
         for name in ["number", "fraction", "flag", "choice", "wrapped"] {
-            let mut strings = strings(&FITTING);
+            let mut strings = strings(&VALID_STRINGS);
             strings.insert(name.to_owned(), "x".to_owned());
             let error = typed::<Everything>(&strings).unwrap_err().to_string();
             assert!(error.starts_with(&format!("{name}: ")), "{error}");

@@ -20,10 +20,10 @@ struct Guest {
     age: Option<u8>,
 }
 
-fn told(guest: Option<Guest>) -> String {
+fn guest_text(guest: Option<Guest>) -> String {
     match guest {
         Some(Guest { name, age }) => format!("{name}, {age:?}"),
-        None => "nobody".to_owned(),
+        None => "declined".to_owned(),
     }
 }
 
@@ -43,13 +43,13 @@ fn asking() -> Builder {
         .tool(
             Tool::new("fill_in"),
             async |_: NoArguments, ctx: Context| -> ToolResult<String> {
-                Ok(told(ctx.fill_in("Who are you?").await?))
+                Ok(guest_text(ctx.fill_in("Who are you?").await?))
             },
         )
         .tool(
             Tool::new("fill_in_as"),
             async |_: NoArguments, ctx: Context| -> ToolResult<String> {
-                Ok(told(ctx.fill_in_as("guest", "Who are you?").await?))
+                Ok(guest_text(ctx.fill_in_as("guest", "Who are you?").await?))
             },
         )
         .tool(
@@ -96,7 +96,7 @@ fn accept(content: &Value) -> Value {
 
 /// ELIC-03, SAMP-01, ROOT-01: a caller that did not declare the capability is not asked.
 #[tokio::test]
-async fn who_cannot_be_asked_is_not() {
+async fn a_caller_without_the_capability_is_not_asked() {
     for (tool, needed) in [
         ("fill_in", ClientCapability::ElicitationForm),
         ("elicit", ClientCapability::ElicitationForm),
@@ -104,7 +104,7 @@ async fn who_cannot_be_asked_is_not() {
         ("sample", ClientCapability::Sampling),
         ("roots", ClientCapability::Roots),
     ] {
-        // No event may come of it: `call_tool` refuses any.
+        // `call_tool` panics on any event.
         let outcome = Caller::of(asking()).call_tool(tool, json!({})).await;
         assert_eq!(outcome, Err(Fault::MissingCapability(needed)), "{tool}");
     }
@@ -114,7 +114,7 @@ async fn who_cannot_be_asked_is_not() {
     assert_eq!(outcome, Err(Fault::MissingCapability(needed)));
 }
 
-/// ELIC-07: the form is what the type says, and the answer comes back as one.
+/// ELIC-07: the form's schema comes from the Rust type, and the answer is decoded to that type.
 #[tokio::test]
 async fn a_form_is_filled_in() {
     let answer = accept(&json!({ "name": "Kim", "age": 30 }));
@@ -143,7 +143,7 @@ async fn a_form_may_be_declined() {
             json!({ "action": action, "content": {} }),
         ] {
             let (_, outcome) = able().answer_tool("fill_in", Ok(answer)).await;
-            assert_eq!(outcome, Ok(text("nobody")));
+            assert_eq!(outcome, Ok(text("declined")));
         }
         let (_, outcome) = able()
             .answer_tool("elicit", Ok(json!({ "action": action })))
@@ -152,7 +152,7 @@ async fn a_form_may_be_declined() {
     }
 }
 
-/// ELIC-15: what breaks the form's rules does not reach the handler.
+/// ELIC-15: an answer that violates the schema does not reach the handler.
 #[tokio::test]
 async fn an_answer_must_fit_the_form() {
     for (content, hint) in [
@@ -182,7 +182,7 @@ async fn an_answer_must_fit_the_form() {
 
 /// ELIC-07: a schema that is not a form is an error of the service, and is not sent to the client.
 #[tokio::test]
-async fn what_is_no_form_is_not_put() {
+async fn a_schema_that_is_not_a_form_is_not_sent() {
     #[derive(Deserialize, JsonSchema)]
     #[expect(dead_code, reason = "only its schema is looked at")]
     struct Nested {
@@ -212,7 +212,7 @@ async fn a_page_is_visited() {
     assert_eq!(outcome, Ok(text("accept")));
 }
 
-/// One block or several, all of the text arrives.
+/// The texts of all blocks are joined; blocks of other types are skipped.
 #[tokio::test]
 async fn a_model_answers() {
     let answer = |content: Value| json!({ "role": "assistant", "model": "m", "content": content });
@@ -253,7 +253,7 @@ async fn malformed_answers_fail_the_tool() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_to_the_model() {
+async fn a_refused_question_is_an_error_result_of_the_tool() {
     let refusal = RpcError {
         code: -32000,
         message: "not today".to_owned(),
@@ -264,7 +264,7 @@ async fn a_refusal_is_told_to_the_model() {
     assert_eq!(outcome, Ok(failure("the client refused: not today")));
 }
 
-/// ELIC-19: a question that is dropped, or whose caller takes no more events, is not waited for.
+/// ELIC-19: a question that is dropped without an answer cancels the call.
 #[tokio::test]
 async fn a_caller_that_goes_away_cancels_the_call() {
     let caller = able();
@@ -275,7 +275,7 @@ async fn a_caller_that_goes_away_cancels_the_call() {
     assert_eq!(outcome.await, Err(Fault::Cancelled));
 }
 
-/// A question that its call no longer waits for can be told from one that it does.
+/// When a call is dropped, its question is withdrawn.
 #[tokio::test]
 async fn a_question_is_withdrawn_with_its_call() {
     let service = able();
@@ -288,7 +288,7 @@ async fn a_question_is_withdrawn_with_its_call() {
         });
         tokio::select! {
             biased;
-            _ = call => panic!("nobody answers"),
+            _ = call => panic!("the question has no answer"),
             () = tokio::task::yield_now() => {}
         }
     }

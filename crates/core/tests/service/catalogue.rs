@@ -54,7 +54,7 @@ fn lists_keep_the_order_of_registration() {
 }
 
 #[test]
-fn what_is_added_again_is_replaced() {
+fn adding_a_tool_again_replaces_it() {
     let older = with_tool(builder(), Tool::new("tool").description("older"));
     let caller = Caller::of(with_tool(older, Tool::new("tool").description("newer")));
     let catalogue = caller.catalogue();

@@ -69,7 +69,7 @@ async fn without_completers_there_is_no_completion() {
 }
 
 #[tokio::test]
-async fn what_is_known_already_is_handed_on() {
+async fn known_arguments_are_passed_to_the_completer() {
     let argument = json!({ "name": "id", "value": "7" });
     let completion = complete(offering(), resource(TEMPLATE), argument)
         .await

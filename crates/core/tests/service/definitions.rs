@@ -168,7 +168,7 @@ fn a_tool_without_an_input_schema_is_no_entry() {
     }
 }
 
-/// TOOL-11: names are unique, by case.
+/// TOOL-11: names are unique and case-sensitive.
 #[test]
 fn a_list_has_no_name_twice() {
     let prompt = |name: &str| entry(Section::Prompts, &json!({ "name": name })).unwrap();

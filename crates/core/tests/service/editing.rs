@@ -88,7 +88,7 @@ async fn an_invalid_edit_changes_nothing() {
 /// A removed entry is neither listed nor called. Without the last entry of its kind, the
 /// capability is no longer declared.
 #[tokio::test]
-async fn what_is_taken_away_is_gone() {
+async fn removed_entries_are_neither_listed_nor_called() {
     let caller = caller();
     let edited = caller.service.edit(|builder| {
         let builder = builder.remove_tool("tool").remove_prompt("prompt");

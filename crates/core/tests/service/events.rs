@@ -22,7 +22,7 @@ fn progressing() -> Builder {
 }
 
 #[tokio::test]
-async fn progress_is_reported_to_who_wants_it() {
+async fn progress_is_reported_to_callers_that_request_it() {
     let mut heard = Vec::new();
     let caller = Caller::of(progressing()).wanting_progress();
     let outcome = caller.hear_tool("tool", |event| match event {
@@ -44,7 +44,7 @@ async fn progress_is_reported_to_who_wants_it() {
 
 /// PROG-04: a caller that does not ask for progress receives none.
 #[tokio::test]
-async fn progress_is_not_reported_to_who_does_not() {
+async fn progress_is_not_reported_without_a_request() {
     let outcome = Caller::of(progressing()).call_tool("tool", json!({})).await;
     assert!(outcome.is_ok());
 }
@@ -58,7 +58,7 @@ fn logging() -> Builder {
     })
 }
 
-/// LOG-03: from the level that was asked for upwards.
+/// LOG-03: a caller gets messages of its level and above.
 #[tokio::test]
 async fn messages_are_logged_from_the_wanted_level_on() {
     for level in LogLevel::ALL {
@@ -85,7 +85,7 @@ async fn unwanted_messages_cost_nothing() {
     struct Unwritable;
     impl Serialize for Unwritable {
         fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
-            panic!("nobody wants this")
+            panic!("the caller does not want this")
         }
     }
     let builder = builder().tool(Tool::new("tool"), async |_: NoArguments, ctx: Context| {
@@ -119,7 +119,7 @@ fn streaming() -> Builder {
 /// S003-42, C16: the streamed text, joined, is the first block of the result, also of one that
 /// failed, and whether or not the caller received the streamed pieces.
 #[tokio::test]
-async fn what_was_streamed_is_the_first_block() {
+async fn streamed_text_is_the_first_block_of_the_result() {
     let mut failed = texts(&["Hello", "no more"]);
     failed["isError"] = true.into();
     for (tool, pieces, expected) in [
@@ -194,7 +194,7 @@ async fn the_result_is_put_together_by_one_rule() {
     assert_eq!(heard, told);
 }
 
-/// C16, S003-22: a result that is nothing but data is shown, nicely laid out.
+/// C16, S003-22: a result with only structured content gets it as text, pretty-printed.
 #[tokio::test]
 async fn data_alone_is_shown() {
     let builder = builder().tool(Tool::new("tool"), async |_: NoArguments, _: Context| {
@@ -226,9 +226,9 @@ fn sender() -> (EventSender, plexus_mcp_core::EventReceiver) {
     EventSender::channel(Arc::new(peer), true, None)
 }
 
-/// A caller that is gone takes nothing more, and holds nothing up.
+/// A call whose events are no longer received still completes.
 #[tokio::test]
-async fn a_call_goes_on_when_nobody_listens() {
+async fn a_call_completes_after_its_event_receiver_is_dropped() {
     let service = progressing().build().unwrap();
     let (events, receiver) = sender();
     drop(receiver);

@@ -63,7 +63,7 @@ async fn required_arguments_must_be_there() {
     assert_eq!(fault, expected);
 }
 
-/// PRM-03: so is what does not fit.
+/// PRM-03: arguments of the wrong type are invalid.
 #[tokio::test]
 async fn arguments_must_fit() {
     let arguments = json!({ "code": "x", "lines": "many" });

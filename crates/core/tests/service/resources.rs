@@ -68,7 +68,7 @@ async fn templates_get_the_uri_and_its_variables() {
 
 /// RES-03, RES-04: no resource, no template that fits, variables that do not fit, or a handler that says so.
 #[tokio::test]
-async fn what_is_not_there_is_not_found() {
+async fn unknown_uris_are_resource_not_found() {
     for uri in ["", "film://pages/7", "book://pages/eight", "book://missing"] {
         let outcome = read(uri).await;
         assert_eq!(outcome, Err(Fault::ResourceNotFound(uri.to_owned())));

@@ -25,7 +25,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Calls the service of `builder`, can be asked nothing, and wants nothing but the answer.
+    /// A caller of the service of `builder`, which declares no capabilities and wants no events.
     pub(crate) fn of(builder: Builder) -> Self {
         Self {
             service: builder.build().unwrap(),
@@ -59,13 +59,13 @@ impl Caller {
         &self.peer
     }
 
-    /// Calls a method that says nothing on its way.
+    /// Calls a method that must send no events.
     pub(crate) async fn call(&self, method: &str, params: Value) -> Result<Value, Fault> {
-        let silent = |event| panic!("nothing was to be said, but {event:?} was");
+        let silent = |event| panic!("unexpected event {event:?}");
         self.hear(method, params, silent).await
     }
 
-    /// Calls a tool that says nothing on its way.
+    /// Calls a tool that must send no events.
     pub(crate) async fn call_tool(&self, name: &str, arguments: Value) -> Result<Value, Fault> {
         let params = json!({ "name": name, "arguments": arguments });
         self.call("tools/call", params).await
@@ -107,20 +107,20 @@ impl Caller {
             .await
     }
 
-    /// Calls a tool without arguments that asks one question, and gives `answer`. Returns the
-    /// question's name and parameters, too.
+    /// Calls a tool without arguments that asks one question, and answers it with `answer`. Also
+    /// returns the name and parameters of the question.
     pub(crate) async fn answer_tool(
         &self,
         name: &str,
         answer: Result<Value, AskError>,
-    ) -> (Asked, Result<Value, Fault>) {
+    ) -> (AskedQuestion, Result<Value, Fault>) {
         let mut answer = Some(answer);
         let mut asked = None;
         let outcome = self.hear_tool(name, |event| {
             let Event::Ask(ask) = event else {
                 panic!("a question was to be asked, but {event:?} was said")
             };
-            asked = Some(Asked {
+            asked = Some(AskedQuestion {
                 key: ask.key.clone(),
                 params: ask.question.params().map(value),
                 question: ask.question.clone(),
@@ -135,7 +135,7 @@ impl Caller {
 
 /// A question that was asked.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct AskedQuestion {
     pub(crate) key: Option<String>,
     pub(crate) params: Option<Value>,
     pub(crate) question: Question,

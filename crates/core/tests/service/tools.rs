@@ -151,8 +151,8 @@ struct Repeat {
     count: u8,
 }
 
-/// S000-37, C10, S004-K103: arguments that break the schema never reach the handler, and the fault
-/// names what is wrong, in words a model can act on.
+/// S000-37, C10, S004-K103: arguments that violate the schema do not reach the handler. The fault
+/// names each error in words that a model can use to correct the call.
 #[tokio::test]
 async fn arguments_are_validated_before_the_handler_runs() {
     let ran = Arc::new(AtomicBool::new(false));
@@ -203,7 +203,7 @@ async fn arguments_that_only_the_type_refuses_are_invalid_too() {
     );
 }
 
-/// C10: without a name, or with arguments that are no object, the request itself is wrong.
+/// C10: a call without a name, or with arguments that are not an object, has invalid parameters.
 #[tokio::test]
 async fn malformed_parameters_are_invalid_everywhere() {
     let caller =
@@ -235,7 +235,7 @@ async fn arguments_may_be_left_out() {
     );
 }
 
-/// A tool that describes its arguments by hand is given them as they came, and only valid ones.
+/// A tool with a schema written by hand gets its arguments as raw JSON, after validation.
 #[tokio::test]
 async fn a_schema_written_by_hand_is_held_up_too() {
     let schema = json!({ "type": "object", "properties": { "a": { "type": "number" } } });

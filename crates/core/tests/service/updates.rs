@@ -24,7 +24,7 @@ fn updated(updates: &mut Updates) -> bool {
 
 /// RES-03, RES-04: what cannot be read cannot be watched.
 #[tokio::test]
-async fn only_what_is_there_can_be_watched() {
+async fn only_existing_resources_can_be_subscribed_to() {
     let caller = caller();
     for uri in ["test://b", "", "test://a/c"] {
         let fault = watch(&caller, uri).await.unwrap_err();
@@ -36,7 +36,7 @@ async fn only_what_is_there_can_be_watched() {
 }
 
 #[tokio::test]
-async fn updates_reach_everybody_who_watches_and_nobody_else() {
+async fn updates_reach_all_subscribers_of_the_resource_only() {
     let caller = caller();
     caller.service.resource_updated("test://a");
     let mut first = watch(&caller, "test://a").await.unwrap();
@@ -44,7 +44,7 @@ async fn updates_reach_everybody_who_watches_and_nobody_else() {
     let mut other = watch(&caller, "test://7/b").await.unwrap();
     assert!(
         !updated(&mut first),
-        "an update from before counts for nothing"
+        "an update before the subscription is not reported"
     );
 
     caller.service.resource_updated("test://a");
@@ -56,7 +56,7 @@ async fn updates_reach_everybody_who_watches_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn updates_that_nobody_took_yet_count_as_one() {
+async fn unread_updates_are_coalesced() {
     let caller = caller();
     let mut updates = watch(&caller, "test://a").await.unwrap();
     for _ in 0..1000 {

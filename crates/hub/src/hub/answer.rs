@@ -18,7 +18,7 @@ impl Hub {
     pub(super) fn answer(&self, call: Call) -> Boxed<Outcome> {
         // A search result is a list of tools, so it waits for starting servers as a list does.
         if self.is_search(&call)
-            && let Some(settling) = self.awaited_members()
+            && let Some(settling) = self.awaited_lists(call.peer())
         {
             let hub = self.clone();
             return Box::pin(async move {

@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use plexus_mcp_client::{Definition, Target};
+use plexus_mcp_client::Definition;
 use plexus_mcp_core::{
     Boxed, Call, CallToolResult, Catalogue, Client, Fault, Outcome, Peer, Resource, Service,
     Updates,
 };
 use plexus_mcp_protocol::messages::ReadResourceResult;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
 use super::{Hub, SetMembers, run_on_member};
-use crate::member::{Member, MemberKind, MemberSpec};
+use crate::member::{Member, MemberKind, MemberSpec, nothing};
 
 impl Hub {
     /// A typed client of all servers together, with the names that the hub gives their tools.
@@ -28,23 +27,23 @@ impl Hub {
     /// # Errors
     /// There is no such server.
     pub fn server_client(&self, name: &str) -> Result<Client, Fault> {
-        let member = self.member(name)?;
+        let name = Arc::clone(&self.member(name)?.name);
         let hub = self.clone();
-        Ok(Client::new(OneServer { hub, member }))
+        Ok(Client::new(OneServer { hub, name }))
     }
 
     /// Makes these the servers of the hub, and connects those that are new or changed. A server
     /// whose definition is the same keeps its connection (S004-53, C38). A server that cannot be
     /// connected is one of the `errors`; it stays in the hub, and a call tries again.
     ///
-    /// Definitions are compared by their values; authorizers are not part of that.
+    /// Definitions are compared by their [digests](Definition::digest), which leave out authorizers
+    /// and identities.
     pub async fn set_servers<N: Into<String>>(
         &self,
         servers: impl IntoIterator<Item = (N, Definition)>,
     ) -> SetMembers {
         let specs = servers.into_iter().map(|(name, definition)| {
-            let definition = definition.for_clients();
-            let fingerprint = fingerprint(&definition);
+            let fingerprint = definition.digest();
             let kind = MemberKind::Upstream(Box::new(definition));
             MemberSpec::new(name, kind, fingerprint)
         });
@@ -99,75 +98,52 @@ impl Hub {
     }
 }
 
-/// One member of a hub as a service, with its own names.
+/// One server of a hub as a service, with its own names. When its definition changes, the service goes
+/// on with the new one.
 struct OneServer {
     hub: Hub,
-    member: Arc<Member>,
+    name: Arc<str>,
+}
+
+impl OneServer {
+    fn member(&self) -> Result<Arc<Member>, Fault> {
+        self.hub.member(&self.name)
+    }
 }
 
 impl Service for OneServer {
     fn catalogue(&self) -> watch::Receiver<Arc<Catalogue>> {
-        self.member.watch_catalogue()
+        match self.member() {
+            Ok(member) => member.watch_catalogue(),
+            Err(_removed) => watch::channel(Arc::new(nothing())).1,
+        }
     }
 
     fn settling(&self) -> Option<Boxed<()>> {
-        let member = Arc::clone(&self.member);
+        let member = self.member().ok()?;
         Some(Box::pin(async move { member.settled().await }))
     }
 
     fn call(&self, call: Call) -> Boxed<Outcome> {
-        let (hub, member) = (self.hub.clone(), Arc::clone(&self.member));
+        let (hub, name) = (self.hub.clone(), Arc::clone(&self.name));
         Box::pin(async move {
-            if let Some(refusal) = hub.refusal(&call, &member).await? {
-                return Ok(CallToolResult::error(refusal).to_raw());
+            loop {
+                let member = hub.member(&name)?;
+                if let Err(refusal) = hub.permit(&call, &member).await? {
+                    return Ok(CallToolResult::error(refusal).to_raw());
+                }
+                // If it was replaced in between, nothing was sent.
+                if let Some(admitted) = member.admit().await? {
+                    return run_on_member(&member, call, admitted).await;
+                }
             }
-            let gone = || Fault::Internal(format!("the server {:?} was removed", &*member.name));
-            let entered = member.enter().ok_or_else(gone)?;
-            run_on_member(&member, call, entered).await
         })
     }
 
     fn subscribe(&self, peer: &Arc<Peer>, uri: &str) -> Boxed<Result<Updates, Fault>> {
-        match self.member.service() {
+        match self.member().and_then(|member| member.service()) {
             Ok(service) => service.subscribe(peer, uri),
             Err(fault) => Box::pin(std::future::ready(Err(fault))),
         }
     }
-}
-
-/// A digest of everything in a definition that makes another connection.
-fn fingerprint(definition: &Definition) -> [u8; 32] {
-    let mut digest = Sha256::new();
-    let mut add = |part: &[u8]| {
-        digest.update(part.len().to_be_bytes());
-        digest.update(part);
-    };
-    match &definition.target {
-        Target::Stdio(program) => {
-            add(b"stdio");
-            add(program.command.as_bytes());
-            add(format!("{:?}", (&program.args, &program.cwd, &program.env)).as_bytes());
-        }
-        Target::Http(target) | Target::Sse(target) => {
-            add(match &definition.target {
-                Target::Sse(_) => b"sse",
-                _ => b"http",
-            });
-            add(target.url.to_string().as_bytes());
-            for (name, value) in &target.headers {
-                add(name.as_str().as_bytes());
-                add(value.as_bytes());
-            }
-        }
-        other => add(format!("{other:?}").as_bytes()),
-    }
-    let Definition {
-        era,
-        timeouts,
-        serialize,
-        limits,
-        ..
-    } = definition;
-    add(format!("{:?}", (era, timeouts, serialize, limits)).as_bytes());
-    digest.finalize().into()
 }

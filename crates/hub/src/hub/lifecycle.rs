@@ -1,16 +1,18 @@
 //! Adding, connecting and removing members.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::pin::pin;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use plexus_mcp_client::child::Grace;
 use plexus_mcp_client::{ListProblem, Report, ServerState, Status, Upstream};
-use plexus_mcp_core::{Boxed, Catalogue, Fault};
+use plexus_mcp_core::{Boxed, Catalogue, Fault, Peer};
 use tokio::sync::watch;
 
 use super::{Hub, HubEvent, Inner};
+use crate::capability_sets::{CapabilitySet, hidden_tools};
 use crate::catalogue_cache::CachedOffer;
 use crate::member::{Member, MemberSpec};
 
@@ -18,7 +20,7 @@ use crate::member::{Member, MemberSpec};
 const LEAVING_CALLS_MAX: Duration = Duration::from_secs(10);
 /// How long processes may take to exit when Plexus shuts down: a client that stops Plexus waits for
 /// no more than two seconds in all.
-const CLOSING_GRACE: Grace = Grace::new(Duration::from_millis(400), Duration::from_millis(400));
+const CLOSING_GRACE: Grace = Grace::new(Duration::from_millis(350), Duration::from_millis(350));
 
 /// Cached offers, by the fingerprint of their server.
 type Recalled = HashMap<[u8; 32], CachedOffer>;
@@ -79,10 +81,49 @@ impl Hub {
         Some(Box::pin(async move {
             join_all(members.iter().map(|member| member.settled())).await;
             inner.merge();
-            for member in members.iter().filter(|member| member.was_silent()) {
-                inner.cache_silence(member);
-            }
         }))
+    }
+
+    /// The same, and then for servers that have not been asked which tools they offer to a client
+    /// with the capabilities of `peer`.
+    pub(super) fn awaited_lists(&self, peer: &Peer) -> Option<Boxed<()>> {
+        let awaited = self.awaited_members();
+        let Some(set) = CapabilitySet::of(peer) else {
+            return awaited;
+        };
+        let hub = self.clone();
+        let Some(awaited) = awaited else {
+            let unasked = hub.unasked(&set);
+            return (!unasked.is_empty())
+                .then(|| -> Boxed<()> { Box::pin(async move { hub.ask(&set, unasked).await }) });
+        };
+        Some(Box::pin(async move {
+            awaited.await;
+            let unasked = hub.unasked(&set);
+            hub.ask(&set, unasked).await;
+        }))
+    }
+
+    fn unasked(&self, set: &CapabilitySet) -> Vec<Arc<Member>> {
+        self.inner.clients.hidden().unasked(set, self.members())
+    }
+
+    /// Asks servers which tools they offer to clients with these capabilities.
+    async fn ask(&self, set: &CapabilitySet, members: Vec<Arc<Member>>) {
+        let inner = &self.inner;
+        let asking = members.iter().map(async |member| {
+            let hidden = hidden_tools(member, set).await;
+            inner.clients.hidden().set(set, &member.name, hidden)
+        });
+        let is_replaced = join_all(asking).await.contains(&true);
+        let merging = inner.merging.lock().unwrap_or_else(PoisonError::into_inner);
+        let whole = Arc::clone(&inner.catalogue.borrow());
+        inner.clients.refresh(&whole, &self.routes());
+        drop(merging);
+        // Other clients with these capabilities have the previous list.
+        if is_replaced {
+            inner.catalogue.send_modify(|_whole| {});
+        }
     }
 
     /// Starts to connect every enabled member in the background; connected members are left alone.
@@ -134,16 +175,13 @@ impl Hub {
         Ok(())
     }
 
-    /// Closes a member's connection and opens a new one (S004-51).
+    /// Closes a member's connection and opens a new one (S004-51). The error is for the operator:
+    /// it has the last lines that the server's process printed.
     ///
     /// # Errors
-    /// There is no such member, or it cannot be connected.
+    /// There is no such member, it has no connection, it is disabled, or it cannot be connected.
     pub async fn reconnect(&self, name: &str) -> Result<(), Fault> {
-        let member = self.member(name)?;
-        if let Some(upstream) = member.upstream() {
-            let reconnected = upstream.reconnect().await;
-            reconnected.map_err(|error| Fault::Internal(error.to_string()))?;
-        }
+        self.member(name)?.reconnect().await?;
         self.inner.merge();
         Ok(())
     }
@@ -171,6 +209,7 @@ impl Hub {
     /// written, and no process of a member is left.
     pub async fn close(&self) {
         self.start_nothing_new();
+        self.inner.closing.cancel();
         self.change_members(Vec::new(), Duration::ZERO, CLOSING_GRACE)
             .await;
         self.inner.leaving.close();
@@ -242,9 +281,10 @@ impl Hub {
             inner.cache_offer(&member);
             // From here on, calls are routed to its successor.
             member.over.cancel();
+            let closing = inner.closing.clone();
             inner
                 .leaving
-                .spawn(async move { member.leave(calls, process).await });
+                .spawn(async move { member.leave(calls, process, closing).await });
         }
         if !changes.is_nothing() {
             inner.tell(HubEvent::Members(changes.clone()));
@@ -257,14 +297,9 @@ impl Hub {
         let Some(cache) = &self.inner.cache else {
             return Recalled::new();
         };
-        let servers: Vec<_> = specs
+        specs
             .filter(|spec| spec.kind.is_server())
-            .map(|spec| spec.fingerprint)
-            .collect();
-        let found = cache.find_all(&servers);
-        let known = servers.into_iter().zip(found);
-        known
-            .filter_map(|(server, known)| Some((server, known?)))
+            .filter_map(|spec| Some((spec.fingerprint, cache.find(&spec.fingerprint)?)))
             .collect()
     }
 
@@ -355,15 +390,19 @@ impl Inner {
 }
 
 impl Inner {
-    /// Records that a member did not answer during its startup wait, so that the lists of the next
-    /// process do not wait for it.
+    /// Records that a member did not answer within its startup wait, counted from its own start, so
+    /// that the lists of the next process do not wait for it.
     fn cache_silence(&self, member: &Arc<Member>) {
         let Some(cache) = self.cache.clone() else {
             return;
         };
-        let fingerprint = member.fingerprint;
+        let member = Arc::clone(member);
+        let ticket = member.cache_writes.ticket();
         self.leaving.spawn_blocking(move || {
-            if let Err(error) = cache.note_silent(&fingerprint) {
+            let noted = member
+                .cache_writes
+                .run_unless_newer(ticket, || cache.note_silent(&member.fingerprint));
+            if let Some(Err(error)) = noted {
                 tracing::debug!(%error, "lists will wait for the server again");
             }
         });
@@ -382,10 +421,19 @@ async fn follow(
     mut status: Option<watch::Receiver<Status>>,
 ) {
     let mut was_connected = false;
+    let mut silent = pin!(member.silent());
+    let mut was_silent = false;
     loop {
         let (changed, of_catalogue) = tokio::select! {
             changed = catalogue.changed() => (changed, true),
             changed = changed(&mut status) => (changed, false),
+            () = &mut silent, if !was_silent => {
+                was_silent = true;
+                if let Some(inner) = inner.upgrade() {
+                    inner.cache_silence(&member);
+                }
+                continue;
+            }
         };
         let (Ok(()), Some(inner)) = (changed, inner.upgrade()) else {
             return;

@@ -33,8 +33,8 @@ impl Hub {
     pub(crate) async fn run_on_member(&self, member: &Member, call: Call) -> Outcome {
         let changed =
             || Fault::Internal(format!("the server {:?} is being changed", &*member.name));
-        let entered = member.enter().ok_or_else(changed)?;
-        super::run_on_member(member, call, entered).await
+        let admitted = member.admit().await?.ok_or_else(changed)?;
+        super::run_on_member(member, call, admitted).await
     }
 
     /// The enabled members.
@@ -50,7 +50,7 @@ impl Hub {
             return if member.is_enabled() {
                 Ok(member)
             } else {
-                Err(format!("the server {name:?} is turned off"))
+                Err(member.disabled_error())
             };
         }
         let known: Vec<_> = self

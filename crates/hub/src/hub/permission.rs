@@ -1,30 +1,43 @@
 //! Permission checks for tool calls.
 
+use std::sync::Arc;
+
 use plexus_mcp_core::{Call, Entry, Fault, Peer, Section};
-use plexus_mcp_protocol::messages::ToolAnnotations;
 use plexus_mcp_protocol::method;
 use plexus_mcp_wire::Raw;
 
-use super::Hub;
+use super::{Hub, Origin};
 use crate::manage;
 use crate::member::Member;
 use crate::policy::{Permit, Policy, ToolFacts, ToolIdentity};
 
 impl Hub {
-    /// Why the policy or the user refuses a call that is routed to `member`. The refusal becomes a
-    /// tool result, not a protocol error, so that the model and the user read it.
-    pub(super) async fn refusal(
+    /// Why the user would be asked about a call of a tool by `peer`; `None` if it would be made or
+    /// refused without a question.
+    pub fn question_about(&self, tool: &Origin, arguments: &Raw, peer: &Peer) -> Option<String> {
+        let policy = self.inner.gate.policy()?;
+        let member = self.member(&tool.member).ok()?;
+        let tool = CalledTool {
+            entry: self.shown_tool(&member, &tool.name)?,
+            name: tool.name.to_string(),
+            arguments: arguments.clone(),
+        };
+        let (facts, identity) = (tool.facts(&member, &policy, peer), tool.identity(&member));
+        let gate = &self.inner.gate;
+        gate.question(&policy, &facts, &identity, &tool.arguments, &peer.principal)
+    }
+
+    /// Permission of the policy or the user for a call that is routed to `member`, and for
+    /// repeating it; or why there is none. The refusal becomes a tool result, not a protocol error,
+    /// so that the model and the user read it.
+    pub(crate) async fn permit(
         &self,
         call: &Call,
         member: &Member,
-    ) -> Result<Option<String>, Fault> {
-        match self.inner.gate.policy() {
-            // Boxed, because every call's future has room for this one; keeping it small matters
-            // for all calls.
-            Some(policy) if &*call.method == method::TOOLS_CALL => {
-                Box::pin(self.judge(&policy, call, member)).await
-            }
-            _ => Ok(None),
+    ) -> Result<Result<Permit, String>, Fault> {
+        match self.policy_for(call) {
+            Some(policy) => self.judge(&policy, call, member).await,
+            None => Ok(Ok(Permit::default())),
         }
     }
 
@@ -33,47 +46,25 @@ impl Hub {
         policy: &Policy,
         call: &Call,
         member: &Member,
-    ) -> Result<Option<String>, Fault> {
+    ) -> Result<Result<Permit, String>, Fault> {
         let tool = self.called(call, member)?;
         let (facts, identity) = (
             tool.facts(member, policy, call.peer()),
             tool.identity(member),
         );
         let gate = &self.inner.gate;
-        let refusal = gate.refusal(policy, &facts, &identity, &tool.arguments, &call.events);
-        Ok(refusal.await)
+        let permit = gate.permit(policy, &facts, &identity, &tool.arguments, &call.events);
+        Ok(permit.await)
     }
 
-    /// Permission to make this call now and to repeat it without asking; or why there is none.
-    pub(crate) async fn permit(
-        &self,
-        call: &Call,
-        member: &Member,
-    ) -> Result<Result<Permit, String>, Fault> {
-        if let Some(refusal) = self.refusal(call, member).await? {
-            return Ok(Err(refusal));
-        }
-        let Some(policy) = self.inner.gate.policy() else {
-            return Ok(Ok(Permit::default()));
-        };
-        let tool = self.called(call, member)?;
-        let (facts, identity) = (
-            tool.facts(member, &policy, call.peer()),
-            tool.identity(member),
-        );
-        let principal = &call.peer().principal;
-        let permit = Permit::of(&policy, &facts, &identity, &tool.arguments, principal);
-        Ok(Ok(permit))
-    }
-
-    /// Why a permitted call is not repeated, because the policy or the tool has changed.
+    /// Why a permitted call is not made or repeated, because the policy or the tool has changed.
     pub(crate) fn revoked(
         &self,
         permit: &Permit,
         call: &Call,
         member: &Member,
     ) -> Result<Option<String>, Fault> {
-        let Some(policy) = self.inner.gate.policy() else {
+        let Some(policy) = self.policy_for(call) else {
             return Ok(None);
         };
         let tool = self.called(call, member)?;
@@ -91,6 +82,12 @@ impl Hub {
             &tool.arguments,
             principal,
         ))
+    }
+
+    /// The policy, if it has rules for such a call.
+    fn policy_for(&self, call: &Call) -> Option<Arc<Policy>> {
+        let policy = self.inner.gate.policy()?;
+        (&*call.method == method::TOOLS_CALL).then_some(policy)
     }
 
     /// The called tool, by its owner's name for it.
@@ -128,7 +125,7 @@ struct CalledTool {
 impl CalledTool {
     fn facts<'a>(&self, member: &'a Member, policy: &Policy, peer: &Peer) -> ToolFacts<'a> {
         let facts = ToolFacts::new(&self.entry.key, &member.name, &self.name)
-            .annotated(annotations(&self.entry), policy.trusts(&member.name))
+            .defined_by(self.entry.definition.clone(), policy.trusts(&member.name))
             .called_by(peer);
         if manage::is_management(member) {
             return facts.ours();
@@ -142,14 +139,4 @@ impl CalledTool {
             definition: &self.entry.definition,
         }
     }
-}
-
-/// The annotations of a tool; hints that cannot be parsed are ignored.
-fn annotations(entry: &Entry) -> ToolAnnotations {
-    #[derive(serde::Deserialize)]
-    struct Annotated {
-        annotations: Option<ToolAnnotations>,
-    }
-    let read = entry.definition.decode::<Annotated>().ok();
-    read.and_then(|tool| tool.annotations).unwrap_or_default()
 }

@@ -1,12 +1,13 @@
 //! Name resolution for tools and prompts that are called by another name than the one that is
 //! shown.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plexus_mcp_client::Upstream;
-use plexus_mcp_core::{Call, Fault, Peer};
+use plexus_mcp_core::{Call, Fault, Peer, Section};
 
-use super::Hub;
+use super::{Hub, status};
 use crate::names;
 use crate::routes::{Owner, Routes};
 
@@ -41,6 +42,7 @@ impl Hub {
         });
         let called: Vec<_> = called.collect();
         match called.as_slice() {
+            [] if self.server_may_own(name) => Err(unknown()),
             [] => Err(spelled.and_then(Result::err).unwrap_or_else(unknown)),
             [(_, owner)] => Ok((*owner).clone()),
             several => Err(ambiguous(
@@ -69,39 +71,73 @@ impl Hub {
     /// whose offer is not known yet.
     ///
     /// # Errors
-    /// `fault`, if there is nothing to wait for, or why the named server cannot be connected.
+    /// `fault`, if there is nothing to wait for, or why the named server cannot be connected or
+    /// listed.
     pub(super) async fn wait_for_owner(&self, call: &Call, fault: Fault) -> Result<(), Fault> {
-        let (Fault::UnknownTool(name) | Fault::UnknownPrompt(name) | Fault::ResourceNotFound(name)) =
-            &fault
-        else {
-            return Err(fault);
+        let (section, name) = match &fault {
+            Fault::UnknownTool(name) => (Section::Tools, name),
+            Fault::UnknownPrompt(name) => (Section::Prompts, name),
+            Fault::ResourceNotFound(name) => (Section::Resources, name),
+            _ => return Err(fault),
         };
-        let mut owners = self.members();
-        owners.retain(|member| {
-            let is_there = member.upstream().is_some_and(Upstream::is_connected);
-            !is_there && names::may_own(&member.name, name)
-        });
+        let possible_owners = || {
+            let mut owners = self.members();
+            owners.retain(|member| names::may_own(&member.name, name));
+            VecDeque::from(owners)
+        };
+        let (mut owners, mut waited_for) = (possible_owners(), Vec::new());
         let mut failure = None;
-        for owner in owners {
-            let ready = match owner.service() {
-                Ok(_) => owner.ready().await,
-                Err(fault) => Err(fault),
-            };
-            if let Err(fault) = ready {
-                failure = Some(fault);
-                continue;
+        while let Some(owner) = owners.pop_front() {
+            // A disabled server stays connected, but is not called.
+            let is_connected = owner.upstream().is_some_and(Upstream::is_connected);
+            if !(is_connected && owner.is_enabled()) {
+                let ready = match owner.service() {
+                    Ok(_) => owner.over.run_until_cancelled(owner.ready()).await,
+                    Err(fault) => Some(Err(fault)),
+                };
+                match ready {
+                    Some(Ok(())) => {}
+                    Some(Err(fault)) => {
+                        failure = Some(fault);
+                        continue;
+                    }
+                    // It was removed while the call waited. Its successor may own the target.
+                    None => {
+                        owners = possible_owners();
+                        waited_for.clear();
+                        failure = None;
+                        continue;
+                    }
+                }
             }
+            // A member that has just connected may not be in the merged catalogue yet.
             self.inner.merge();
             if self.address(call).is_ok() {
                 return Ok(());
             }
+            waited_for.push(owner);
         }
         if let Some(failure) = failure {
             return Err(failure);
         }
+        // What a connected server offers is not known if it cannot be listed.
+        for owner in &waited_for {
+            if let Some(problem) = status::of(owner).list_problem(section) {
+                let name = &owner.name;
+                let why = format!("{fault}. The server {name:?} is connected, but {problem}");
+                return Err(Fault::Internal(why));
+            }
+        }
         let settling = self.awaited_members().ok_or(fault)?;
         settling.await;
         Ok(())
+    }
+
+    /// Whether `name` begins with the name of a server.
+    fn server_may_own(&self, name: &str) -> bool {
+        let members = self.members();
+        let mut servers = members.iter().filter(|member| member.upstream().is_some());
+        servers.any(|server| names::may_own(&server.name, name))
     }
 
     /// The tool that a member resolves `name` to, if some member resolves alternative spellings.

@@ -62,6 +62,7 @@ impl Hub {
             let wanted = arguments.server.as_deref();
             wanted.is_none_or(|server| *owner.member == *server)
                 && self.inner.clients.shows(peer, &routes, owner)
+                && !self.inner.clients.hides(peer, owner)
         };
         let mut found = index
             .find(&arguments.query)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::join_all;
-use plexus_mcp_client::{ProcessInfo, Report, ServerState, Status, Upstream};
+use plexus_mcp_client::{ListProblem, ProcessInfo, Report, ServerState, Status, Upstream};
 use plexus_mcp_config::Scope;
 use plexus_mcp_core::{Fault, Implementation, List, Section};
 
@@ -39,7 +39,7 @@ pub struct MemberStatus {
     pub prompts: usize,
     /// How long it took to connect.
     pub connected_in: Option<Duration>,
-    /// How long its last response took.
+    /// How long the last call that it answered took, without calls that waited for it to start.
     pub latency: Option<Duration>,
     /// The last error, and when it happened. It stays after the member has recovered.
     pub last_error: Option<(SystemTime, String)>,
@@ -68,10 +68,23 @@ impl MemberStatus {
         self.reason().filter(|_| is_failing)
     }
 
-    /// The reason for that state, if there is one.
+    /// Why its list of `section` is missing or incomplete, while it is connected.
+    pub fn list_problem(&self, section: Section) -> Option<&ListProblem> {
+        let problems = &self.report.as_ref()?.list_problems;
+        problems.iter().find(|problem| match problem {
+            ListProblem::Failed { section: list, .. }
+            | ListProblem::TooLong(list)
+            | ListProblem::CursorLoop(list)
+            | ListProblem::BadCursor(list) => *list == section,
+            _ => false,
+        })
+    }
+
+    /// The reason for that state, if there is one. A connected member has one if its lists have
+    /// problems.
     pub fn reason(&self) -> Option<&str> {
         match &self.status {
-            _ if !self.enabled => Some("turned off"),
+            _ if !self.enabled => Some("disabled"),
             Some(status) => status.reason.as_deref(),
             None => None,
         }
@@ -107,7 +120,7 @@ impl Hub {
     }
 }
 
-fn of(member: &Member) -> MemberStatus {
+pub(super) fn of(member: &Member) -> MemberStatus {
     let upstream = member.upstream();
     let history = upstream.map(Upstream::history).unwrap_or_default();
     let catalogue = member.catalogue();

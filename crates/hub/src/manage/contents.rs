@@ -20,15 +20,15 @@ use crate::member::Member;
 /// One resource of a list (S001-17).
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Listed {
+struct ListedResource {
     #[serde(flatten)]
-    resource: Described,
+    resource: DescribedResource,
     server: String,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Described {
+struct DescribedResource {
     uri: String,
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,8 +71,11 @@ pub(super) async fn list(
             vec![member]
         }
     };
-    let listed: Vec<Listed> = members.iter().flat_map(|member| listed(member)).collect();
-    serde_json::to_string(&listed).map_err(ToolError::failed)
+    let listed_resources: Vec<ListedResource> = members
+        .iter()
+        .flat_map(|member| listed_resources(member))
+        .collect();
+    serde_json::to_string(&listed_resources).map_err(ToolError::failed)
 }
 
 /// Reads a resource.
@@ -136,12 +139,12 @@ impl Content {
     }
 }
 
-fn listed(member: &Member) -> Vec<Listed> {
+fn listed_resources(member: &Member) -> Vec<ListedResource> {
     let catalogue = member.catalogue();
     let resources = catalogue.list(Section::Resources).entries().iter();
     let described = resources.filter_map(|entry| entry.definition.decode().ok());
     described
-        .map(|resource| Listed {
+        .map(|resource| ListedResource {
             resource,
             server: member.name.to_string(),
         })
@@ -150,7 +153,7 @@ fn listed(member: &Member) -> Vec<Listed> {
 
 /// Why a server's list is empty, if the server cannot be reached.
 fn nothing_because(hub: &Hub, member: &Member) -> Option<String> {
-    if !listed(member).is_empty() {
+    if !listed_resources(member).is_empty() {
         return None;
     }
     let mut members = hub.status().into_iter();

@@ -14,14 +14,14 @@ use super::NAME;
 use super::arguments::{PollArguments, PollKind, Subscribed};
 use super::contents::uri_params;
 use super::registry::SubscriptionRegistry;
-use super::subscription::{Subscription, Target, Thing};
+use super::subscription::{ManagedSubscription, Target, Thing};
 use crate::hub::Hub;
 use crate::policy::Permit;
 
 /// Polling stops after so many failures in a row.
 const MAX_CONSECUTIVE_FAILURES: u32 = 5;
 /// The longest error text of a server that is reported, in bytes.
-const MAX_ERROR_CHARS: usize = 500;
+const MAX_ERROR_BYTES: usize = 500;
 
 pub(super) async fn subscribe(
     registry: Arc<SubscriptionRegistry>,
@@ -40,7 +40,7 @@ pub(super) async fn subscribe(
         registry.has_room(&peer)?;
         let cancel = context.cancellation().child_token();
         let permit = permit(&hub, &target, events, cancel.clone()).await?;
-        let first = look(&hub, &target, &permit, events.clone(), cancel).await;
+        let first = read_value(&hub, &target, &permit, events.clone(), cancel).await;
         let mut caller = Peer::clone(&peer);
         caller.capabilities = ClientCapabilities::none();
         let polling = Polling {
@@ -119,8 +119,8 @@ enum Failure {
 
 impl Failure {
     fn failed(mut why: String) -> Self {
-        if why.len() > MAX_ERROR_CHARS {
-            why.truncate(why.floor_char_boundary(MAX_ERROR_CHARS));
+        if why.len() > MAX_ERROR_BYTES {
+            why.truncate(why.floor_char_boundary(MAX_ERROR_BYTES));
             why.push('…');
         }
         Self::Failed(why)
@@ -136,7 +136,7 @@ impl From<Failure> for ToolError {
 }
 
 /// Reads the current value, without members that change although the value does not.
-async fn look(
+async fn read_value(
     hub: &Hub,
     target: &Target,
     permit: &Permit,
@@ -171,14 +171,14 @@ async fn look(
 /// The text blocks of a tool result.
 fn text_of(answer: &Raw) -> String {
     #[derive(serde::Deserialize)]
-    struct Answer {
+    struct TextContent {
         content: Vec<Block>,
     }
     #[derive(serde::Deserialize)]
     struct Block {
         text: Option<String>,
     }
-    let Ok(Answer { content }) = answer.decode() else {
+    let Ok(TextContent { content }) = answer.decode() else {
         return "it failed without an error text".to_owned();
     };
     let texts: Vec<_> = content.into_iter().filter_map(|block| block.text).collect();
@@ -217,7 +217,7 @@ struct Polling {
 
 impl Polling {
     /// Polls at the interval and records changes; returns why it stopped.
-    async fn run(mut self, subscription: Arc<Subscription>, interval: Duration) -> String {
+    async fn run(mut self, subscription: Arc<ManagedSubscription>, interval: Duration) -> String {
         let mut failures = 0;
         loop {
             tokio::time::sleep(interval).await;
@@ -228,11 +228,10 @@ impl Polling {
             let Some(hub) = hub else {
                 return "the hub is gone".to_owned();
             };
-            let (events, _nobody_listens) =
-                EventSender::channel(Arc::clone(&self.caller), false, None);
+            let (events, _receiver) = EventSender::channel(Arc::clone(&self.caller), false, None);
             let cancel = CancellationToken::new();
-            let looked = look(&hub, &subscription.target, &self.permit, events, cancel);
-            match looked.await {
+            let reading = read_value(&hub, &subscription.target, &self.permit, events, cancel);
+            match reading.await {
                 Ok(answer) => {
                     failures = 0;
                     let found = digest(&answer);
@@ -258,10 +257,10 @@ mod tests {
 
     /// A server's error text may be long and in any language; the reported text is short.
     #[test]
-    fn words_of_failures_are_few() {
+    fn long_error_texts_are_cut() {
         let Failure::Failed(why) = Failure::failed("ä".repeat(10_000)) else {
             panic!("it failed");
         };
-        assert_eq!(why, format!("{}…", "ä".repeat(MAX_ERROR_CHARS / 2)));
+        assert_eq!(why, format!("{}…", "ä".repeat(MAX_ERROR_BYTES / 2)));
     }
 }

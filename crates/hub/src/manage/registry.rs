@@ -7,7 +7,7 @@ use plexus_mcp_protocol::messages::ContentBlock;
 use plexus_mcp_wire::{Object, Raw};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::subscription::{Owner, Subscription, Target};
+use super::subscription::{ManagedSubscription, Subscriber, Target};
 use crate::hub::{Hub, WeakHub};
 
 /// The most subscriptions that one client may have.
@@ -19,11 +19,11 @@ const MAX_SUBSCRIPTIONS: usize = 1024;
 pub(crate) struct SubscriptionRegistry {
     hub: WeakHub,
     /// In the order of their creation.
-    kept: Mutex<Vec<OwnedSubscription>>,
+    kept: Mutex<Vec<RegisteredSubscription>>,
 }
 
-struct OwnedSubscription {
-    subscription: Arc<Subscription>,
+struct RegisteredSubscription {
+    subscription: Arc<ManagedSubscription>,
     /// The task that watches for changes.
     _work: AbortOnDropHandle<()>,
 }
@@ -50,7 +50,7 @@ impl SubscriptionRegistry {
             let own = kept
                 .iter()
                 .map(|kept| &kept.subscription)
-                .filter(|subscription| subscription.owner.presence.as_ref() == Some(presence));
+                .filter(|subscription| subscription.subscriber.presence.as_ref() == Some(presence));
             own.filter_map(|subscription| subscription.news()).collect()
         };
         if news.is_empty() {
@@ -73,7 +73,9 @@ impl SubscriptionRegistry {
         let kept = self.kept();
         let mut subscriptions = kept.iter().map(|kept| &kept.subscription);
         let same = subscriptions.find(|subscription| {
-            subscription.owner.is(peer) && subscription.target == *target && !subscription.is_over()
+            subscription.subscriber.is(peer)
+                && subscription.target == *target
+                && !subscription.is_over()
         });
         same.map(|subscription| subscription.id.clone())
     }
@@ -90,14 +92,19 @@ impl SubscriptionRegistry {
         peer: &Peer,
         target: Target,
         reason: Option<String>,
-        work: impl FnOnce(Arc<Subscription>) -> Work,
+        work: impl FnOnce(Arc<ManagedSubscription>) -> Work,
     ) -> Result<String, ToolError>
     where
         Work: Future<Output = String> + Send + 'static,
     {
         let id = random_id()?;
-        let owner = Owner::new(peer);
-        let subscription = Arc::new(Subscription::new(id.clone(), owner, target, reason));
+        let subscriber = Subscriber::new(peer);
+        let subscription = Arc::new(ManagedSubscription::new(
+            id.clone(),
+            subscriber,
+            target,
+            reason,
+        ));
         let work = carry_out(
             Arc::downgrade(self),
             Arc::clone(&subscription),
@@ -106,7 +113,7 @@ impl SubscriptionRegistry {
         let hub = self.hub()?;
         let mut kept = self.kept();
         room(&kept, peer)?;
-        kept.push(OwnedSubscription {
+        kept.push(RegisteredSubscription {
             subscription,
             _work: AbortOnDropHandle::new(hub.spawn(work)),
         });
@@ -114,11 +121,11 @@ impl SubscriptionRegistry {
     }
 
     /// The subscription of `peer` with this id.
-    pub(super) fn find(&self, peer: &Peer, id: &str) -> Option<Arc<Subscription>> {
+    pub(super) fn find(&self, peer: &Peer, id: &str) -> Option<Arc<ManagedSubscription>> {
         let kept = self.kept();
         let mut subscriptions = kept.iter().map(|kept| &kept.subscription);
         subscriptions
-            .find(|subscription| subscription.id == id && subscription.owner.may_be(peer))
+            .find(|subscription| subscription.id == id && subscription.subscriber.may_be(peer))
             .map(Arc::clone)
     }
 
@@ -129,10 +136,10 @@ impl SubscriptionRegistry {
         id: Option<&str>,
         meant: impl Fn(&Target) -> bool,
     ) -> bool {
-        let is_meant = |subscription: &Subscription| {
+        let is_meant = |subscription: &ManagedSubscription| {
             let of_peer = match id {
-                Some(id) => subscription.id == id && subscription.owner.may_be(peer),
-                None => subscription.owner.is(peer),
+                Some(id) => subscription.id == id && subscription.subscriber.may_be(peer),
+                None => subscription.subscriber.is(peer),
             };
             of_peer && meant(&subscription.target)
         };
@@ -157,15 +164,15 @@ impl SubscriptionRegistry {
         drop(forgotten);
     }
 
-    fn kept(&self) -> MutexGuard<'_, Vec<OwnedSubscription>> {
+    fn kept(&self) -> MutexGuard<'_, Vec<RegisteredSubscription>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Runs the work of a subscription until it stops or the subscriber is gone, and records why.
+/// Runs the work of a subscription until it stops or the subscriber disconnects, and records the reason.
 async fn carry_out(
     registry: Weak<SubscriptionRegistry>,
-    subscription: Arc<Subscription>,
+    subscription: Arc<ManagedSubscription>,
     work: impl Future<Output = String>,
 ) {
     tokio::select! {
@@ -180,7 +187,7 @@ async fn carry_out(
     }
 }
 
-fn room(kept: &[OwnedSubscription], peer: &Peer) -> Result<(), String> {
+fn room(kept: &[RegisteredSubscription], peer: &Peer) -> Result<(), String> {
     if kept.len() >= MAX_SUBSCRIPTIONS {
         return Err(format!(
             "there are {MAX_SUBSCRIPTIONS} subscriptions already, which is the limit; try again later"
@@ -188,7 +195,7 @@ fn room(kept: &[OwnedSubscription], peer: &Peer) -> Result<(), String> {
     }
     let own = kept
         .iter()
-        .filter(|kept| kept.subscription.owner.may_be(peer));
+        .filter(|kept| kept.subscription.subscriber.may_be(peer));
     if own.count() >= MAX_SUBSCRIPTIONS_PER_CLIENT {
         return Err(format!(
             "you have {MAX_SUBSCRIPTIONS_PER_CLIENT} subscriptions already; end one with UnsubscribeMcpResource or \

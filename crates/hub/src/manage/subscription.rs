@@ -1,4 +1,4 @@
-//! One subscription.
+//! A subscription that a client made with a management tool.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,16 +11,16 @@ use tokio::time::Instant;
 
 use super::{NAME, SCHEME};
 
-/// How long a subscription is kept that is neither read nor watched, where there is no sign that
-/// its client has gone.
+/// How long a subscription is kept that is neither read nor watched, if the transport does not show
+/// when its client disconnects.
 const SUBSCRIPTION_LEASE: Duration = Duration::from_mins(10);
 /// The largest polled value that is stored; a larger one must be read from its server.
 const MAX_LATEST_BYTES: usize = 64 * 1024;
 
-/// A watched tool or resource, and its changes.
-pub(super) struct Subscription {
+/// A subscription to a tool or resource, and its changes.
+pub(super) struct ManagedSubscription {
     pub(super) id: String,
-    pub(super) owner: Owner,
+    pub(super) subscriber: Subscriber,
     pub(super) target: Target,
     pub(super) reason: Option<String>,
     state: Mutex<State>,
@@ -47,7 +47,7 @@ pub(super) enum Thing {
 }
 
 /// The subscriber.
-pub(super) struct Owner {
+pub(super) struct Subscriber {
     principal: Principal,
     pub(super) presence: Option<Presence>,
 }
@@ -56,24 +56,29 @@ struct State {
     /// The number of changes since it was read.
     changes: u64,
     latest: Option<Raw>,
-    /// Whether the subscriber has been told of the current state.
-    told: bool,
+    /// Whether the current state was reported to the subscriber.
+    is_reported: bool,
     ended: Option<String>,
     read_at: Instant,
 }
 
-impl Subscription {
-    pub(super) fn new(id: String, owner: Owner, target: Target, reason: Option<String>) -> Self {
+impl ManagedSubscription {
+    pub(super) fn new(
+        id: String,
+        subscriber: Subscriber,
+        target: Target,
+        reason: Option<String>,
+    ) -> Self {
         let state = State {
             changes: 0,
             latest: None,
-            told: true,
+            is_reported: true,
             ended: None,
             read_at: Instant::now(),
         };
         Self {
             id,
-            owner,
+            subscriber,
             target,
             reason,
             state: Mutex::new(state),
@@ -106,7 +111,7 @@ impl Subscription {
     /// The text that reports a change or the end once, and where to read more.
     pub(super) fn news(&self) -> Option<String> {
         let mut state = self.state();
-        if std::mem::replace(&mut state.told, true) {
+        if std::mem::replace(&mut state.is_reported, true) {
             return None;
         }
         let reason = match &self.reason {
@@ -152,7 +157,7 @@ impl Subscription {
         }
         let mut state = self.state();
         let changes = std::mem::take(&mut state.changes);
-        state.told = true;
+        state.is_reported = true;
         state.read_at = Instant::now();
         serde_json::to_string(&Report {
             subscription_id: &self.id,
@@ -166,7 +171,7 @@ impl Subscription {
 
     /// Waits until the subscriber is gone.
     pub(super) async fn abandoned(&self) {
-        if let Some(presence) = &self.owner.presence {
+        if let Some(presence) = &self.subscriber.presence {
             return presence.over().await;
         }
         loop {
@@ -186,7 +191,7 @@ impl Subscription {
     fn update(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state();
         change(&mut state);
-        state.told = false;
+        state.is_reported = false;
         drop(state);
         self.versions.send_modify(|version| *version += 1);
     }
@@ -196,7 +201,7 @@ impl Subscription {
     }
 }
 
-impl Owner {
+impl Subscriber {
     pub(super) fn new(peer: &Peer) -> Self {
         Self {
             principal: peer.principal.clone(),

@@ -7,7 +7,7 @@ use plexus_mcp_core::{Context, Fault, Json, Peer, ToolError, ToolResult, Updates
 
 use super::arguments::{SubscribeArguments, Subscribed};
 use super::registry::SubscriptionRegistry;
-use super::subscription::{Subscription, Target, Thing};
+use super::subscription::{ManagedSubscription, Target, Thing};
 use crate::hub::Hub;
 
 /// Delay before a lost subscription is renewed; doubles after each attempt.
@@ -82,7 +82,7 @@ struct Watching {
 
 impl Watching {
     /// Records every change until the server ends the subscription; returns why it ended.
-    async fn run(mut self, subscription: Arc<Subscription>) -> String {
+    async fn run(mut self, subscription: Arc<ManagedSubscription>) -> String {
         loop {
             while self.updates.next().await.is_some() {
                 subscription.changed(None);

@@ -8,10 +8,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use plexus_mcp_core::Scopes;
 
-use super::{Action, CompiledRule, ToolFacts};
+use super::{CompiledRule, ToolFacts};
 
-/// The cache is emptied when it has this many entries, so that callers cannot fill the memory.
-const MAX_ENTRIES: usize = 10_000;
+/// The cache is emptied when it has this many entries, so that callers cannot fill the memory: room
+/// for two callers of each of 50,000 tools.
+const MAX_ENTRIES: usize = 100_000;
 
 /// See the documentation of the module. A cache belongs to the rules of one policy.
 #[derive(Debug, Default)]
@@ -53,18 +54,36 @@ impl ApplicableRules {
 
 fn applicable(rules: &[CompiledRule], tool: &ToolFacts<'_>) -> Arc<[usize]> {
     let mut positions = Vec::new();
-    // Whether a rule that denies, or one that does not, matches whatever the arguments are.
+    // Whether a rule that wins, or one that does not, matches whatever the arguments are.
     let (mut is_denied, mut is_decided) = (false, false);
     for (position, rule) in rules.iter().enumerate() {
-        let denies = rule.source.action == Action::Deny;
-        if is_denied || (is_decided && !denies) || !rule.can_match(tool) {
+        let wins = rule.wins();
+        if is_denied || (is_decided && !wins) || !rule.can_match(tool) {
             continue;
         }
         positions.push(position);
         if !rule.has_pattern() {
-            is_denied |= denies;
+            is_denied |= wins;
             is_decided = true;
         }
     }
     positions.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rules_of_50_000_tools_are_kept() {
+        let cache = ApplicableRules::default();
+        let of = |number: u32| {
+            let tool = format!("tool_{number}");
+            cache.of(&[], &ToolFacts::new(&format!("up0__{tool}"), "up0", &tool))
+        };
+        let found: Vec<_> = (0..50_000).map(of).collect();
+        for (number, first) in (0..).zip(&found) {
+            assert!(Arc::ptr_eq(first, &of(number)), "{number}");
+        }
+    }
 }

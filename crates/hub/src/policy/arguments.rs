@@ -29,7 +29,7 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// Whether the whole JSON matches, or every string, if there is one.
+    /// Whether the whole JSON matches, or it contains strings and all of them match.
     pub(super) fn all_match(&self, glob: &GlobMatcher) -> bool {
         self.texts().is_some_and(|texts| {
             let all = texts.strings.iter().all(|text| glob.is_match(text));

@@ -1,7 +1,10 @@
 //! The facts about a call that a policy decides on.
 
+use std::borrow::Cow;
+
 use plexus_mcp_core::{Peer, Principal, Scopes};
 use plexus_mcp_protocol::messages::ToolAnnotations;
+use plexus_mcp_wire::Raw;
 
 /// The facts about a tool and its caller that a policy decides on.
 #[derive(Debug, Clone)]
@@ -10,9 +13,17 @@ pub struct ToolFacts<'a> {
     names: [String; 4],
     trusted: bool,
     ours: bool,
-    annotations: ToolAnnotations,
+    annotations: Annotations,
     principal: Principal,
     scopes: Option<Scopes>,
+}
+
+/// The annotations of a tool.
+#[derive(Debug, Clone)]
+enum Annotations {
+    Known(ToolAnnotations),
+    /// In this definition of the tool. Few decisions need them, so they are decoded when one does.
+    In(Raw),
 }
 
 impl<'a> ToolFacts<'a> {
@@ -30,7 +41,7 @@ impl<'a> ToolFacts<'a> {
             ],
             trusted: false,
             ours: false,
-            annotations: ToolAnnotations::default(),
+            annotations: Annotations::Known(ToolAnnotations::default()),
             principal: Principal::anonymous(),
             scopes: None,
         }
@@ -39,7 +50,15 @@ impl<'a> ToolFacts<'a> {
     /// Adds the annotations that the server gives the tool, and whether they are trusted.
     #[must_use]
     pub fn annotated(mut self, annotations: ToolAnnotations, trusted: bool) -> Self {
-        self.annotations = annotations;
+        self.annotations = Annotations::Known(annotations);
+        self.trusted = trusted;
+        self
+    }
+
+    /// The same, with the definition of the tool, which has its annotations.
+    #[must_use]
+    pub(crate) fn defined_by(mut self, definition: Raw, trusted: bool) -> Self {
+        self.annotations = Annotations::In(definition);
         self.trusted = trusted;
         self
     }
@@ -95,12 +114,27 @@ impl<'a> ToolFacts<'a> {
 
     /// Whether it is read-only, according to a trusted server.
     pub(super) fn is_harmless(&self) -> bool {
-        self.trusted && self.annotations.read_only_hint == Some(true)
+        self.trusted && self.annotations().read_only_hint == Some(true)
     }
 
     /// Whether it may be destructive, according to any server: a server gains nothing by claiming
     /// this.
     pub(super) fn is_destructive(&self) -> bool {
-        self.annotations.destructive_hint == Some(true) && !self.is_harmless()
+        self.annotations().destructive_hint == Some(true) && !self.is_harmless()
+    }
+
+    /// The annotations; hints that cannot be parsed are ignored.
+    fn annotations(&self) -> Cow<'_, ToolAnnotations> {
+        #[derive(serde::Deserialize)]
+        struct Annotated {
+            annotations: Option<ToolAnnotations>,
+        }
+        match &self.annotations {
+            Annotations::Known(annotations) => Cow::Borrowed(annotations),
+            Annotations::In(definition) => {
+                let read = definition.decode::<Annotated>().ok();
+                Cow::Owned(read.and_then(|tool| tool.annotations).unwrap_or_default())
+            }
+        }
     }
 }

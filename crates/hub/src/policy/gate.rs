@@ -8,7 +8,7 @@ use plexus_mcp_wire::Raw;
 use sha2::{Digest, Sha256};
 
 use super::consents::{About, Consent, Consents};
-use super::question::{self, Answer};
+use super::question::{self, ApprovalAnswer};
 use super::{Decision, Policy, Reason, ToolFacts};
 use plexus_mcp_config as config;
 
@@ -26,29 +26,12 @@ pub(crate) struct ToolIdentity<'a> {
     pub(crate) definition: &'a Raw,
 }
 
-/// Permission for calls that are repeated without asking again, such as polling, given when the
-/// first was made (C27).
+/// Permission for a call, and for repeating it without asking again: as polling does, or if the
+/// server is replaced before the call is sent (C27).
 #[derive(Debug, Default)]
 pub(crate) struct Permit {
     /// The user's consent, if the user was asked.
     consent: Option<Consent>,
-}
-
-impl Permit {
-    /// Permission for a call that has just been allowed.
-    pub(crate) fn of(
-        policy: &Policy,
-        tool: &ToolFacts<'_>,
-        identity: &ToolIdentity<'_>,
-        arguments: &Raw,
-        principal: &Principal,
-    ) -> Self {
-        let consent = match policy.decide(tool, arguments) {
-            Decision::Ask(reason) => Some(consent(principal.as_str(), tool, identity, reason)),
-            Decision::Allow | Decision::Deny(_) => None,
-        };
-        Self { consent }
-    }
 }
 
 impl Default for Gate {
@@ -78,29 +61,32 @@ impl Gate {
         (!policy.allows_everything()).then_some(policy)
     }
 
-    /// Why the call must not be made, as a text for the caller; `None` if it may. Waits for the
+    /// Permission for the call, or as a text for the caller, why there is none. Waits for the
     /// user's answer if there is a question; dropping the future withdraws the question.
-    pub(crate) async fn refusal(
+    pub(crate) async fn permit(
         &self,
         policy: &Policy,
         tool: &ToolFacts<'_>,
         identity: &ToolIdentity<'_>,
         arguments: &Raw,
         events: &EventSender,
-    ) -> Option<String> {
+    ) -> Result<Permit, String> {
         let reason = match policy.decide(tool, arguments) {
-            Decision::Allow => return None,
-            Decision::Deny(reason) => return Some(denied(tool, reason)),
+            Decision::Allow => return Ok(Permit::default()),
+            Decision::Deny(reason) => return Err(denied(tool, reason)),
             Decision::Ask(reason) => reason,
         };
         let principal = events.peer().principal.as_str();
         let consent = consent(principal, tool, identity, reason);
+        let permit = Permit {
+            consent: Some(consent),
+        };
         if self.always.has(&consent) {
-            return None;
+            return Ok(permit);
         }
         let unanswered = match question::put(tool, arguments, reason, events).await {
-            Ok(Some(Answer::Once)) => return None,
-            Ok(Some(Answer::Always)) => {
+            Ok(Some(ApprovalAnswer::Once)) => return Ok(permit),
+            Ok(Some(ApprovalAnswer::Always)) => {
                 let about = About {
                     tool: tool.shown(),
                     server: tool.server(),
@@ -108,18 +94,35 @@ impl Gate {
                     asked_because_of: &reason.to_string(),
                 };
                 self.always.give(consent, &about);
-                return None;
+                return Ok(permit);
             }
-            Ok(Some(Answer::No)) => {
+            Ok(Some(ApprovalAnswer::No)) => {
                 let tool = tool.shown();
-                return Some(format!(
+                return Err(format!(
                     "{tool} was not called: the user was asked because of {reason}, and declined"
                 ));
             }
             Ok(None) => "the question was closed without an answer".to_owned(),
             Err(error) => error.to_string(),
         };
-        Some(not_asked(tool, reason, &unanswered))
+        Err(not_asked(tool, reason, &unanswered))
+    }
+
+    /// Why the user would be asked about a call; `None` if it would be made or refused without a
+    /// question.
+    pub(crate) fn question(
+        &self,
+        policy: &Policy,
+        tool: &ToolFacts<'_>,
+        identity: &ToolIdentity<'_>,
+        arguments: &Raw,
+        principal: &Principal,
+    ) -> Option<String> {
+        let Decision::Ask(reason) = policy.decide(tool, arguments) else {
+            return None;
+        };
+        let needed = consent(principal.as_str(), tool, identity, reason);
+        (!self.always.has(&needed)).then(|| reason.to_string())
     }
 
     /// Why a permitted call must not be repeated; `None` if it may. The user is not asked again.
@@ -161,15 +164,20 @@ fn denied(tool: &ToolFacts<'_>, reason: Reason<'_>) -> String {
 }
 
 fn not_asked(tool: &ToolFacts<'_>, reason: Reason<'_>, unanswered: &str) -> String {
-    let place = match reason {
-        Reason::Rule(_) => "before that rule, or change it",
-        Reason::Mode(_) => "into the rules under [policy] in your plexus.toml",
+    let how = match reason {
+        Reason::Rule(rule) if rule.file.ends_with(config::SETTINGS_FILE) => {
+            format!("put {} before that rule, or change it", allowing(tool))
+        }
+        Reason::Rule(_) => "change or remove that rule".to_owned(),
+        Reason::Mode(_) => format!(
+            "put {} into the rules under [policy] in your plexus.toml",
+            allowing(tool)
+        ),
     };
     format!(
         "{} was not called: the user must be asked because of {reason}, but {unanswered}; \
-         to allow it without being asked, put {} {place}",
-        tool.shown(),
-        allowing(tool)
+         to allow it without being asked, {how}",
+        tool.shown()
     )
 }
 

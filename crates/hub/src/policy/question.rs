@@ -15,7 +15,7 @@ const MAX_SHOWN_CHARS: usize = 2000;
 /// The user's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Answer {
+pub(super) enum ApprovalAnswer {
     Once,
     Always,
     No,
@@ -28,7 +28,7 @@ pub(super) async fn put(
     arguments: &Raw,
     reason: Reason<'_>,
     events: &EventSender,
-) -> Result<Option<Answer>, AskError> {
+) -> Result<Option<ApprovalAnswer>, AskError> {
     let form = ElicitParams::form(message(tool, arguments, reason), choices()?);
     let question = Raw::encode(&form).map_err(unaskable)?;
     let answer = events.ask(None, Question::Elicit(question)).await?;
@@ -39,14 +39,14 @@ pub(super) async fn put(
             let Form { answer } = content.decode().map_err(malformed)?;
             Ok(Some(answer))
         }
-        ElicitAction::Decline => Ok(Some(Answer::No)),
+        ElicitAction::Decline => Ok(Some(ApprovalAnswer::No)),
         ElicitAction::Cancel => Ok(None),
     }
 }
 
 #[derive(Deserialize)]
 struct Form {
-    answer: Answer,
+    answer: ApprovalAnswer,
 }
 
 fn choices() -> Result<Raw, AskError> {

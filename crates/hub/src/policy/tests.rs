@@ -202,6 +202,20 @@ fn no_mode_skips_a_denial_or_forgets_a_permission() {
     }
 }
 
+/// Annotations are read from the definition of the tool; those that cannot be parsed are ignored.
+#[test]
+fn annotations_are_those_of_the_definition() {
+    let facts = |annotations: &str, trusted| {
+        let text = format!(r#"{{"name":"read","annotations":{annotations}}}"#);
+        let definition = Raw::parse(text.into(), &plexus_mcp_wire::Limits::default()).unwrap();
+        ToolFacts::new("fs__read", "fs", "read").defined_by(definition, trusted)
+    };
+    assert!(facts(r#"{"readOnlyHint":true}"#, true).is_harmless());
+    assert!(!facts(r#"{"readOnlyHint":true}"#, false).is_harmless());
+    assert!(facts(r#"{"destructiveHint":true}"#, false).is_destructive());
+    assert!(!facts("7", true).is_harmless() && !facts("7", true).is_destructive());
+}
+
 /// C26: annotations lower the risk only for trusted servers, and no annotation overrides a rule.
 #[test]
 fn annotations_lower_risk_only_for_trusted_servers() {
@@ -363,4 +377,31 @@ fn cached_decisions_are_those_of_a_scan() {
             }
         }
     }
+}
+
+/// In a first-match list the first match decides, also if a later rule of the list denies; a rule
+/// that denies in another list wins. A rule that awaits approval matches nothing.
+#[test]
+fn the_first_match_of_a_first_match_list_decides() {
+    let mut list = [
+        with_pattern("git__*", "*force*", Action::Deny),
+        rule("git__*", Action::Allow),
+        rule("*", Action::Deny),
+    ];
+    for rule in &mut list {
+        rule.first_match = true;
+    }
+    let decide = |rules: &[Rule], server, arguments| decided(rules, server, "push", arguments);
+    assert_eq!(decide(&list, "git", r#"{"a":"--force"}"#), Action::Deny);
+    assert_eq!(decide(&list, "git", "{}"), Action::Allow);
+    assert_eq!(decide(&list, "web", "{}"), Action::Deny);
+    let [first, second, last] = list;
+    let elsewhere = with_pattern("git__*", "*main*", Action::Deny);
+    let rules = [first, second, last.clone(), elsewhere];
+    assert_eq!(decide(&rules, "git", r#"{"a":"main"}"#), Action::Deny);
+    assert_eq!(decide(&rules, "git", r#"{"a":"other"}"#), Action::Allow);
+
+    let mut waiting = rule("git__*", Action::Allow);
+    waiting.awaits_approval = true;
+    assert_eq!(decide(&[waiting, last], "git", "{}"), Action::Deny);
 }

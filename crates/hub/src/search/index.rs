@@ -14,7 +14,7 @@ use serde::Deserialize;
 const NAME_WEIGHT: f32 = 3.0;
 const TITLE_WEIGHT: f32 = 2.0;
 const TEXT_WEIGHT: f32 = 1.0;
-/// A word that begins with a word of the query counts less than the word itself.
+/// The weight of a longer word that begins with the query word, relative to an exact match.
 const PREFIX_MATCH_FACTOR: f32 = 0.5;
 /// The shortest word of a query that matches longer words, in bytes.
 const MIN_PREFIX_LENGTH: usize = 3;

@@ -1,5 +1,4 @@
-//! Regression tests for defects of the earlier systems (Substrate and its kin), where the hub must
-//! do better.
+//! Regression tests for defects of the earlier systems: Substrate, Ghost and Bossman.
 
 use plexus_mcp_client::ServerState;
 use plexus_mcp_core::Service;
@@ -12,16 +11,14 @@ use crate::support::{
     status, tools, tools_become,
 };
 
-/// S004-D02: a disabled server stays disabled when it is reconnected, and when its definition
-/// changes.
+/// S004-D02: a disabled server is not reconnected, and stays disabled when its definition changes.
 #[tokio::test]
 async fn reconnecting_turns_nothing_on() {
     let server = StdioServer::new(echoing(&["a"])).await;
     let hub = hub_of(vec![member("s", &server)]).await;
     hub.toggle("s", false).unwrap();
-    within("the reconnection", Box::pin(hub.reconnect("s")))
-        .await
-        .unwrap();
+    let refused = within("the reconnection", Box::pin(hub.reconnect("s"))).await;
+    assert!(refused.unwrap_err().to_string().contains("is disabled"));
     assert_eq!(state(&hub, "s"), ServerState::Connected);
     assert!(!status(&hub, "s").unwrap().enabled);
     assert_eq!(tools(&hub), [""; 0]);

@@ -175,7 +175,7 @@ async fn resources_are_listed_and_read() {
 /// S004-K070, S004-K071, S004-K086: one member is unchanged, one removed, one changed, one added,
 /// and one cannot be connected.
 #[tokio::test]
-async fn members_are_set_by_what_differs() {
+async fn set_members_changes_only_members_that_differ() {
     let servers = [
         StdioServer::new(echoing(&["a"])).await,
         StdioServer::new(echoing(&["a"])).await,

@@ -17,7 +17,7 @@ fn measure() -> serde_json::Value {
 /// S001-20, S001-23: subscriptions are ended by id, by server, by target, or by all of these; each
 /// tool ends its own kind.
 #[tokio::test]
-async fn subscriptions_end_by_what_is_said_of_them() {
+async fn subscriptions_are_ended_by_id_server_or_target() {
     let weather = Weather::new();
     let client = Client::of(&hub(&weather).await);
     let watch = "UnsubscribeMcpResource";
@@ -74,7 +74,7 @@ async fn subscriptions_end_by_what_is_said_of_them() {
 
 /// A subscription of another client is not read, watched or ended, even by its id.
 #[tokio::test]
-async fn nobody_touches_the_subscriptions_of_others() {
+async fn a_client_cannot_access_subscriptions_of_other_clients() {
     let weather = Weather::new();
     let hub = hub(&weather).await;
     let (owner, other) = (Client::of(&hub), Client::of(&hub));

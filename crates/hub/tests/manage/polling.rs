@@ -14,7 +14,7 @@ fn measure() -> serde_json::Value {
 
 /// S001-21, S001-D02: changes are reported, and nothing else.
 #[tokio::test(start_paused = true)]
-async fn a_tool_is_polled_and_its_changes_are_told() {
+async fn changes_of_a_polled_tool_are_reported() {
     let weather = Weather::new();
     let client = Client::of(&hub(&weather).await);
     let id = client.subscribe("SubscribePolling", measure()).await;
@@ -93,7 +93,7 @@ async fn the_interval_has_bounds_and_a_default() {
 }
 
 #[tokio::test]
-async fn what_is_polled_must_be_said_and_be_there() {
+async fn polling_needs_an_existing_tool_or_resource() {
     let weather = Weather::new();
     let client = Client::of(&hub(&weather).await);
     for (arguments, says) in [
@@ -173,7 +173,7 @@ async fn polling_ends_after_five_failures_in_a_row() {
 
 /// A subscription whose first poll fails is not created.
 #[tokio::test]
-async fn a_first_look_that_fails_is_told_at_once() {
+async fn a_failed_first_poll_creates_no_subscription() {
     let weather = Weather::new();
     weather.becomes(BROKEN);
     let client = Client::of(&hub(&weather).await);

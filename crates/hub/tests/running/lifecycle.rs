@@ -1,10 +1,11 @@
 //! The hub with servers that are processes: connecting, leaving, the catalogue cache.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plexus_mcp_client::ServerState;
 use plexus_mcp_core::{Fault, Section, Service};
-use plexus_mcp_hub::{HubEvent, MemberKind, MemberSpec};
+use plexus_mcp_hub::{HubEvent, MemberKind, MemberSpec, Prepare};
 use plexus_mcp_protocol::Revision;
 use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
 use tokio::task::JoinSet;
@@ -72,6 +73,83 @@ async fn status_says_what_is_known() {
     assert!(status.latency.is_some() && status.connected_in.is_some());
     assert_eq!(status.report.unwrap().facts.identity.name, "scripted");
     hub.close().await;
+}
+
+/// The latency is that of answered calls, without the time until the server is connected.
+#[tokio::test]
+async fn latency_is_that_of_responses() {
+    let offer = Offer::tools(Revision::V2025_06_18, [tool("work")]);
+    let ending = Script::from(&offer).on("tools/call", [Step::Exit(3)]);
+    let (ending, echoing) = (StdioServer::new(ending).await, echoing().await);
+    let directory = tempfile::tempdir().unwrap();
+    let before = with_cache(&directory);
+    before.set_members(vec![server("a", &echoing, 1)]).await;
+    before.connect("a").await.unwrap();
+    before.close().await;
+
+    let hub = with_cache(&directory);
+    let members = vec![server("a", &echoing, 1), server("ending", &ending, 2)];
+    hub.set_members(members).await;
+    let latency = |name: &str| hub.server_status(name).unwrap().latency;
+    let called = async |tool: &str| call(&hub, "tools/call", &tool_params(tool, 1)).await;
+    assert_eq!(latency("a"), None, "it was not called");
+    called("a__work").await.unwrap();
+    assert!(latency("a").is_some());
+    hub.connect("ending").await.unwrap();
+    called("ending__work").await.unwrap_err();
+    assert_eq!(latency("ending"), None, "there was no response");
+    hub.close().await;
+}
+
+/// A reconnect that does not happen is an error that says why.
+#[tokio::test]
+async fn what_cannot_be_reconnected_says_why() {
+    let program = echoing().await;
+    let hub = hub();
+    let mut off = server("off", &program, 1);
+    off.disabled = true;
+    let withheld = MemberKind::Unavailable {
+        state: ServerState::Pending,
+        reason: "ask first".to_owned(),
+    };
+    let withheld = MemberSpec::new("withheld", withheld, [2; 32]);
+    hub.set_members(vec![off, withheld]).await;
+    for (name, why) in [
+        (
+            "off",
+            "is disabled; to enable it: plexus servers toggle off --on",
+        ),
+        ("withheld", "ask first"),
+    ] {
+        let refused = hub.reconnect(name).await.unwrap_err().to_string();
+        assert!(refused.contains(why), "{refused}");
+    }
+    program.assert_not_started_again().await;
+    hub.close().await;
+}
+
+/// A server that is started again after a failure keeps saying why it failed.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_started_again_says_why_it_failed() {
+    let attempts = AtomicUsize::new(0);
+    let prepare: Prepare = Arc::new(move || match attempts.fetch_add(1, Ordering::Relaxed) {
+        0 => Box::pin(std::future::ready(Err("no key".to_owned()))),
+        _ => Box::pin(std::future::pending()),
+    });
+    let hub = hub();
+    let failing = MemberSpec::new("failing", MemberKind::Deferred(prepare), [1; 32]);
+    hub.set_members(vec![failing]).await;
+    let status = || hub.server_status("failing").unwrap();
+    assert_eq!(
+        (status().state(), status().reason()),
+        (ServerState::Pending, None)
+    );
+    hub.connect("failing").await.unwrap_err();
+    until(&hub, "it is started again", |hub| {
+        state(hub, "failing") == ServerState::Pending
+    })
+    .await;
+    assert_eq!(status().reason(), Some("starting again; before: no key"));
 }
 
 /// S004-56: a server that refuses the handshake has failed, its status says why, and others are not
@@ -296,7 +374,7 @@ async fn small_changes_touch_no_connection() {
 
 /// A member that cannot be connected at present says what to do, and nothing is started.
 #[tokio::test]
-async fn what_is_unavailable_says_why() {
+async fn an_unavailable_member_has_a_reason() {
     let hub = hub();
     let withheld = MemberKind::Unavailable {
         state: ServerState::Pending,

@@ -53,7 +53,7 @@ async fn lists_do_not_wait_for_members_that_are_known_to_fail() {
     hub.connect_in_background();
     let began = Instant::now();
     settled(&hub).await;
-    assert!(began.elapsed() < plexus_mcp_hub::STARTUP_WAIT);
+    assert!(began.elapsed() < plexus_mcp_hub::LIST_STARTUP_TIMEOUT);
     assert_eq!(state(&hub, "failing"), ServerState::Failed);
 
     let directory = tempfile::tempdir().unwrap();
@@ -62,9 +62,101 @@ async fn lists_do_not_wait_for_members_that_are_known_to_fail() {
         hub.set_members(vec![never("silent", 8)]).await;
         hub.connect_in_background();
         assert_eq!(hub.settling().is_some(), is_waited_for);
-        settled(&hub).await;
+        // It is recorded even if no client waits for a list.
+        tokio::time::sleep(2 * plexus_mcp_hub::LIST_STARTUP_TIMEOUT).await;
         hub.close().await;
     }
+}
+
+/// A server that waited for its start has its own startup wait before it counts as silent.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_started_late_is_not_yet_silent() {
+    let wait = plexus_mcp_hub::LIST_STARTUP_TIMEOUT;
+    let directory = tempfile::tempdir().unwrap();
+    for (own_time, is_silent) in [(wait / 2, false), (2 * wait, true)] {
+        let hub = with_cache(&directory);
+        hub.set_members(vec![never("late", 8)]).await;
+        tokio::time::sleep(wait / 2 + Duration::from_secs(1)).await;
+        hub.connect_in_background();
+        tokio::time::sleep(own_time).await;
+        hub.close().await;
+        let next = with_cache(&directory);
+        next.set_members(vec![never("late", 8)]).await;
+        assert_eq!(next.settling().is_none(), is_silent);
+        next.close().await;
+    }
+}
+
+/// Plexus may end right after the lists have stopped waiting. A server that was started a moment after
+/// it was added is recorded by then.
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_is_recorded_when_lists_stop_waiting() {
+    let moment = Duration::from_millis(100);
+    let directory = tempfile::tempdir().unwrap();
+    let hub = with_cache(&directory);
+    hub.set_members(vec![never("silent", 8)]).await;
+    tokio::time::sleep(moment).await;
+    hub.connect_in_background();
+    settled(&hub).await;
+    tokio::time::sleep(moment / 2).await;
+    hub.close().await;
+    let next = with_cache(&directory);
+    next.set_members(vec![never("silent", 8)]).await;
+    assert!(next.settling().is_none());
+    next.close().await;
+}
+
+/// A server that ends during its first listing was not connected, and its successor inherits nothing.
+#[tokio::test]
+async fn a_server_that_was_never_listed_leaves_no_offer() {
+    let offer = Offer::tools(Revision::V2025_06_18, [tool("work")]);
+    let ending = Script::from(&offer).on("tools/list", [Step::Exit(4)]);
+    let (ending, good) = (StdioServer::new(ending).await, echoing().await);
+    let hub = hub();
+    hub.set_members(vec![server("a", &ending, 1)]).await;
+    let failure = hub.connect("a").await.unwrap_err().to_string();
+    assert!(failure.contains("code 4"), "{failure}");
+    let failure = call(&hub, "tools/call", &tool_params("a__work", 1)).await;
+    let failure = failure.unwrap_err().to_string();
+    for part in ["\"a\" cannot be connected", "code 4"] {
+        assert!(failure.contains(part), "{part}: {failure}");
+    }
+    hub.set_members(vec![server("a", &good, 2)]).await;
+    assert!(hub.settling().is_some(), "nothing is known of it");
+    hub.connect_unknown_in_background();
+    until(&hub, "it is connected", |hub| {
+        state(hub, "a") == ServerState::Connected
+    })
+    .await;
+    assert_eq!(keys(&hub, Section::Tools), ["a__work"]);
+    hub.close().await;
+}
+
+/// A call that waits for a server whose definition is corrected meanwhile goes to the successor,
+/// whether the hub knows the server's tools or not: nothing of it was sent.
+#[tokio::test]
+async fn a_waiting_call_goes_to_the_successor() {
+    let hub = hub();
+    let good = echoing().await;
+    for (name, is_known) in [("fresh", false), ("known", true)] {
+        let silent = StdioServer::new(Script::silent()).await;
+        if is_known {
+            hub.set_members(vec![server(name, &good, 1)]).await;
+            hub.connect(name).await.unwrap();
+            good.process().await;
+        }
+        hub.set_members(vec![server(name, &silent, 2)]).await;
+        let calling = {
+            let (hub, params) = (hub.clone(), tool_params(&format!("{name}__work"), 1));
+            TaskTracker::new().spawn(async move { call(&hub, "tools/call", &params).await })
+        };
+        silent.process().await;
+        hub.set_members(vec![server(name, &good, 3)]).await;
+        let outcome = timeout(TEST_TIMEOUT, calling).await.unwrap().unwrap();
+        outcome.unwrap_or_else(|fault| panic!("{name}: {fault}"));
+        good.process().await.received("tools/call").await;
+    }
+    hub.close().await;
 }
 
 /// A call that names a server which is still starting waits for it; a tool of a configured server
@@ -96,7 +188,11 @@ async fn a_call_waits_for_the_server_that_it_names() {
     let unknown = call(&hub, "tools/call", &tool_params("slow__rest", 1)).await;
     assert_eq!(unknown, Err(Fault::UnknownTool("slow__rest".to_owned())));
     let off = call(&hub, "tools/call", &tool_params("gone__work", 1)).await;
-    assert!(off.unwrap_err().to_string().contains("turned off"));
+    assert!(off.unwrap_err().to_string().contains("is disabled"));
+    // The same if it is disabled while it is connected.
+    hub.toggle("slow", false).unwrap();
+    let off = call(&hub, "tools/call", &tool_params("slow__work", 1)).await;
+    assert!(off.unwrap_err().to_string().contains("is disabled"));
     hub.close().await;
 }
 
@@ -122,6 +218,29 @@ async fn a_call_of_a_server_that_cannot_be_connected_says_so() {
             "only for its operator: {failure}"
         );
     }
+    hub.close().await;
+}
+
+/// A tool of a connected server that cannot be listed is not unknown: the call says what is wrong.
+#[tokio::test]
+async fn a_call_of_a_server_that_cannot_be_listed_says_so() {
+    let offer = Offer::tools(Revision::V2025_06_18, [tool("work")]);
+    let refusal = Step::Error(json!({"code": -32603, "message": "out of order"}));
+    let unlisted = StdioServer::new(Script::from(&offer).on("tools/list", [refusal])).await;
+    let hub = hub();
+    hub.set_members(vec![server("el", &unlisted, 1)]).await;
+    hub.connect("el").await.unwrap();
+    for name in ["el__work", "el.work", "mcp__el__work"] {
+        let failure = call(&hub, "tools/call", &tool_params(name, 1)).await;
+        let failure = failure.unwrap_err().to_string();
+        for part in [name, "\"el\" is connected", "out of order"] {
+            assert!(failure.contains(part), "{part}: {failure}");
+        }
+    }
+    let other = call(&hub, "tools/call", &tool_params("work", 1)).await;
+    assert_eq!(other, Err(Fault::UnknownTool("work".to_owned())));
+    let prompt = call(&hub, "prompts/get", r#"{"name":"el__ask"}"#).await;
+    assert_eq!(prompt, Err(Fault::UnknownPrompt("el__ask".to_owned())));
     hub.close().await;
 }
 

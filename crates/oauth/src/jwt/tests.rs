@@ -130,3 +130,66 @@ fn the_type_must_be_the_expected_one() {
     let token = key.sign(header, &claims()).unwrap();
     assert!(verify(&token, &known, &expected, NOW).is_ok());
 }
+
+/// SEC-05, RFC 7519 §4.1.3: this server must be one of the audiences, whatever the others are.
+#[test]
+fn a_list_of_audiences_must_name_this_server() {
+    let (key, _) = SigningKey::generate().unwrap();
+    let known = keys(&key, "k1");
+    let judged = |audiences: &[&str]| {
+        let mut claims = claims();
+        claims.aud = Audience::Several(audiences.iter().map(|&name| name.to_owned()).collect());
+        verdict(&key.sign(named("k1"), &claims).unwrap(), &known)
+    };
+    let other = "https://other.example/mcp";
+    assert!(judged(&[SERVER]).is_ok());
+    assert!(judged(&[other, SERVER]).is_ok());
+    assert_eq!(judged(&[other]), Err(JwtError::Audience));
+    assert_eq!(judged(&[other, ""]), Err(JwtError::Audience));
+    assert_eq!(judged(&[]), Err(JwtError::Audience));
+}
+
+/// The clock of the issuer may be a minute ahead or behind, and not more.
+#[test]
+fn the_tolerated_clock_skew_is_a_minute() {
+    let (key, _) = SigningKey::generate().unwrap();
+    let known = keys(&key, "k1");
+    let accepted = |change: fn(&mut Claims)| {
+        let mut claims = claims();
+        change(&mut claims);
+        verdict(&key.sign(named("k1"), &claims).unwrap(), &known).is_ok()
+    };
+    assert!(accepted(|claims| claims.exp = Some(NOW - 59)));
+    assert!(!accepted(|claims| claims.exp = Some(NOW - 60)));
+    assert!(accepted(|claims| claims.nbf = Some(NOW + 60)));
+    assert!(!accepted(|claims| claims.nbf = Some(NOW + 61)));
+    assert!(accepted(|claims| claims.iat = Some(NOW + 60)));
+}
+
+/// A token of exactly the limit is parsed.
+#[test]
+fn the_longest_token_is_16_kib() {
+    let (key, _) = SigningKey::generate().unwrap();
+    let known = keys(&key, "k1");
+    let of_length = |length: usize| {
+        let mut claims = claims();
+        // Base64 makes four characters of three; the header is padded to reach every length.
+        let mut header = named("k1");
+        for padding in 0..4 {
+            header.cty = Some("x".repeat(padding));
+            claims.sub = Some(String::new());
+            let rest = key.sign(header.clone(), &claims).unwrap().len();
+            for fill in (length - rest) * 3 / 4 - 2..=(length - rest) * 3 / 4 + 2 {
+                claims.sub = Some("x".repeat(fill));
+                let token = key.sign(header.clone(), &claims).unwrap();
+                if token.len() == length {
+                    return token;
+                }
+            }
+        }
+        panic!("no token has {length} bytes");
+    };
+    assert!(verdict(&of_length(16 * 1024), &known).is_ok());
+    let longer = verdict(&of_length(16 * 1024 + 1), &known);
+    assert_eq!(longer, Err(JwtError::Malformed));
+}

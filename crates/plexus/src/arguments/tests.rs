@@ -52,7 +52,7 @@ fn values_have_the_type_that_the_schema_says() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_with_what_would() {
+fn type_errors_name_the_expected_type() {
     for (schema, text, expected) in [
         (
             json!({"type": "integer"}),

@@ -6,11 +6,9 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use plexus_mcp_client::Program;
 use plexus_mcp_client::auth::{VaultError, VaultKey};
-use plexus_mcp_client::child::{Child, ExitReport, Grace};
-use plexus_mcp_config::SecretSource;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::keyring::{HexByte, KeyringEntry};
 
 const KEY_FILE: &str = "key";
 const LOCK_FILE: &str = "key.lock";
@@ -32,7 +30,7 @@ pub(super) async fn find(folder: &Path) -> Result<Option<VaultKey>, VaultError> 
     };
     let text = text.trim();
     let found = if text == IN_KEYRING {
-        ask(&lookup(), None, KEYRING_TIMEOUT).await
+        entry().lookup(KEYRING_TIMEOUT).await
     } else {
         Some(text.to_owned())
     };
@@ -66,10 +64,9 @@ pub(super) async fn find_or_make(folder: &Path) -> Result<VaultKey, VaultError> 
         .map(|byte| HexByte(*byte).to_string())
         .collect();
     // The key counts as stored only if the keyring returns it.
-    let in_keyring = ask(&store(), Some(&stored(&text)), KEYRING_FIRST_TIMEOUT)
-        .await
-        .is_some()
-        && ask(&lookup(), None, KEYRING_FIRST_TIMEOUT).await.as_deref() == Some(&text);
+    let in_keyring = entry()
+        .store("Plexus tokens", &text, KEYRING_FIRST_TIMEOUT)
+        .await;
     let contents = if in_keyring { IN_KEYRING } else { &text };
     write_new(folder, &path, contents).map_err(|error| failed(&path, error))?;
     find(folder).await?.ok_or_else(|| VaultError::NoKey {
@@ -106,49 +103,11 @@ fn write_new(folder: &Path, path: &Path, contents: &str) -> io::Result<()> {
     Ok(())
 }
 
-fn lookup() -> Program {
-    let source = SecretSource::Keyring {
+fn entry() -> KeyringEntry {
+    KeyringEntry {
         service: SERVICE.to_owned(),
         account: ACCOUNT.to_owned(),
-    };
-    source.program()
-}
-
-/// The system's tool, which reads the secret from standard input: arguments are visible to all
-/// users.
-fn store() -> Program {
-    if cfg!(target_os = "macos") {
-        return Program::new("security").arg("-i");
     }
-    let place = ["service", SERVICE, "username", ACCOUNT];
-    Program::new("secret-tool")
-        .args(["store", "--label=Plexus tokens"])
-        .args(place)
-}
-
-fn stored(text: &str) -> String {
-    if cfg!(target_os = "macos") {
-        return format!("add-generic-password -U -s {SERVICE} -a {ACCOUNT} -w {text}\n");
-    }
-    text.to_owned()
-}
-
-/// Runs a keyring tool; returns its output if it succeeds in time.
-async fn ask(program: &Program, input: Option<&str>, patience: Duration) -> Option<String> {
-    let (mut child, mut stdin, mut stdout) = Child::start(program).ok()?;
-    let work = async {
-        if let Some(input) = input {
-            stdin.write_all(input.as_bytes()).await.ok()?;
-        }
-        drop(stdin);
-        let mut said = String::new();
-        stdout.read_to_string(&mut said).await.ok()?;
-        let report = child.exited().await;
-        (report == ExitReport::Code(0)).then(|| said.trim().to_owned())
-    };
-    let said = tokio::time::timeout(patience, work).await;
-    child.stop(Grace::default()).await;
-    said.ok().flatten()
 }
 
 fn parse(text: &str) -> Option<VaultKey> {
@@ -165,12 +124,4 @@ fn parse(text: &str) -> Option<VaultKey> {
 fn failed(path: &Path, source: io::Error) -> VaultError {
     let place = path.display().to_string();
     VaultError::System { place, source }
-}
-
-struct HexByte(u8);
-
-impl std::fmt::Display for HexByte {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:02x}", self.0)
-    }
 }

@@ -41,7 +41,7 @@ impl DownstreamArgs {
             .allow_origin
             .extend(parsed("allow_origins", origins)?);
         let taken = "plexus.toml: serve.path: HTTP+SSE needs this path for itself";
-        with_settings.check().ok().context(taken)?;
+        with_settings.check("serve").ok().context(taken)?;
         Ok(with_settings)
     }
 }

@@ -27,6 +27,11 @@ fn http_is_served_unless_only_stdio_is_asked_for() {
         ("plexus serve --stdio", true, None),
         ("plexus serve --http [::1]:0", false, Some("[::1]:0")),
         (
+            "plexus serve --http localhost:80",
+            false,
+            Some("127.0.0.1:80"),
+        ),
+        (
             "plexus serve --stdio --http 127.0.0.1:80",
             true,
             Some("127.0.0.1:80"),
@@ -63,7 +68,7 @@ fn stdio_alone_is_the_native_protocol() {
 
 /// S003-37.
 #[test]
-fn what_http_options_say_is_served() {
+fn http_options_are_parsed() {
     let options = serve(
         "plexus serve --sse --path /plexus --allow-host a.example --allow-host b.example:81 \
          --allow-origin https://c.example",
@@ -101,9 +106,8 @@ fn misuse_is_told_apart_and_explained() {
         ("plexus", "plexus serve --stdio"),
         ("plexus --mcp", "--stdio"),
         ("plexus --stdio serve", "plexus serve --stdio"),
-        ("plexus serve --native", "--stdio"),
         ("plexus serve --http 4445", "127.0.0.1:4445"),
-        ("plexus serve --http localhost:4445", "127.0.0.1:4445"),
+        ("plexus serve --http a.example:4445", "localhost:4445"),
         ("plexus serve --path mcp", "/mcp"),
         ("plexus serve --path /mcp?x", "/mcp"),
         ("plexus serve --sse --path /sse", "/sse"),
@@ -124,7 +128,7 @@ fn misuse_is_told_apart_and_explained() {
 
 /// Shell commands are offered only to the client that starts Plexus by default.
 #[test]
-fn commands_are_offered_to_whom_they_may_be() {
+fn shell_commands_are_offered_only_over_stdio_by_default() {
     let cases = [
         ("plexus serve --stdio", true),
         ("plexus --stdio --mcp", true),

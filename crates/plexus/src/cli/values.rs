@@ -1,10 +1,10 @@
 //! Argument types.
 
-use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use http::{HeaderName, HeaderValue};
 use plexus_mcp_client::Era;
 use plexus_mcp_server::ServedEras;
@@ -49,6 +49,15 @@ impl From<LogLevel> for LevelFilter {
             LogLevel::Trace => Self::TRACE,
         }
     }
+}
+
+/// Parses the path of a file that must exist.
+pub(crate) fn existing_file() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|file| match file.try_exists() {
+        Ok(false) => Err("there is no such file"),
+        // The reason why a file cannot be read is reported with those of other files.
+        Ok(true) | Err(_) => Ok(file),
+    })
 }
 
 /// Parses `--era`: the revisions to speak to clients.
@@ -109,11 +118,6 @@ impl From<Profile> for plexus_mcp_server::Profile {
 pub(crate) enum Compat {
     /// For the Janix mcp-validator: server/info, shutdown, and a second initialize.
     McpValidator,
-}
-
-pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let example = "expected an address and a port, as in 127.0.0.1:4445 or [::1]:4445";
-    text.parse().ok().ok_or_else(|| example.to_owned())
 }
 
 pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {

@@ -21,33 +21,33 @@ const MAX_RESPONSE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// A gateway that runs in another process.
 #[derive(Debug)]
-pub(crate) struct Gateway {
+pub(crate) struct RunningGateway {
     pid: u32,
     socket: PathBuf,
 }
 
 /// The running gateways of this user, in the order of their process ids. Stale sockets are removed.
-pub(crate) fn running() -> Vec<Gateway> {
+pub(crate) fn running() -> Vec<RunningGateway> {
     let folder = directory().ok();
     let Some(files) = folder.and_then(|folder| std::fs::read_dir(folder).ok()) else {
         return Vec::new();
     };
-    let mut gateways: Vec<Gateway> = files
+    let mut gateways: Vec<RunningGateway> = files
         .filter_map(|file| {
             let socket = file.ok()?.path();
             let pid = socket.file_stem()?.to_str()?.parse().ok()?;
             let is_socket = socket
                 .extension()
                 .is_some_and(|extension| extension == "sock");
-            is_socket.then_some(Gateway { pid, socket })
+            is_socket.then_some(RunningGateway { pid, socket })
         })
-        .filter(Gateway::is_there)
+        .filter(RunningGateway::is_there)
         .collect();
     gateways.sort_by_key(|gateway| gateway.pid);
     gateways
 }
 
-impl Gateway {
+impl RunningGateway {
     /// Its process id.
     pub(crate) fn pid(&self) -> u32 {
         self.pid
@@ -99,12 +99,12 @@ impl Gateway {
         &self,
         method: &str,
         params: impl Serialize,
-        patience: Duration,
+        timeout: Duration,
     ) -> anyhow::Result<T> {
         let answer = self
             .exchange(
                 &json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}),
-                patience,
+                timeout,
             )
             .with_context(|| {
                 format!(
@@ -123,9 +123,9 @@ impl Gateway {
         }
     }
 
-    fn exchange(&self, request: &Value, patience: Duration) -> std::io::Result<String> {
+    fn exchange(&self, request: &Value, timeout: Duration) -> std::io::Result<String> {
         let mut stream = UnixStream::connect(&self.socket)?;
-        stream.set_read_timeout(Some(patience))?;
+        stream.set_read_timeout(Some(timeout))?;
         stream.set_write_timeout(Some(HANDSHAKE_TIMEOUT))?;
         stream.write_all(format!("{request}\n").as_bytes())?;
         let mut answer = String::new();

@@ -140,6 +140,7 @@ async fn carry_out(request: &Request, gateway: &Gateway) -> Result<Value, Refusa
             project: gateway.project().to_owned(),
             servers: gateway.report().await,
             problems: gateway.problems(),
+            has_invalid_servers: gateway.has_invalid_servers(),
         }),
         method::TOGGLE => {
             let ToggleParams { name, enabled } = params(request)?;

@@ -5,41 +5,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plexus_mcp_config::edit::Document;
-use plexus_mcp_config::{Loaded, Locations, Scope, ServerEntry};
-use plexus_mcp_core::Raw;
-use plexus_mcp_hub::names::{MAX_NAME, Names};
+use plexus_mcp_config::{Loaded, Locations, SERVER_KEYS, Scope, ServerEntry};
+use plexus_mcp_core::{Raw, is_secret_name};
+use plexus_mcp_hub::names::{MAX_NAME_CHARS, Names};
 use serde_json::Value;
 
-use super::Finding;
+use super::{Finding, Severity};
 use crate::data;
 use crate::suggest::alike;
-
-/// The known keys of a definition.
-const KNOWN_KEYS: [&str; 23] = [
-    "type",
-    "command",
-    "args",
-    "env",
-    "env_file",
-    "cwd",
-    "url",
-    "headers",
-    "name",
-    "disabled",
-    "serialize",
-    "trusted",
-    "auto_restart",
-    "startup_timeout",
-    "startup_wait",
-    "timeout_ms",
-    "era",
-    "allow",
-    "deny",
-    "account",
-    "identity",
-    "audience",
-    "oauth",
-];
+use crate::trust::{self, Approvals};
 
 /// Keys of other clients, and our names for them.
 const FOREIGN_KEYS: [(&str, &str); 7] = [
@@ -51,6 +25,9 @@ const FOREIGN_KEYS: [(&str, &str); 7] = [
     ("includeTools", "allow"),
     ("excludeTools", "deny"),
 ];
+
+/// Cursor's key for the client id and secret.
+const CURSOR_AUTH: &str = "auth";
 
 pub(super) fn check(loaded: &Loaded, locations: &Locations) -> Vec<Finding> {
     let mut findings: Vec<_> = loaded.problems.iter().map(problem).collect();
@@ -83,8 +60,25 @@ pub(super) fn check(loaded: &Loaded, locations: &Locations) -> Vec<Finding> {
         findings.extend(slips(server));
         findings.extend(long_name(server));
     }
+    findings.extend(unapproved(loaded, locations));
     findings.extend(data_folder());
     findings
+}
+
+/// Warns of settings files of the project whose rules wait for approval.
+fn unapproved(loaded: &Loaded, locations: &Locations) -> Vec<Finding> {
+    // Approvals that cannot be read are reported when the servers are opened.
+    let approvals = data::directory().and_then(|data| Approvals::read(&data));
+    let Ok(approvals) = approvals else {
+        return Vec::new();
+    };
+    let policy = &loaded.settings.policy;
+    let files = trust::rules::unapproved(&approvals, &locations.project_dir, policy).into_iter();
+    let findings = files.map(|problem| Finding {
+        severity: Severity::Warning,
+        ..self::problem(&problem)
+    });
+    findings.collect()
 }
 
 fn problem(problem: &plexus_mcp_config::ConfigProblem) -> Finding {
@@ -102,26 +96,39 @@ fn problem(problem: &plexus_mcp_config::ConfigProblem) -> Finding {
     let what = format!("{place}{}: {}", key.unwrap_or_default(), problem.what);
     let mut finding = Finding::error(check, what);
     finding.server = problem.server.as_deref().map(str::to_owned);
-    finding.fix = match (&problem.advice, problem.is_about_environment()) {
-        (Some(advice), _) => Some(advice.to_string()),
-        (None, true) => Some(
+    let key = problem.key.as_deref();
+    let correct = match (key, problem.position) {
+        (Some(key), Some(position)) => format!("correct {key} at {file}:{}", position.line),
+        (None, Some(position)) => format!("correct {file}:{}", position.line),
+        (Some(key), None) => format!("correct {key} in {file}"),
+        (None, None) => format!("edit {file}"),
+    };
+    let fix = match &problem.advice {
+        Some(advice) if problem.position.is_some() => format!("{correct}; {advice}"),
+        Some(advice) => advice.to_string(),
+        None if problem.is_about_environment() => {
             "set it where Plexus is started (desktop programs do not read your shell's profile), \
              or write ${NAME:-default}"
-                .to_owned(),
-        ),
-        (None, false) => Some(format!("edit {}", problem.file.display())),
+                .to_owned()
+        }
+        None => correct,
     };
-    finding
+    finding.fix(fix)
 }
 
 /// Unknown keys that look like misspelled ones.
 fn slips(server: &ServerEntry) -> Vec<Finding> {
     let unknown = server.other.iter().map(|(key, _)| key);
     let slips = unknown.filter_map(|key| {
+        if key == CURSOR_AUTH {
+            return Some(cursor_auth(server));
+        }
         let foreign = FOREIGN_KEYS.iter().find(|(foreign, _)| *foreign == key);
-        let meant = match foreign {
-            Some((_, ours)) => ours,
-            None => alike(key, KNOWN_KEYS.into_iter()).into_iter().next()?,
+        let meant = if let Some((_, ours)) = foreign {
+            ours
+        } else {
+            let known = SERVER_KEYS.iter().map(|known| known.name);
+            alike(key, known.chain(["oauth"])).into_iter().next()?
         };
         let what = format!("the key {key:?} means nothing here");
         let fix = format!("write {meant:?} in {}", server.source.file.display());
@@ -130,23 +137,32 @@ fn slips(server: &ServerEntry) -> Vec<Finding> {
     slips.collect()
 }
 
+/// The finding about Cursor's key for signing in, whose members have other names than ours.
+fn cursor_auth(server: &ServerEntry) -> Finding {
+    let file = server.source.file.display();
+    let what = format!("the key {CURSOR_AUTH:?} is Cursor's, and means nothing here");
+    let fix = format!(
+        "write \"oauth\": {{\"clientId\": …, \"clientSecret\": …}} with its CLIENT_ID and \
+         CLIENT_SECRET in {file}, or only remove it: most servers need no client id"
+    );
+    Finding::warning("key", what).of(&server.name).fix(fix)
+}
+
 /// Warns of server names that leave little room for tool names.
 fn long_name(server: &ServerEntry) -> Option<Finding> {
     /// The shortest tool name that must fit behind the server's name.
     const MIN_TOOL_NAME_CHARS: usize = 20;
     let prefix = Names::default().add(server.name.as_str(), "", ());
-    if prefix.len() + MIN_TOOL_NAME_CHARS <= MAX_NAME {
+    if prefix.len() + MIN_TOOL_NAME_CHARS <= MAX_NAME_CHARS {
         return None;
     }
-    let what = format!("the name is so long that names of its tools are cut to {MAX_NAME}");
+    let what = format!("the name is so long that names of its tools are cut to {MAX_NAME_CHARS}");
     let finding = Finding::warning("name", what).of(&server.name);
     Some(finding.fix("give it a shorter name"))
 }
 
 /// Values that look like secrets and are written in plain text.
 fn written_secrets(name: &str, definition: &Raw) -> Vec<String> {
-    const SECRET_NAME_PARTS: [&str; 6] =
-        ["token", "key", "secret", "password", "auth", "credential"];
     let definition: Value = definition.decode().unwrap_or_default();
     let groups = ["env", "headers"].into_iter();
     let values = groups.flat_map(|group| {
@@ -158,12 +174,8 @@ fn written_secrets(name: &str, definition: &Raw) -> Vec<String> {
     });
     values
         .filter(|(_, (key, value))| {
-            let key = key.to_lowercase();
             let is_written = |text: &str| !text.is_empty() && !text.contains("${");
-            SECRET_NAME_PARTS
-                .iter()
-                .any(|telling| key.contains(telling))
-                && value.as_str().is_some_and(is_written)
+            is_secret_name(key) && value.as_str().is_some_and(is_written)
         })
         .map(|(group, (key, _))| format!("{name}: {group}.{key}"))
         .collect()
@@ -190,7 +202,7 @@ fn data_folder() -> Option<Finding> {
         Err(error) => return Some(Finding::error("data", format!("{error:#}"))),
     };
     if let Err(error) = data::open() {
-        let what = format!("what Plexus remembers cannot be used: {error:#}");
+        let what = format!("the database cannot be used: {error:#}");
         let fix = format!("see to it that {} can be written", folder.display());
         return Some(Finding::error("data", what).fix(fix));
     }
@@ -203,7 +215,7 @@ fn data_folder() -> Option<Finding> {
         .filter(|file| file.is_file())
         .find_map(|file| Some((file.clone(), others_can(&file)?)))?;
     let what = format!(
-        "{others} can read what Plexus remembers: {}",
+        "{others} can read a file of the data folder: {}",
         file.display()
     );
     let fix = format!("chmod -R go-rwx {}", folder.display());

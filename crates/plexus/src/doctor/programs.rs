@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plexus_mcp_config::{Kind, ServerEntry, Value};
+use plexus_mcp_config::{Kind, ServerEntry, Text, Value};
 
 use super::Finding;
 use crate::process_env::environment;
@@ -40,9 +40,16 @@ pub(super) fn check(server: &ServerEntry) -> Vec<Finding> {
         );
         findings.push(Finding::error("cwd", what).fix(fix));
     }
-    if command.contains('/') {
-        let file = cwd.as_deref().unwrap_or(Path::new("")).join(command);
-        findings.extend(check_file(&file));
+    if command.expanded().contains('/') {
+        let cwd = cwd.as_deref().unwrap_or(Path::new(""));
+        let file = cwd.join(command.expanded());
+        // The value of a variable may be a secret.
+        let shown = if command.written() == command.expanded() {
+            file.display().to_string()
+        } else {
+            command.written().to_owned()
+        };
+        findings.extend(check_file(&file, &shown));
     } else {
         let own = env.iter().find(|(name, _)| name == "PATH");
         let own = own.and_then(|(_, value)| match value {
@@ -58,8 +65,7 @@ pub(super) fn check(server: &ServerEntry) -> Vec<Finding> {
 }
 
 /// Checks a program that is given by its path.
-fn check_file(file: &Path) -> Option<Finding> {
-    let shown = file.display();
+fn check_file(file: &Path, shown: &str) -> Option<Finding> {
     if !file.exists() {
         let what = format!("there is no program {shown}");
         return Some(Finding::error("command", what).fix("correct \"command\", or install it"));
@@ -73,7 +79,8 @@ fn check_file(file: &Path) -> Option<Finding> {
 
 /// Checks a program that is looked up in PATH. `own` is the PATH that the server's definition sets;
 /// the server itself is looked up in it as well.
-fn check_name(command: &str, own: Option<String>) -> Option<Finding> {
+fn check_name(command: &Text, own: Option<String>) -> Option<Finding> {
+    let (written, command) = (command.written(), command.expanded());
     let path = own.or_else(|| environment("PATH")).unwrap_or_default();
     let mut folders: Vec<PathBuf> = Vec::new();
     for folder in std::env::split_paths(&path) {
@@ -85,19 +92,20 @@ fn check_name(command: &str, own: Option<String>) -> Option<Finding> {
         .iter()
         .find(|folder| is_executable(&folder.join(command)));
     let home = environment("HOME").map(PathBuf::from);
+    let is_shown = written == command;
     let Some(found) = found else {
         let searched: Vec<_> = folders
             .iter()
             .map(|folder| folder.display().to_string())
             .collect();
         let what = format!(
-            "there is no program {command:?} in PATH; searched: {}",
+            "there is no program {written:?} in PATH; searched: {}",
             searched.join(", ")
         );
         let elsewhere = home.iter().flat_map(|home| managed(home));
         let elsewhere = elsewhere
             .map(|folder| folder.join(command))
-            .find(|file| is_executable(file));
+            .find(|file| is_shown && is_executable(file));
         let fix = match elsewhere {
             Some(file) => format!(
                 "it is at {}: give that as \"command\", since programs that are not started from \
@@ -112,7 +120,7 @@ fn check_name(command: &str, own: Option<String>) -> Option<Finding> {
         .iter()
         .flat_map(|home| managed(home))
         .any(|folder| folder == *found);
-    is_managed.then(|| {
+    (is_managed && is_shown).then(|| {
         let file = found.join(command);
         let what = format!(
             "{} is found by your shell's PATH only: desktop programs will not see it",
@@ -124,6 +132,12 @@ fn check_name(command: &str, own: Option<String>) -> Option<Finding> {
         );
         Finding::note("path", what).fix(fix)
     })
+}
+
+/// Whether there is a program of this name in the PATH of this process.
+pub(crate) fn is_in_path(command: &str) -> bool {
+    let path = environment("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| is_executable(&folder.join(command)))
 }
 
 /// The existing folders of version managers.

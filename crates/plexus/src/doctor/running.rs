@@ -3,20 +3,23 @@
 use std::time::Duration;
 
 use plexus_mcp_client::child::{Child, Program};
-use plexus_mcp_client::{Era, Quirk, Report, ServerState};
+use plexus_mcp_client::{Era, Quirk, Report, ServerState, Timeouts};
 use plexus_mcp_config::{Kind, ServerEntry};
 use plexus_mcp_core::{Section, Service};
 use plexus_mcp_hub::MemberStatus;
 use tokio::io::AsyncReadExt;
 
 use super::Finding;
-use crate::output::printable;
+use crate::printable::one_line;
 use crate::session::{Session, failure};
 use crate::tools::entries;
 use crate::trust::NOT_TRUSTED;
 
 /// Some clients do not wait longer than this for a server.
-const SLOW_CONNECT: Duration = Duration::from_secs(5);
+const SLOW_CONNECT_THRESHOLD: Duration = Duration::from_secs(5);
+/// A legacy server that is ready answers the handshake in this time. One that takes longer was not
+/// ready when it was asked for its era, so the question did not delay it.
+const PROMPT_HANDSHAKE_TIME: Duration = Duration::from_secs(1);
 /// More tools than some clients and models accept.
 const TOO_MANY_TOOLS: usize = 128;
 const MANY_TOOLS: usize = 40;
@@ -50,13 +53,16 @@ fn look(server: &ServerEntry, member: &MemberStatus) -> Vec<Finding> {
         return vec![failed(server, member.state(), &reason)];
     }
     let mut findings = Vec::new();
-    if let Some(time) = member.connected_in.filter(|time| *time > SLOW_CONNECT) {
+    if let Some(time) = member
+        .connected_in
+        .filter(|time| *time > SLOW_CONNECT_THRESHOLD)
+    {
         let what = format!(
             "it took {:.1} s to start; clients that wait for it may give up",
             time.as_secs_f64()
         );
         let fix = match &server.kind {
-            Kind::Stdio { command, .. } if matches!(command.as_str(), "npx" | "uvx" | "bunx") => {
+            Kind::Stdio { command, .. } if matches!(command.expanded(), "npx" | "uvx" | "bunx") => {
                 "install it for good and start it directly: the launcher looks for updates each time"
             }
             _ => "let plexus serve keep it running for all clients",
@@ -64,16 +70,23 @@ fn look(server: &ServerEntry, member: &MemberStatus) -> Vec<Finding> {
         findings.push(Finding::warning("slow", what).fix(fix));
     }
     if let Some(report) = &member.report {
-        findings.extend(reported(server, report));
+        findings.extend(reported(server, report, member.connected_in));
     }
     findings
+}
+
+/// A server that waits for approval.
+pub(super) fn untrusted(server: &ServerEntry) -> Finding {
+    let what = "it is defined by the project and is not started until you approve it";
+    let fix = Program::new("plexus").args(["trust", &server.name]);
+    let finding = Finding::warning("trust", what).of(&server.name);
+    finding.fix(fix.to_string())
 }
 
 /// A server that is not connected.
 fn failed(server: &ServerEntry, state: ServerState, reason: &str) -> Finding {
     if reason == NOT_TRUSTED {
-        let what = "it came with the project, and is not started before you say so";
-        return Finding::warning("trust", what).fix(format!("plexus trust {}", server.name));
+        return untrusted(server);
     }
     let fix = match (&server.kind, state) {
         (_, ServerState::NeedsAuth) => format!(
@@ -81,14 +94,18 @@ fn failed(server: &ServerEntry, state: ServerState, reason: &str) -> Finding {
              {{\"Authorization\": \"Bearer ${{TOKEN}}\"}}",
             server.name
         ),
-        (Kind::Stdio { .. }, _) if reason.contains("in time") => {
-            "it may still be downloading: try again; or it speaks no MCP on its standard output"
+        // See `SecretError`.
+        _ if reason.contains("for a secret") => {
+            "run that program yourself to see what it prints".to_owned()
+        }
+        (Kind::Stdio { .. }, _) if reason.contains("did not answer") => {
+            "it may still be downloading: try again; or it does not send MCP messages on its standard output"
                 .to_owned()
         }
-        (Kind::Stdio { .. }, _) => {
-            "start it by hand to see what it says, with the command of: plexus mcp get ".to_owned()
-                + &server.name
-        }
+        (Kind::Stdio { .. }, _) => format!(
+            "run its command yourself to see its output; plexus mcp get {} prints it",
+            server.name
+        ),
         _ => {
             "see whether the server runs, and its address is right: plexus mcp get ".to_owned()
                 + &server.name
@@ -97,15 +114,15 @@ fn failed(server: &ServerEntry, state: ServerState, reason: &str) -> Finding {
     Finding::error("connect", reason).fix(fix)
 }
 
-/// Findings about a connected server.
-fn reported(server: &ServerEntry, report: &Report) -> Vec<Finding> {
+/// Findings about a connected server, which was connected in the time `took`.
+fn reported(server: &ServerEntry, report: &Report, took: Option<Duration>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let violations = &report.violations;
     if violations.not_json + violations.not_a_message > 0 {
         let last = violations
             .last_undecodable
             .as_deref()
-            .map(printable)
+            .map(one_line)
             .unwrap_or_default();
         let what =
             format!("it prints lines to its standard output that are not messages: {last:?}");
@@ -116,8 +133,11 @@ fn reported(server: &ServerEntry, report: &Report) -> Vec<Finding> {
         ));
     }
     let is_asked = server.era.is_none();
+    let slow_start = Timeouts::default().probe + PROMPT_HANDSHAKE_TIME;
+    let is_slow = took.is_some_and(|took| took > slow_start);
     for quirk in &report.quirks {
         let what = match quirk {
+            Quirk::SilentToDiscover if is_slow => continue,
             Quirk::SilentToDiscover => {
                 "it does not answer server/discover, which costs seconds at every start"
             }
@@ -198,7 +218,7 @@ fn cut_names(session: &Session) -> Option<Finding> {
         .iter()
         .filter(|(entry, origin)| {
             let whole = format!("{}__{}", origin.member, origin.name);
-            whole.len() > plexus_mcp_hub::names::MAX_NAME && *entry.key != *whole
+            whole.len() > plexus_mcp_hub::names::MAX_NAME_CHARS && *entry.key != *whole
         })
         .map(|(entry, _)| entry.key.to_string())
         .collect();
@@ -212,7 +232,7 @@ fn cut_names(session: &Session) -> Option<Finding> {
 
 /// Warns of an old Node version, if a server needs Node.
 async fn old_node(session: &Session) -> Option<Finding> {
-    let needs_node = |server: &&ServerEntry| matches!(&server.kind, Kind::Stdio { command, .. } if matches!(command.as_str(), "npx" | "node"));
+    let needs_node = |server: &&ServerEntry| matches!(&server.kind, Kind::Stdio { command, .. } if matches!(command.expanded(), "npx" | "node"));
     let server = session.configured.iter().find(needs_node)?;
     let said = output_of(Program::new("node").arg("--version")).await?;
     let major: u32 = said
@@ -227,7 +247,7 @@ async fn old_node(session: &Session) -> Option<Finding> {
     }
     let what = format!(
         "Node is {}, and servers need {MIN_NODE_MAJOR} or later",
-        printable(said.trim())
+        one_line(said.trim())
     );
     let finding = Finding::warning("node", what).of(&server.name);
     Some(finding.fix("install a newer Node, from https://nodejs.org"))
@@ -238,7 +258,7 @@ async fn output_of(program: Program) -> Option<String> {
     drop(input);
     let mut said = String::new();
     let mut output = output.take(1024);
-    let saying = tokio::time::timeout(SLOW_CONNECT, async {
+    let saying = tokio::time::timeout(SLOW_CONNECT_THRESHOLD, async {
         output.read_to_string(&mut said).await.ok()?;
         Some(child.exited().await)
     });

@@ -3,13 +3,14 @@
 use std::convert::Infallible;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use plexus_mcp_agents::{AgentData, Builtin, Choice, Extras};
+use plexus_mcp_agents::{AgentData, Builtin, BuiltinSelection, Extras};
 use plexus_mcp_builtins::AliasedService;
 use plexus_mcp_config::{BuiltinWords, ConfigProblem};
-use plexus_mcp_core::BuildError;
+use plexus_mcp_core::{BuildError, Layered};
 use plexus_mcp_hub::{MemberKind, MemberSpec};
 use tokio::sync::watch;
 
+use super::call_log::CallLog;
 use crate::VERSION;
 use crate::cli::Profile;
 use crate::session::BUILTIN;
@@ -49,7 +50,7 @@ impl Builtins {
     }
 
     /// Changes the selection. A profile other than `plexus` always has all of its services.
-    pub(super) fn choose(&self, choice: Choice) -> Result<(), BuildError> {
+    pub(super) fn choose(&self, choice: BuiltinSelection) -> Result<(), BuildError> {
         if self.profile != Profile::Plexus {
             return Ok(());
         }
@@ -67,7 +68,8 @@ impl Builtins {
     /// The services as a member of the hub, with plain names.
     pub(super) fn member(&self) -> MemberSpec {
         let service = self.service();
-        let kind = MemberKind::Local(Arc::clone(&service) as _);
+        let logged = Layered::new(Arc::clone(&service) as _, CallLog);
+        let kind = MemberKind::Local(Arc::new(logged));
         let mut member = MemberSpec::new(BUILTIN, kind, self.fingerprint());
         member.plain_names = true;
         member.resolve_tool = Some(Arc::new(move |name| service.tool(name).map(str::to_owned)));
@@ -101,7 +103,7 @@ impl Builtins {
     fn fingerprint(&self) -> [u8; 32] {
         let extras = self.extras.read().unwrap_or_else(PoisonError::into_inner);
         let mut fingerprint = [0; 32];
-        let chosen = extras.choice.iter().flat_map(Choice::services);
+        let chosen = extras.choice.iter().flat_map(BuiltinSelection::services);
         for service in chosen {
             if let Some(byte) = fingerprint.get_mut(service as usize) {
                 *byte = 1;
@@ -112,7 +114,7 @@ impl Builtins {
 }
 
 /// Parses the selection in the settings.
-pub(super) fn chosen(words: &BuiltinWords) -> Result<Choice, ConfigProblem> {
-    let choice = words.words.parse::<Choice>();
+pub(super) fn chosen(words: &BuiltinWords) -> Result<BuiltinSelection, ConfigProblem> {
+    let choice = words.words.parse::<BuiltinSelection>();
     choice.map_err(|error| ConfigProblem::new(&words.file, error.to_string()).key("hub.builtin"))
 }

@@ -8,7 +8,7 @@ use plexus_mcp_hub::Hub;
 use tokio::sync::watch;
 
 /// Shows exactly the catalogue of the profile. A hub would declare `listChanged`, since members
-/// come and go. Calls still go through the hub, because its policy applies to them.
+/// are added and removed. Calls still go through the hub, because its policy applies to them.
 pub(super) struct FixedCatalogue {
     hub: Hub,
     shown: Arc<AliasedService>,

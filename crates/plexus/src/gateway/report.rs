@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use plexus_mcp_config::{Kind, ServerEntry};
+use plexus_mcp_client::ServerState;
+use plexus_mcp_config::{ConfigProblem, Kind, ServerEntry};
 use plexus_mcp_hub::MemberStatus;
 use serde::{Deserialize, Serialize};
 
 use super::Gateway;
+use crate::session;
 
 /// The status of one server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +28,7 @@ pub(crate) struct ServerReport {
     pub(crate) era: Option<String>,
     /// The revision that it speaks, or last spoke.
     pub(crate) revision: Option<String>,
-    /// Its name and version, while it is connected.
+    /// The server's name and version; `None` while disconnected.
     pub(crate) identity: Option<String>,
     /// `stdio`, `http`, `sse`, or `builtin`.
     pub(crate) transport: Option<String>,
@@ -42,7 +44,7 @@ pub(crate) struct ServerReport {
     pub(crate) quarantined: usize,
     /// How long it took to connect.
     pub(crate) connected_in_ms: Option<u64>,
-    /// How long its last response took.
+    /// How long the last call that it answered took, without calls that waited for it to start.
     pub(crate) latency_ms: Option<u64>,
     /// The last error, with the last lines of its standard error if it exited.
     pub(crate) last_error: Option<LastError>,
@@ -72,14 +74,41 @@ impl Gateway {
             let mut servers = servers.iter();
             servers.find(|server| server.name == *member.name)
         };
-        members
+        let reports = members
             .iter()
-            .map(|member| ServerReport::new(member, entry(member)))
-            .collect()
+            .map(|member| ServerReport::new(member, entry(member)));
+        let refused = self.refused().into_iter();
+        reports.chain(refused.map(ServerReport::refused)).collect()
     }
 }
 
 impl ServerReport {
+    /// A server that is not among the members.
+    fn refused((name, problem): (String, ConfigProblem)) -> Self {
+        Self {
+            name,
+            enabled: true,
+            state: ServerState::Failed.to_string(),
+            reason: Some(problem.to_string()),
+            since: None,
+            era: None,
+            revision: None,
+            identity: None,
+            transport: None,
+            pid: None,
+            tools: 0,
+            resources: 0,
+            prompts: 0,
+            quarantined: 0,
+            connected_in_ms: None,
+            latency_ms: None,
+            last_error: None,
+            stderr: Vec::new(),
+            scope: None,
+            file: Some(problem.file),
+        }
+    }
+
     fn new(member: &MemberStatus, entry: Option<&ServerEntry>) -> Self {
         let report = member.report.as_ref();
         let process = member.process.as_ref();
@@ -87,7 +116,14 @@ impl ServerReport {
             name: member.name.to_string(),
             enabled: member.enabled,
             state: member.state().to_string(),
-            reason: member.reason().map(str::to_owned),
+            reason: match entry.filter(|entry| entry.disabled && !member.enabled) {
+                Some(entry) => Some(session::disabled(entry)),
+                None if member.enabled => member.reason().map(str::to_owned),
+                None => Some(format!(
+                    "it was disabled while the gateway runs; to enable it: plexus servers toggle {} --on",
+                    member.name
+                )),
+            },
             since: member.status.as_ref().map(|status| seconds(status.since)),
             era: report.map(|report| report.facts.revision.era().to_string()),
             revision: member.revision.clone(),

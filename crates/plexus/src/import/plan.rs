@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use plexus_mcp_config::clients::{self, Client, ImportedServer};
 use plexus_mcp_config::edit::Document;
-use plexus_mcp_config::import::{self, Client, ImportedServer};
 use plexus_mcp_config::{self as config, ConfigProblem, Kind, Locations, Scope, Source};
 use plexus_mcp_core::Raw;
 
@@ -13,30 +12,34 @@ use crate::mcp::show::summary;
 use crate::process_env::file_of;
 
 /// The plan of an import.
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// The file to change.
-    pub(super) file: PathBuf,
+    pub(crate) file: PathBuf,
     /// The servers that were found, in order.
-    pub(super) servers: Vec<Planned>,
+    pub(crate) servers: Vec<Planned>,
     /// Files that cannot be read.
-    pub(super) problems: Vec<ConfigProblem>,
+    pub(crate) problems: Vec<ConfigProblem>,
+    /// The clients that have a file.
+    pub(crate) found: Vec<Client>,
 }
 
 /// A server of another client.
-pub(super) struct Planned {
-    pub(super) name: String,
-    pub(super) client: Client,
+pub(crate) struct Planned {
+    pub(crate) name: String,
+    pub(crate) client: Client,
     /// The file that defines it.
-    pub(super) from: PathBuf,
+    pub(crate) from: PathBuf,
     /// Its definition, which may hold secrets.
-    pub(super) definition: Raw,
-    pub(super) action: ImportAction,
+    pub(crate) definition: Raw,
+    pub(crate) action: ImportAction,
     /// Notes for the user.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
+    /// The members without a counterpart.
+    pub(crate) left_out: Vec<String>,
 }
 
 /// The action of the import for one server.
-pub(super) enum ImportAction {
+pub(crate) enum ImportAction {
     /// It is added. There is a summary only if all its variables are set.
     Added { summary: Option<String> },
     /// This file already has a server of this name.
@@ -51,8 +54,8 @@ impl Plan {
     /// Reads the files of `clients`, and the user's own.
     ///
     /// # Errors
-    /// The user's own file cannot be read, or a named client has no file.
-    pub(super) fn make(
+    /// The user's own file cannot be read.
+    pub(crate) fn make(
         locations: &Locations,
         clients: &[Client],
         environment: &dyn Fn(&str) -> Option<String>,
@@ -65,30 +68,20 @@ impl Plan {
                 file: file_of(locations, Scope::User)?,
                 servers: Vec::new(),
                 problems: Vec::new(),
+                found: Vec::new(),
             },
         };
         planning.take_existing()?;
-        let mut found = false;
         for client in clients {
-            found |= planning.client(*client);
-        }
-        if let ([client], false) = (clients, found) {
-            let files = client.files(locations);
-            let files: Vec<_> = files
-                .iter()
-                .map(|file| file.display().to_string())
-                .collect();
-            let files = files.join(" and ");
-            bail!(
-                "{} is not configured here; looked for {files}",
-                client.as_str()
-            );
+            if planning.client(*client) {
+                planning.plan.found.push(*client);
+            }
         }
         Ok(planning.plan)
     }
 
     /// The servers to add.
-    pub(super) fn additions(&self) -> impl Iterator<Item = &Planned> {
+    pub(crate) fn additions(&self) -> impl Iterator<Item = &Planned> {
         self.servers
             .iter()
             .filter(|server| matches!(server.action, ImportAction::Added { .. }))
@@ -125,12 +118,8 @@ impl Planning<'_> {
 
     /// Plans for all files of a client, the user's first; returns whether there is one.
     fn client(&mut self, client: Client) -> bool {
-        let nowhere = Locations {
-            home: None,
-            ..self.locations.clone()
-        };
-        let of_project = client.files(&nowhere);
-        let of_user = client.files(self.locations).split_off(of_project.len());
+        let of_project = client.project_files(self.locations);
+        let of_user = client.user_files(self.locations);
         let mut found = false;
         for file in &of_user {
             found |= self.file(client, file, None);
@@ -143,7 +132,7 @@ impl Planning<'_> {
     }
 
     fn file(&mut self, client: Client, file: &Path, project: Option<&Path>) -> bool {
-        let Some(imported) = import::read_file(client, file) else {
+        let Some(imported) = clients::read_file(client, file) else {
             return false;
         };
         self.plan.problems.extend(imported.problems);
@@ -162,18 +151,23 @@ impl Planning<'_> {
             project,
             definition,
             mut notes,
+            mut left_out,
+            refused,
             ..
         } = server;
         let definition = definition.to_raw();
-        let action = match (project, self.taken.get(&name.to_lowercase())) {
-            (Some(project), _) => ImportAction::OfProject { project },
-            (None, Some(file)) => ImportAction::Exists { file: file.clone() },
-            (None, None) => self.fate_of_new(&name, &definition, file, &mut notes),
+        let taken = self.taken.get(&name.to_lowercase());
+        let action = match (refused, project, taken) {
+            (Some(reason), ..) => ImportAction::Unsupported { reason },
+            (None, Some(project), _) => ImportAction::OfProject { project },
+            (None, None, Some(file)) => ImportAction::Exists { file: file.clone() },
+            (None, None, None) => self.action_for_new(&name, &definition, file, &mut notes),
         };
         if matches!(action, ImportAction::Added { .. }) {
             self.taken.insert(name.to_lowercase(), file.to_owned());
         } else {
             notes.clear();
+            left_out.clear();
         }
         self.plan.servers.push(Planned {
             name,
@@ -182,10 +176,11 @@ impl Planning<'_> {
             definition,
             action,
             notes,
+            left_out,
         });
     }
 
-    fn fate_of_new(
+    fn action_for_new(
         &self,
         name: &str,
         definition: &Raw,
@@ -207,12 +202,12 @@ impl Planning<'_> {
                 },
             },
             Err(problem) => {
-                let said = said(&problem);
+                let text = problem_text(&problem);
                 if problem.is_about_environment() {
-                    notes.push(said);
+                    notes.push(text);
                     ImportAction::Added { summary: None }
                 } else {
-                    ImportAction::Unsupported { reason: said }
+                    ImportAction::Unsupported { reason: text }
                 }
             }
         }
@@ -220,7 +215,7 @@ impl Planning<'_> {
 }
 
 /// A problem without the file and the server, which are shown beside it.
-fn said(problem: &ConfigProblem) -> String {
+fn problem_text(problem: &ConfigProblem) -> String {
     let key = problem.key.as_ref().map(|key| format!("{key}: "));
     let advice = problem.advice.as_ref().map(|advice| format!("; {advice}"));
     let (key, advice) = (key.unwrap_or_default(), advice.unwrap_or_default());

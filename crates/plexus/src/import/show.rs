@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::plan::{ImportAction, Plan, Planned};
 use crate::mcp::show::Problem;
-use crate::output::{as_json, printable};
+use crate::output::as_json;
+use crate::printable::one_line;
 
 /// The result of `--undo`.
 #[derive(Serialize)]
@@ -21,12 +22,12 @@ struct Import<'a> {
     file: &'a Path,
     /// Whether the file was changed.
     written: bool,
-    servers: Vec<Server<'a>>,
+    servers: Vec<PlannedServer<'a>>,
     problems: Vec<Problem<'a>>,
 }
 
 #[derive(Serialize)]
-struct Server<'a> {
+pub(crate) struct PlannedServer<'a> {
     name: &'a str,
     client: &'static str,
     from: &'a Path,
@@ -35,11 +36,14 @@ struct Server<'a> {
     reason: Option<String>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     notes: &'a [String],
+    /// The members without a counterpart.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    left_out: &'a [String],
 }
 
 /// The action for each server: `+` added, `=` exists already, `!` left out.
-pub(super) fn diff(plan: &Plan) -> String {
-    let line = |text: String| printable(&text) + "\n";
+pub(crate) fn diff(plan: &Plan) -> String {
+    let line = |text: String| one_line(&text) + "\n";
     let mut shown = String::new();
     for server in &plan.servers {
         let mark = match server.action {
@@ -58,13 +62,17 @@ pub(super) fn diff(plan: &Plan) -> String {
         for note in &server.notes {
             shown += &line(format!("    note: {note}"));
         }
+        if !server.left_out.is_empty() {
+            let keys = server.left_out.join(", ");
+            shown += &line(format!("    without a counterpart here, left out: {keys}"));
+        }
     }
     shown
 }
 
 /// The result of an import.
 pub(super) fn end(plan: &Plan, is_written: bool) -> String {
-    let file = printable(&plan.file.to_string_lossy());
+    let file = one_line(&plan.file.to_string_lossy());
     match (plan.additions().count(), is_written) {
         (0, _) if plan.servers.is_empty() => "no other client has servers here\n".to_owned(),
         (0, _) => "there is nothing to add\n".to_owned(),
@@ -82,7 +90,7 @@ pub(super) fn end(plan: &Plan, is_written: bool) -> String {
 /// The result of `--undo`.
 pub(super) fn undone(file: &Path, removed: &[String]) -> String {
     let removed = removed.join(", ");
-    printable(&format!("removed {removed}: {}", file.display())) + "\n"
+    one_line(&format!("removed {removed}: {}", file.display())) + "\n"
 }
 
 /// The whole plan, as JSON.
@@ -95,8 +103,8 @@ pub(super) fn json(plan: &Plan, is_written: bool) -> anyhow::Result<String> {
     })
 }
 
-fn server(planned: &Planned) -> Server<'_> {
-    Server {
+pub(crate) fn server(planned: &Planned) -> PlannedServer<'_> {
+    PlannedServer {
         name: &planned.name,
         client: planned.client.as_str(),
         from: &planned.from,
@@ -108,6 +116,7 @@ fn server(planned: &Planned) -> Server<'_> {
         },
         reason: reason(&planned.action),
         notes: &planned.notes,
+        left_out: &planned.left_out,
     }
 }
 
@@ -126,7 +135,7 @@ fn reason(action: &ImportAction) -> Option<String> {
     }
 }
 
-fn servers(count: usize) -> String {
+pub(crate) fn servers(count: usize) -> String {
     match count {
         1 => "1 server".to_owned(),
         many => format!("{many} servers"),

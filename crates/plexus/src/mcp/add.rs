@@ -1,15 +1,15 @@
 //! The arguments of `plexus mcp add`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use anyhow::anyhow;
-use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, ValueEnum};
+use clap::{Args, ValueEnum};
 use plexus_mcp_core::Raw;
 use serde::Serialize;
 
 use super::ScopeName;
-use crate::cli::Cli;
+use crate::cli::usage_error;
 use crate::named;
 
 pub(super) const EXAMPLES: &str = "\
@@ -93,21 +93,23 @@ impl AddArgs {
     pub(super) fn check(&self) -> Result<(), clap::Error> {
         match self.parsed_definition() {
             Ok(_) => Ok(()),
-            Err(wrong) => Err(Cli::command().error(ErrorKind::ArgumentConflict, wrong)),
+            Err(wrong) => Err(usage_error(&["mcp", "add"], wrong)),
         }
     }
 
     /// The definition to write.
     ///
     /// # Errors
-    /// The arguments contradict each other, as [`check`](Self::check) would say.
+    /// The arguments contradict each other; see [`check`](Self::check).
     pub(super) fn definition(&self) -> anyhow::Result<Raw> {
-        let parsed_definition = self.parsed_definition().map_err(|wrong| anyhow!(wrong))?;
+        let parsed_definition = self
+            .parsed_definition()
+            .map_err(|wrong| anyhow!("{wrong}"))?;
         Ok(Raw::encode(&parsed_definition)?)
     }
 
     /// Errors do not contain the values, which may be secrets.
-    fn parsed_definition(&self) -> Result<ServerDefinition<'_>, &'static str> {
+    fn parsed_definition(&self) -> Result<ServerDefinition<'_>, Cow<'static, str>> {
         let (first, rest) = self.server.split_first().ok_or("no server is named")?;
         let transport = match self.transport {
             Some(transport) => transport,
@@ -116,10 +118,13 @@ impl AddArgs {
         };
         if transport == Transport::Stdio {
             if named::is_address(first) {
-                return Err("--transport stdio needs a program, but this is a URL");
+                return Err("--transport stdio needs a program, but this is a URL".into());
+            }
+            if let Some(why) = named::unusable_url(first) {
+                return Err(why.into());
             }
             if !self.header.is_empty() {
-                return Err("--header is for HTTP, but the server is a program; use --env");
+                return Err("--header is for HTTP, but the server is a program; use --env".into());
             }
             let env = pairs(&self.env, '=', "--env is written as NAME=value")?;
             return Ok(ServerDefinition::Stdio {
@@ -130,13 +135,15 @@ impl AddArgs {
         }
         // The URL may begin with a variable.
         if !named::is_address(first) && !first.starts_with("${") {
-            return Err("--transport http and sse need a URL: https://example.com/mcp");
+            let why = named::unusable_url(first);
+            let needed = "--transport http and sse need a URL: https://example.com/mcp";
+            return Err(why.map_or(needed.into(), Cow::Owned));
         }
         if !rest.is_empty() {
-            return Err("a URL takes no arguments");
+            return Err("a URL takes no arguments".into());
         }
         if !self.env.is_empty() {
-            return Err("--env is for programs, but the server is a URL; use --header");
+            return Err("--env is for programs, but the server is a URL; use --header".into());
         }
         let headers = pairs(&self.header, ':', "--header is written as 'Name: value'")?;
         let endpoint = Endpoint {

@@ -2,38 +2,81 @@
 
 use std::path::Path;
 
+use plexus_mcp_client::Program;
 use plexus_mcp_config::{ConfigProblem, Kind, Loaded, ServerEntry, Source};
 use plexus_mcp_core::Raw;
 use serde::Serialize;
 
-use crate::output::{as_json, printable};
+use crate::gateway::refused;
+use crate::output::as_json;
+use crate::printable::one_line;
+use crate::trust::ProjectApprovals;
 
 /// The whole configuration.
 #[derive(Serialize)]
 pub(crate) struct ConfigOutput<'a> {
-    servers: Vec<Server<'a>>,
+    servers: Vec<ShownServer<'a>>,
+    /// The servers that are not available, because their definitions or names cannot be used, or
+    /// because they are not trusted.
+    unavailable: Vec<UnavailableServer<'a>>,
     problems: Vec<Problem<'a>>,
 }
 
 impl<'a> ConfigOutput<'a> {
-    pub(crate) fn of(loaded: &'a Loaded) -> Self {
+    pub(crate) fn of(loaded: &'a Loaded, approvals: &ProjectApprovals) -> Self {
         Self {
-            servers: loaded.servers.iter().map(Server::of).collect(),
+            servers: loaded.servers.iter().map(ShownServer::of).collect(),
+            unavailable: unavailable(loaded, approvals),
             problems: loaded.problems.iter().map(Problem::of).collect(),
         }
     }
 }
 
+/// A server that is not available.
+#[derive(Serialize)]
+struct UnavailableServer<'a> {
+    name: &'a str,
+    file: &'a Path,
+    reason: String,
+}
+
+fn unavailable<'a>(loaded: &'a Loaded, approvals: &ProjectApprovals) -> Vec<UnavailableServer<'a>> {
+    let refused = refused(&loaded.problems, &loaded.servers).into_iter();
+    let refused = refused.map(|problem| UnavailableServer {
+        name: problem.server.as_deref().unwrap_or_default(),
+        file: &problem.file,
+        reason: problem.to_string(),
+    });
+    let others = loaded.servers.iter().filter_map(|entry| {
+        Some(UnavailableServer {
+            name: &entry.name,
+            file: &entry.source.file,
+            reason: approvals.reason_against(entry)?,
+        })
+    });
+    refused.chain(others).collect()
+}
+
+/// A server that cannot be used, in one line.
+pub(super) fn refused_line(problem: &ConfigProblem) -> String {
+    let name = problem.server.as_deref().unwrap_or_default();
+    let file = problem.file.display();
+    one_line(&format!(
+        "{name}  not available: {}  ({file})",
+        problem.what
+    )) + "\n"
+}
+
 /// One server.
 #[derive(Serialize)]
-pub(crate) struct Server<'a> {
+pub(crate) struct ShownServer<'a> {
     name: &'a str,
     scope: &'static str,
     file: &'a Path,
     definition: Raw,
 }
 
-impl<'a> Server<'a> {
+impl<'a> ShownServer<'a> {
     pub(crate) fn of(entry: &'a ServerEntry) -> Self {
         Self {
             name: &entry.name,
@@ -69,7 +112,7 @@ impl<'a> Problem<'a> {
 
 /// The changed files.
 #[derive(Serialize)]
-struct Changed<'a> {
+struct ChangedFiles<'a> {
     name: &'a str,
     changed: Vec<ChangedFile<'a>>,
 }
@@ -96,26 +139,28 @@ pub(super) fn changed(
             }
         };
         let changed = sources.iter().map(changed_file).collect();
-        return as_json(&Changed { name, changed });
+        return as_json(&ChangedFiles { name, changed });
     }
     let line = |source: &Source| {
         let (scope, file) = (source.scope.as_str(), source.file.display());
-        printable(&format!("{done} {name}: {file} ({scope} scope)")) + "\n"
+        one_line(&format!("{done} {name}: {file} ({scope} scope)")) + "\n"
     };
     Ok(sources.iter().map(line).collect())
 }
 
 /// One server in one line.
-pub(super) fn line(entry: &ServerEntry) -> String {
+pub(super) fn line(entry: &ServerEntry, approvals: &ProjectApprovals) -> String {
     let disabled = if entry.disabled { ", disabled" } else { "" };
+    let reason = approvals.reason_against(entry);
+    let reason = reason.map_or_else(String::new, |reason| format!(", {reason}"));
     let line = format!(
-        "{}  {}  ({}, {}{disabled})",
+        "{}  {}  ({}, {}{disabled}{reason})",
         entry.name,
         summary(entry),
         entry.source.scope.as_str(),
         entry.source.file.display(),
     );
-    printable(&line) + "\n"
+    one_line(&line) + "\n"
 }
 
 /// One server, with each key of its definition on a line.
@@ -130,10 +175,10 @@ pub(super) fn details(entry: &ServerEntry) -> String {
         let text = text.unwrap_or_else(|_| value.as_str().to_owned());
         lines.push(format!("  {key}: {text}"));
     }
-    lines.iter().map(|line| printable(line) + "\n").collect()
+    lines.iter().map(|line| one_line(line) + "\n").collect()
 }
 
-/// The kind of a server, and its program or URL.
+/// The kind of a server, and its program, quoted as for a shell, or URL.
 pub(crate) fn summary(entry: &ServerEntry) -> String {
     let shown = entry.shown();
     let text = |key: &str| {
@@ -144,8 +189,8 @@ pub(crate) fn summary(entry: &ServerEntry) -> String {
         Kind::Stdio { .. } => {
             let args = shown.get("args").map(Raw::decode::<Vec<String>>);
             let args = args.and_then(Result::ok).unwrap_or_default();
-            let words: Vec<_> = text("command").into_iter().chain(args).collect();
-            words.join(" ")
+            let command = text("command").unwrap_or_default();
+            Program::new(command).args(args).to_string()
         }
         Kind::Http { .. } | Kind::Sse { .. } => text("url").unwrap_or_default(),
         Kind::Builtin(name) => name.clone(),

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use clap::error::ErrorKind;
-use clap::{Args, CommandFactory};
+use clap::Args;
 use http::{HeaderName, HeaderValue};
 use plexus_mcp_client::{Definition, Era};
 
-use crate::cli::{Cli, parse_header, server_era};
+use crate::cli::{parse_header, server_era, usage_error};
 use crate::named;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -66,7 +65,7 @@ impl ProbeArgs {
     /// # Errors
     /// The usage error.
     pub(crate) fn check(&self) -> Result<(), clap::Error> {
-        let usage = |message: String| Cli::command().error(ErrorKind::ArgumentConflict, message);
+        let usage = |message: String| usage_error(&["probe"], message);
         let is_address = self
             .server
             .first()
@@ -86,11 +85,11 @@ impl ProbeArgs {
     /// The arguments name no server.
     pub(super) fn definition(&self) -> anyhow::Result<Definition> {
         let mut definition = named::definition(&self.server, &self.header, self.era, None)?;
-        let patience = Duration::from_secs(self.timeout.into());
+        let timeout = Duration::from_secs(self.timeout.into());
         let timeouts = &mut definition.timeouts;
-        timeouts.connect = patience;
-        timeouts.request = patience;
-        timeouts.probe = timeouts.probe.min(patience);
+        timeouts.connect = timeout;
+        timeouts.request = timeout;
+        timeouts.probe = timeouts.probe.min(timeout);
         Ok(definition)
     }
 }

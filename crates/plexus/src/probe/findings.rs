@@ -7,7 +7,7 @@ use plexus_mcp_core::{Raw, Section, Service};
 use serde::Serialize;
 
 use super::noun;
-use crate::output::printable;
+use crate::printable::one_line;
 
 /// Findings about a connected server.
 #[derive(Debug, Serialize)]
@@ -24,9 +24,9 @@ pub(super) struct Findings {
     pub(super) instructions: Option<String>,
     pub(super) counts: Counts,
     pub(super) latency_ms: Latency,
-    pub(super) quirks: Vec<Finding>,
+    pub(super) quirks: Vec<ProbeFinding>,
     pub(super) quarantined: Vec<QuarantinedEntry>,
-    pub(super) violations: Vec<Finding>,
+    pub(super) violations: Vec<ProbeFinding>,
 }
 
 #[derive(Debug, Serialize)]
@@ -58,7 +58,7 @@ pub(super) struct Latency {
 
 /// One finding.
 #[derive(Debug, Serialize)]
-pub(super) struct Finding {
+pub(super) struct ProbeFinding {
     /// The kind, for scripts.
     kind: &'static str,
     /// The text, for users.
@@ -172,7 +172,7 @@ impl Latency {
     }
 }
 
-fn quirk(quirk: &Quirk) -> Finding {
+fn quirk(quirk: &Quirk) -> ProbeFinding {
     let (kind, message) = match quirk {
         Quirk::SilentToDiscover => (
             "silent-to-discover",
@@ -188,14 +188,14 @@ fn quirk(quirk: &Quirk) -> Finding {
         ),
         Quirk::SseOnly => (
             "sse-only",
-            "it speaks HTTP+SSE of 2024-11-05 only".to_owned(),
+            "it supports only HTTP+SSE of 2024-11-05".to_owned(),
         ),
         other => ("other", format!("{other:?}")),
     };
-    Finding { kind, message }
+    ProbeFinding { kind, message }
 }
 
-fn list_problem_finding(problem: &ListProblem) -> Finding {
+fn list_problem_finding(problem: &ListProblem) -> ProbeFinding {
     let (kind, message) = match problem {
         ListProblem::Failed { section, reason } => (
             "unlisted",
@@ -211,11 +211,11 @@ fn list_problem_finding(problem: &ListProblem) -> Finding {
         ),
         other => ("other", format!("{other:?}")),
     };
-    Finding { kind, message }
+    ProbeFinding { kind, message }
 }
 
-fn protocol_findings(violations: &ProtocolViolations) -> impl Iterator<Item = Finding> {
-    let last = violations.last_undecodable.as_deref().map(printable);
+fn protocol_findings(violations: &ProtocolViolations) -> impl Iterator<Item = ProbeFinding> {
+    let last = violations.last_undecodable.as_deref().map(one_line);
     let last = last.map_or_else(String::new, |last| format!(", the last being {last:?}"));
     let counted = [
         (
@@ -257,7 +257,7 @@ fn protocol_findings(violations: &ProtocolViolations) -> impl Iterator<Item = Fi
     ];
     let seen = counted.map(|(count, kind, what, last)| {
         let message = format!("{what}: {count}{last}");
-        (count > 0).then_some(Finding { kind, message })
+        (count > 0).then_some(ProbeFinding { kind, message })
     });
     seen.into_iter().flatten()
 }

@@ -4,7 +4,7 @@ use plexus_mcp_core::Section;
 
 use super::findings::{Findings, Latency};
 use super::noun;
-use crate::output::printable;
+use crate::printable::one_line;
 
 /// Width of the label column.
 const LABEL_WIDTH: usize = 14;
@@ -15,7 +15,7 @@ const MAX_INSTRUCTION_LINES: usize = 3;
 pub(super) fn rendered(findings: &Findings) -> String {
     let name = match findings.identity.name.as_str() {
         "" => "a server without a name".to_owned(),
-        name => printable(&format!("{name} {}", findings.identity.version)),
+        name => one_line(&format!("{name} {}", findings.identity.version)),
     };
     let over = match findings.transport {
         "stdio" => "standard input and output",
@@ -24,27 +24,24 @@ pub(super) fn rendered(findings: &Findings) -> String {
     };
     let mut lines = vec![
         name,
-        row("server", &printable(&findings.server)),
+        row("server", &one_line(&findings.server)),
         row(
             "speaks",
             &format!("{} ({}) over {over}", findings.revision, findings.era),
         ),
-        row("versions", &printable(&findings.versions.join(", "))),
+        row("versions", &one_line(&findings.versions.join(", "))),
         row("capabilities", &capabilities(findings)),
         row("lists", &counts(findings)),
         row("latency", &latency(&findings.latency_ms)),
     ];
     lines.extend(instructions(findings.instructions.as_deref()));
     let apart = findings.quarantined.iter().map(|entry| {
-        let (name, reason) = (printable(&entry.name), printable(&entry.reason));
+        let (name, reason) = (one_line(&entry.name), one_line(&entry.reason));
         format!("{name:?} of its {}: {reason}", entry.list)
     });
-    let quirks = findings
-        .quirks
-        .iter()
-        .map(|quirk| printable(&quirk.message));
+    let quirks = findings.quirks.iter().map(|quirk| one_line(&quirk.message));
     let violations = findings.violations.iter();
-    let violations = violations.map(|violation| printable(&violation.message));
+    let violations = violations.map(|violation| one_line(&violation.message));
     section(&mut lines, "Quirks", quirks.collect());
     section(&mut lines, "Not shown to clients", apart.collect());
     section(
@@ -84,7 +81,7 @@ fn capabilities(findings: &Findings) -> String {
     if described.is_empty() {
         "nothing that it declares".to_owned()
     } else {
-        printable(&described.join(", "))
+        one_line(&described.join(", "))
     }
 }
 
@@ -117,7 +114,7 @@ fn instructions(text: Option<&str>) -> Vec<String> {
     let mut lines: Vec<_> = shown
         .map(|(number, line)| {
             let label = if number == 0 { "instructions" } else { "" };
-            row(label, printable(line).trim_end())
+            row(label, one_line(line).trim_end())
         })
         .collect();
     if let more @ 1.. = all.len().saturating_sub(MAX_INSTRUCTION_LINES) {

@@ -1,7 +1,6 @@
 //! `plexus status --watch`: shows changes.
 
 use std::collections::HashMap;
-use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -10,7 +9,8 @@ use serde::Serialize;
 
 use super::{StatusOutput, text};
 use crate::gateway::ServerReport;
-use crate::output::{as_json, is_read, print, print_while_read};
+use crate::output::{self, as_json, is_read, print, print_while_read};
+use crate::printable::{Printable, TerminalControl};
 use crate::runtime;
 use crate::session::Session;
 use crate::signals::Signals;
@@ -26,12 +26,12 @@ struct Watch {
     /// The line of every server, by its gateway and its name.
     lines: HashMap<(Option<u32>, String), String>,
     /// The text on the screen.
-    screen: String,
+    screen: Printable,
 }
 
 /// A server that changed.
 #[derive(Serialize)]
-struct Changed<'a> {
+struct ChangedServer<'a> {
     /// The process id of its gateway.
     gateway: Option<u32>,
     /// Its status; `None` if it was removed.
@@ -70,9 +70,9 @@ impl Watch {
     fn new(json: bool) -> Self {
         Self {
             json,
-            is_terminal: !json && io::stdout().is_terminal(),
+            is_terminal: !json && output::is_terminal(),
             lines: HashMap::new(),
-            screen: String::new(),
+            screen: Printable::default(),
         }
     }
 
@@ -82,7 +82,7 @@ impl Watch {
             let screen = screen(output);
             if screen != self.screen {
                 // Moves to the top and clears the screen.
-                print(&format!("\u{1b}[H\u{1b}[J{screen}"))?;
+                print(Printable::from(TerminalControl::ClearScreen) + screen.clone())?;
                 self.screen = screen;
             }
             return Ok(true);
@@ -116,7 +116,7 @@ impl Watch {
         server: Option<&ServerReport>,
     ) -> anyhow::Result<bool> {
         let line = if self.json {
-            as_json(&Changed {
+            as_json(&ChangedServer {
                 gateway,
                 server,
                 name,
@@ -131,16 +131,15 @@ impl Watch {
 }
 
 /// As much as fits on the screen.
-fn screen(output: &StatusOutput) -> String {
+fn screen(output: &StatusOutput) -> Printable {
     let text = text::rendered(output, Canvas::output(), true);
-    let size = terminal_size::terminal_size_of(io::stdout());
-    let height = size.map_or(usize::MAX, |(_, height)| usize::from(height.0));
+    let height = Canvas::output().height();
     let lines: Vec<_> = text.lines().collect();
     if lines.len() < height {
         return text;
     }
     let shown = height.saturating_sub(2);
     let more = lines.len() - shown;
-    let shown = lines.into_iter().take(shown).collect::<Vec<_>>().join("\n");
-    format!("{shown}\n({more} more lines)\n")
+    let shown = lines.into_iter().take(shown).map(|line| line + "\n");
+    shown.collect::<Printable>() + format!("({more} more lines)\n")
 }

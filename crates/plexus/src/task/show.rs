@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use plexus_mcp_builtins::task::{Status, Task, TaskError, Tasks};
+use plexus_mcp_builtins::task::{Task, TaskError, TaskStatus, Tasks};
 
-use crate::output::{printable, readable};
+use crate::printable::one_line;
 
 /// The number of open blockers of each task.
 pub(super) struct Waiting(HashMap<String, usize>);
@@ -16,7 +16,9 @@ impl Waiting {
         let blocked = |task: &&Task| !task.status.is_over() && !task.blocked_by.is_empty();
         for task in shown.iter().filter(blocked) {
             let blockers = tasks.blockers(task.id.as_str()).await?;
-            let open = blockers.iter().filter(|it| it.status != Status::Completed);
+            let open = blockers
+                .iter()
+                .filter(|it| it.status != TaskStatus::Completed);
             waiting.insert(task.id.clone(), open.count());
         }
         Ok(Self(waiting))
@@ -34,13 +36,13 @@ pub(super) fn line(task: &Task, waiting: &Waiting) -> String {
         .claimed_by
         .as_deref()
         .map_or_else(String::new, |owner| {
-            format!(", claimed by {}", printable(owner.trim()))
+            format!(", claimed by {}", one_line(owner.trim()))
         });
     format!(
         "{} {}  {}  (priority {}{waiting}{claimed})\n",
         mark(task.status),
         task.id,
-        printable(task.description.trim()),
+        one_line(task.description.trim()),
         task.priority,
     )
 }
@@ -68,7 +70,7 @@ pub(super) fn whole(task: &Task, waiting: &Waiting) -> String {
     let texts = [("Context", &task.context), ("Result", &task.result)];
     for (name, text) in texts {
         if let Some(text) = text {
-            shown.extend(["\n", name, ":\n", &*readable(text.trim_end()), "\n"]);
+            shown.extend(["\n", name, ":\n", text.trim_end(), "\n"]);
         }
     }
     shown
@@ -104,11 +106,11 @@ pub(super) fn tree(tasks: &[Task], waiting: &Waiting) -> String {
     shown
 }
 
-fn mark(status: Status) -> &'static str {
+fn mark(status: TaskStatus) -> &'static str {
     match status {
-        Status::Pending => "[ ]",
-        Status::InProgress => "[>]",
-        Status::Completed => "[x]",
-        Status::Failed => "[!]",
+        TaskStatus::Pending => "[ ]",
+        TaskStatus::InProgress => "[>]",
+        TaskStatus::Completed => "[x]",
+        TaskStatus::Failed => "[!]",
     }
 }

@@ -6,7 +6,7 @@ use plexus_mcp_wire::Object;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::output::printable;
+use crate::printable::one_line;
 
 /// One field of a form, and its valid values.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Field {
 
     fn new(name: &str, schema: &Raw, is_required: bool) -> Result<Self, String> {
         let described: Value = schema.decode().map_err(|error| error.to_string())?;
-        let text = |key: &str| described.get(key)?.as_str().map(printable);
+        let text = |key: &str| described.get(key)?.as_str().map(one_line);
         let kind = match described.get("type").and_then(Value::as_str) {
             Some("number") => Kind::Number,
             Some("integer") => Kind::Integer,
@@ -90,7 +90,7 @@ impl Field {
 
     /// The title and description.
     pub(super) fn description(&self) -> String {
-        let name = printable(&self.name);
+        let name = one_line(&self.name);
         let title = self.title.as_ref().filter(|title| **title != name);
         let title = title.map_or_else(|| name.clone(), |title| format!("{title} ({name})"));
         let explanation = self.explanation.as_ref();
@@ -98,8 +98,8 @@ impl Field {
         let mut lines = vec![format!("  {title}{explanation}")];
         if let Kind::One(choices) | Kind::Several(choices) = &self.kind {
             lines.extend(choices.iter().enumerate().map(|(index, choice)| {
-                let value = printable(&choice.value);
-                let title = printable(&choice.title);
+                let value = one_line(&choice.value);
+                let title = one_line(&choice.title);
                 let title = if title == value {
                     value
                 } else {
@@ -125,7 +125,7 @@ impl Field {
             Kind::Several(_) => "some of them, as in 1,3",
         };
         let enter = match &self.default {
-            Some(default) => format!(" [{}]", printable(&shown(default))),
+            Some(default) => format!(" [{}]", one_line(&shown(default))),
             None if self.is_required => String::new(),
             None => " [nothing]".to_owned(),
         };
@@ -135,7 +135,7 @@ impl Field {
     /// Parses the typed answer; `None` if the field is left out.
     ///
     /// # Errors
-    /// The problem with it.
+    /// The answer is invalid; the text is shown to the user.
     pub(super) fn read(&self, typed: &str) -> Result<Option<Raw>, String> {
         let value = match typed.trim() {
             "" => match &self.default {
@@ -149,7 +149,7 @@ impl Field {
         if let Some(validator) = &self.validator {
             validator.validate(&value).map_err(|violations| {
                 let violations = violations.iter().map(|violation| violation.message.clone());
-                printable(&violations.collect::<Vec<_>>().join("; "))
+                one_line(&violations.collect::<Vec<_>>().join("; "))
             })?;
         }
         Ok(Some(value))
@@ -310,6 +310,6 @@ mod tests {
         let names: Vec<_> = fields.iter().map(|field| field.name.as_str()).collect();
         assert_eq!(names, ["b", "a"]);
         assert!(fields[0].is_required && !fields[1].is_required);
-        assert_eq!(fields[1].description(), "  A\u{fffd} (a)");
+        assert_eq!(fields[1].description(), "  A\\u001b (a)");
     }
 }

@@ -9,6 +9,10 @@ use anyhow::Context;
 use plexus_mcp_config::{Scope, ServerEntry, edit};
 use serde::{Deserialize, Serialize};
 
+use super::rules::RulesApproval;
+use crate::data;
+use crate::serve_chain::loop_in;
+
 /// The status of a server without approval.
 pub(crate) const NOT_TRUSTED: &str = "not trusted; run plexus trust";
 
@@ -19,6 +23,38 @@ const TRUST_FILE: &str = "trust.json";
 pub(crate) struct Approvals {
     file: PathBuf,
     given: BTreeSet<Approval>,
+    rules: BTreeSet<RulesApproval>,
+}
+
+/// The approvals for the servers of one project.
+#[derive(Debug)]
+pub(crate) struct ProjectApprovals {
+    project: PathBuf,
+    approvals: Approvals,
+}
+
+impl ProjectApprovals {
+    /// Reads the approvals for the servers of `project`.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub(crate) fn read(project: &Path) -> anyhow::Result<Self> {
+        Ok(Self {
+            project: project.to_owned(),
+            approvals: Approvals::read(&data::directory()?)?,
+        })
+    }
+
+    /// Whether the server needs no approval, or has it.
+    pub(crate) fn admit(&self, entry: &ServerEntry) -> bool {
+        self.approvals.admit(&self.project, entry)
+    }
+
+    /// Why a server is not started, if so: it is not approved, or would start Plexus in a loop.
+    pub(crate) fn reason_against(&self, entry: &ServerEntry) -> Option<String> {
+        let not_trusted = (!self.admit(entry)).then(|| NOT_TRUSTED.to_owned());
+        not_trusted.or_else(|| loop_in(entry))
+    }
 }
 
 /// The approval of one server of one project. It is valid as long as the server's definition is
@@ -36,6 +72,8 @@ pub(crate) struct Approval {
 #[derive(Default, Serialize, Deserialize)]
 struct TrustFile {
     approved: BTreeSet<Approval>,
+    #[serde(default)]
+    rules: BTreeSet<RulesApproval>,
 }
 
 impl Approvals {
@@ -56,6 +94,7 @@ impl Approvals {
         Ok(Self {
             file,
             given: contents.approved,
+            rules: contents.rules,
         })
     }
 
@@ -64,7 +103,31 @@ impl Approvals {
         Self {
             file: data.join(TRUST_FILE),
             given: BTreeSet::new(),
+            rules: BTreeSet::new(),
         }
+    }
+
+    /// Whether these rules of a project's file may allow calls.
+    pub(super) fn admits_rules(&self, rules: &RulesApproval) -> bool {
+        self.rules.contains(rules)
+    }
+
+    /// Approves the current rules of a file, and replaces an earlier approval of the same file.
+    pub(super) fn give_rules(&mut self, rules: RulesApproval) {
+        self.rules
+            .retain(|known| known.project != rules.project || known.file != rules.file);
+        self.rules.insert(rules);
+    }
+
+    /// All approvals of rules.
+    pub(super) fn given_rules(&self) -> impl Iterator<Item = &RulesApproval> {
+        self.rules.iter()
+    }
+
+    /// Removes the approvals of a project's rules, and returns them.
+    pub(super) fn revoke_rules(&mut self, project: &Path) -> Vec<RulesApproval> {
+        let is_of_project = |known: &RulesApproval| known.project == project;
+        self.rules.extract_if(.., is_of_project).collect()
     }
 
     /// Whether the server may be started: only servers of a project need approval.
@@ -95,9 +158,12 @@ impl Approvals {
     pub(crate) fn save(&self) -> anyhow::Result<()> {
         let contents = TrustFile {
             approved: self.given.clone(),
+            rules: self.rules.clone(),
         };
         let text = serde_json::to_string_pretty(&contents)? + "\n";
-        edit::write(&self.file, &text)
+        let folder = self.file.parent().map_or(Ok(()), edit::private_directory);
+        folder
+            .and_then(|()| edit::write(&self.file, &text))
             .with_context(|| format!("{} cannot be written", self.file.display()))
     }
 }

@@ -135,10 +135,10 @@ fn strangers_are_not_served_without_a_token() {
 
 /// If the settings cannot be read, HTTP is not served, since they may require tokens.
 #[test]
-fn with_broken_settings_nobody_is_served_over_http() {
+fn http_is_not_served_with_invalid_settings() {
     let home = Home::with(&[(SETTINGS, "[acess]\nrequired = true")]);
     let said = home.fails(&["serve", "--http", "127.0.0.1:0"]);
-    assert!(said.contains("plexus doctor"), "{said}");
+    assert!(said.contains("did you mean access?"), "{said}");
     let home = Home::with(&[("project/plexus.toml", "[access]\nrequired = false")]);
     let (mut plexus, _) = serve(&home, &[]);
     plexus.kill();

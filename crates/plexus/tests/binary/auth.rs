@@ -121,7 +121,7 @@ pub(crate) fn send(method: &str, url: &str) -> String {
 /// S004-20: for a server that requires a sign-in, the error names the command to run. After that
 /// command, the server is connected.
 #[test]
-fn who_signs_in_is_let_in() {
+fn a_server_is_connected_after_sign_in() {
     let world = SignInFixture::with(Behaviour::default());
     let url = world.server.url();
     let refused = world.run(&["probe", &url]);
@@ -302,7 +302,7 @@ fn a_client_of_the_stateless_era_is_offered_the_page() {
 
 /// Without a client that supports URL elicitation, the tool names the command to run.
 #[test]
-fn a_client_without_pages_is_told_the_command() {
+fn the_sign_in_tool_names_the_command_without_url_elicitation() {
     let world = SignInFixture::with(Behaviour::default());
     let file = world.home.path().join("project/.mcp.json");
     let serve = ["serve", "--stdio", "--mcp-config", file.to_str().unwrap()];

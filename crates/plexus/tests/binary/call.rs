@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::home::Home;
 use crate::process::{Plexus, plexus, unread_pipe};
 use crate::servers::{fixture, home};
+use crate::terminal::TerminalSession;
 
 fn home_with_both_eras() -> Home {
     home(&json!({"old": fixture("legacy"), "new": fixture("modern")}))
@@ -48,6 +49,71 @@ fn tools_of_all_servers_are_listed_and_searched() {
     assert_eq!(listed["failed"], json!([]));
 }
 
+#[test]
+fn tools_show_their_arguments() {
+    let home = Home::with(&[]);
+    let brief = home.succeeds(&["tools", "--search", "echo_echo"]);
+    assert_eq!(brief.len(), 1, "{brief:?}");
+    let verbose = home.succeeds(&["tools", "-v", "--search", "echo_echo"]);
+    assert_eq!(verbose[0], brief[0]);
+    let described = |line: &str| verbose.iter().any(|shown| shown.starts_with(line));
+    assert!(described("    message (string, required): "), "{verbose:?}");
+    assert!(described("    count (whole number"), "{verbose:?}");
+}
+
+/// A disabled server says that it is disabled, and how to enable it, in every command.
+#[test]
+fn a_disabled_server_says_so() {
+    let mut off = fixture("modern");
+    off["disabled"] = json!(true);
+    let home = home(&json!({"off": off, "new": fixture("modern")}));
+    let file = home.path(".mcp.json");
+    let why = format!("it is disabled in {}", file.display());
+    let how = "to enable it: plexus servers toggle off --on --save";
+    for command in [
+        &["call", "off__test_simple_text"][..],
+        &["call", "--server", "off", "test_simple_text"],
+        &["prompt", "off__test_simple_prompt"],
+        &["tools", "--server", "off"],
+        &["resources", "--server", "off"],
+        &["prompts", "--server", "off"],
+    ] {
+        let said = home.fails(command);
+        assert!(
+            said.contains(&why) && said.contains(how),
+            "{command:?}: {said}"
+        );
+    }
+    let said = home.fails(&["read", "nosuch://x"]);
+    assert!(said.contains("these servers are disabled: off"), "{said}");
+    for list in ["tools", "resources", "prompts"] {
+        let listed = home.json_output(&[list, "--json"]);
+        assert_eq!(listed["disabled"], json!(["off"]), "{list}");
+        let (code, shown) = TerminalSession::start(&home, 100, &[list]).end();
+        assert_eq!(code, Some(0), "{shown}");
+        assert!(
+            shown.contains("not listed, because disabled: off"),
+            "{shown}"
+        );
+    }
+    let status = home.succeeds(&["status"]).join("\n");
+    assert!(status.contains(&why) && status.contains(how), "{status}");
+
+    // Clients of the gateway are told as well.
+    let mut gateway = home.start(&["serve", "--stdio"]);
+    gateway.initialize("2025-11-25");
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"off__test_simple_text"}}"#;
+    let refused = gateway.ask(call).to_string();
+    assert!(
+        refused.contains("is disabled; to enable it: plexus servers toggle off --on"),
+        "{refused}"
+    );
+
+    home.succeeds(&["servers", "toggle", "off", "--on", "--save"]);
+    let said = home.succeeds(&["call", "off__test_simple_text"]);
+    assert_eq!(said, ["This is a simple text response for testing."]);
+}
+
 /// C11: the command line accepts every spelling of the names of built-in tools.
 #[test]
 fn every_spelling_of_a_built_in_tool_is_understood() {
@@ -59,7 +125,7 @@ fn every_spelling_of_a_built_in_tool_is_understood() {
 
 /// A server that fails is named, and does not affect the others.
 #[test]
-fn who_cannot_be_connected_is_said() {
+fn servers_that_cannot_be_connected_are_named() {
     let gone = json!({"command": "/no/such/program"});
     let home = home(&json!({"gone": gone, "new": fixture("modern")}));
     let listed = home.run(&["tools"]);
@@ -86,7 +152,7 @@ fn who_cannot_be_connected_is_said() {
 
 /// Only the server of the tool is started.
 #[test]
-fn nobody_else_is_started_for_a_call() {
+fn a_call_starts_only_the_server_of_its_tool() {
     let gone = json!({"command": "/no/such/program"});
     let home = home(&json!({"gone": gone, "new": fixture("modern")}));
     for name in [
@@ -166,6 +232,9 @@ fn arguments_are_typed_by_the_schema() {
     ]);
     assert_eq!(said, ["hello"]);
 
+    let said = home.succeeds(&["call", "echo_echo", r#"{"message": "hello", "count": 2}"#]);
+    assert_eq!(said, ["hello", "hello"]);
+
     let mut piped = Plexus::spawn(
         plexus(&["call", "echo_once", "--json-args", "-"]).env("HOME", home.path("")),
     );
@@ -180,6 +249,8 @@ fn arguments_are_typed_by_the_schema() {
         (&["mesage=x"], "did you mean message?"),
         (&["count=1"], "missing: message (string, required)"),
         (&["message"], "write key=value"),
+        (&[r#"{"message": "x""#], "the argument is not JSON"),
+        (&[r#"{"message": "x"}"#, "count=1"], "write it alone"),
         (&["--json-args", "[]"], "must be an object"),
         (&["--json-args", "{"], "not JSON"),
         (&["--json-args", "{}", "message=x"], "cannot be used with"),
@@ -216,17 +287,46 @@ fn without_a_terminal_questions_are_declined() {
     }
 }
 
-/// C26: a rule with "ask" asks the user; without a terminal, the refusal names the rule.
+/// C26: a rule with "ask" asks the user; without a terminal, the call is not made, and the exit
+/// code and the error say why. `--yes` agrees, but not to what is denied.
 #[test]
 fn policy_holds_here_too() {
     let home = Home::with(&[(
         "project/plexus.toml",
-        "[policy]\nrules = [{ tool = \"echo_*\", action = \"ask\" }]\n",
+        "[policy]\nrules = [\n\
+         { tool = \"echo_*\", pattern = \"*denied*\", action = \"deny\" },\n\
+         { tool = \"echo_*\", action = \"ask\" },\n]\n",
     )]);
-    let said = home.fails(&["call", "echo_once", "message=x"]);
-    assert!(
-        said.contains("was not called") && said.contains("plexus.toml"),
-        "{said}"
+    let asked = home.run(&["call", "echo_once", "message=x"]);
+    assert_eq!((asked.code, asked.stdout.len()), (Some(3), 0), "{asked:?}");
+    let said = asked.stderr.join("\n");
+    for expected in ["was not called", "plexus.toml", "--yes"] {
+        assert!(said.contains(expected), "{expected} in {said}");
+    }
+    let said = home.succeeds(&["call", "--yes", "echo_once", "message=x"]);
+    assert_eq!(said, ["x"]);
+    for arguments in [&[][..], &["--yes"]] {
+        let words = [&["call", "echo_once", "message=denied"], arguments].concat();
+        let said = home.fails(&words);
+        assert!(said.contains("denied by the rule"), "{said}");
+    }
+}
+
+/// At a terminal, the user is asked, and "always" holds without a terminal as well.
+#[test]
+fn consent_is_asked_for_at_a_terminal() {
+    let rule = "[policy]\nrules = [{ tool = \"echo_*\", action = \"ask\" }]\n";
+    let home = Home::with(&[("project/plexus.toml", rule)]);
+    let call = ["call", "echo_once", "message=hello"];
+    let mut terminal = TerminalSession::start(&home, 100, &call);
+    terminal.shows("one of them> ");
+    terminal.types("2\n");
+    let (code, shown) = terminal.end();
+    assert_eq!(code, Some(0), "{shown}");
+    let said = home.start(&call).end();
+    assert_eq!(
+        (said.code, said.stdout),
+        (Some(0), vec!["hello".to_owned()])
     );
 }
 

@@ -107,7 +107,7 @@ async fn servers_of_all_files_are_served_as_one() {
 /// S001-40, S001-41, S001-60, S001-61, S001-59: each problem is one line on standard error, and the
 /// other servers work.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_is_said_and_costs_only_itself() {
+async fn invalid_servers_are_reported_and_do_not_affect_the_rest() {
     let good = echoing().await;
     let missing = "no-such-program-anywhere";
     let servers = file(&[
@@ -181,14 +181,14 @@ fn two_hundred_servers_can_be_configured() {
     let mut plexus = home.start(&["serve", "--stdio"]);
     plexus.initialize("2025-06-18");
     let status = control::status(&home, &plexus);
-    assert_eq!(status["servers"].as_array().unwrap().len(), 202);
-    assert_eq!(status["servers"][7]["state"], "disabled");
+    assert_eq!(status["servers"].as_array().unwrap().len(), 201);
+    assert_eq!(status["servers"][6]["state"], "disabled");
     assert_eq!(plexus.end().code, Some(0));
 }
 
 /// S001-41, S001-75: a server that hangs and one that crashes do not delay the others.
 #[tokio::test(flavor = "multi_thread")]
-async fn others_do_not_wait_for_one_that_hangs() {
+async fn a_server_that_hangs_does_not_delay_the_others() {
     let (a, b, c) = (echoing().await, echoing().await, echoing().await);
     let hanging = StdioServer::new(Script::silent()).await;
     let home = Home::with(&[(
@@ -246,7 +246,7 @@ async fn lists_come_from_the_last_time() {
         true
     );
     let status = control::status(&home, &second);
-    assert_eq!(status["servers"][2]["state"], "pending", "{status}");
+    assert_eq!(status["servers"][1]["state"], "pending", "{status}");
     second.send(&call("a__work", 5));
     std::fs::remove_file(home.path("hang")).unwrap();
     assert_eq!(
@@ -290,34 +290,6 @@ async fn a_list_waits_for_a_server_that_is_slow_at_first() {
     second.initialize("2025-06-18");
     assert_eq!(tools(&mut second, "slow__"), ["slow__work"], "at once");
     assert_eq!(second.end().code, Some(0));
-}
-
-/// A client that disconnects, or a signal, while a server is starting: the exit waits neither for
-/// the server nor for calls, and no process is left.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_starting_holds_up_no_end() {
-    for signalled in [false, true] {
-        let server = StdioServer::new(Script::silent()).await;
-        let home = Home::with(&[(".mcp.json", &file(&[("slow", definition(&server))]))]);
-        let mut program = home.start(&["serve", "--stdio"]);
-        program.initialize("2025-06-18");
-        program.send(&call("slow__work", 5));
-        let process = server.process().await;
-        process.received("server/discover").await;
-        let began = Instant::now();
-        if signalled {
-            program.terminate();
-        } else {
-            program.close_stdin();
-        }
-        assert_eq!(program.wait().code, Some(0));
-        assert!(
-            began.elapsed() < Duration::from_secs(2),
-            "{:?}",
-            began.elapsed()
-        );
-        process.ended().await;
-    }
 }
 
 /// A second signal ends the process while a list waits for a server. The list is not answered, as the
@@ -513,7 +485,7 @@ pub(crate) mod control {
             (&builtin["name"], &builtin["transport"]),
             (&json!("plexus"), &json!("builtin"))
         );
-        let a = &status["servers"][2];
+        let a = &status["servers"][1];
         let seen = json!({
             "name": a["name"], "enabled": a["enabled"], "state": a["state"], "pid": a["pid"],
             "era": a["era"], "revision": a["revision"], "transport": a["transport"],

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+#[cfg(unix)]
+use std::process::Stdio;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -46,9 +48,23 @@ impl Home {
         Plexus::spawn(&mut self.command(arguments)).end()
     }
 
+    /// Runs the program in the project, with these variables.
+    pub(crate) fn run_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> ProcessOutput {
+        let mut command = self.command(arguments);
+        command.envs(variables.iter().copied());
+        Plexus::spawn(&mut command).end()
+    }
+
     /// Starts the program in the project, with its data in the directory `data` of this home.
     pub(crate) fn start(&self, arguments: &[&str]) -> Plexus {
         Plexus::spawn(self.command(arguments).env(DATA_DIR, self.path("data")))
+    }
+
+    /// The same, with this standard output, which the test reads or not.
+    #[cfg(unix)]
+    pub(crate) fn start_into(&self, stdout: impl Into<Stdio>, arguments: &[&str]) -> Plexus {
+        let mut command = self.command(arguments);
+        Plexus::spawn(command.env(DATA_DIR, self.path("data")).stdout(stdout))
     }
 
     /// Writes a file.
@@ -80,7 +96,7 @@ impl Home {
         serde_json::from_str(&printed[0]).unwrap()
     }
 
-    /// The error text of a command that fails, but not with a usage error.
+    /// Runs a command that must exit with 1, and returns its standard error.
     pub(crate) fn fails(&self, arguments: &[&str]) -> String {
         let ended = self.run(arguments);
         assert_eq!(ended.code, Some(1), "{ended:?}");

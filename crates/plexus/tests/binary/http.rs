@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 
 use serde_json::Value;
 
+use crate::home::Home;
 use crate::process::{Plexus, TEST_TIMEOUT};
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
@@ -71,6 +72,19 @@ fn both_eras_are_served_until_a_signal() {
     assert!(ended.stdout.is_empty());
 }
 
+/// `localhost` is an address, on the command line and in the settings.
+#[test]
+fn localhost_is_an_address() {
+    let plexus = Plexus::start(&["serve", "--http", "localhost:0"]);
+    let url = plexus.wait_for_stderr("listening on ");
+    assert!(url.starts_with("http://127.0.0.1:"), "{url}");
+
+    let home = Home::with(&[("project/plexus.toml", "[serve]\nhttp = \"localhost:0\"\n")]);
+    let plexus = home.start(&["serve"]);
+    let url = plexus.wait_for_stderr("listening on ");
+    assert!(url.starts_with("http://127.0.0.1:"), "{url}");
+}
+
 /// SEC-01: other hosts than this machine must be allowed explicitly.
 #[test]
 fn hosts_can_be_allowed() {
@@ -82,6 +96,26 @@ fn hosts_can_be_allowed() {
     let headers = "Origin: https://evil.example\r\n";
     let refused = post(&address, &path, "plexus.example", headers, INITIALIZE);
     assert!(refused.starts_with("HTTP/1.1 403 "), "{refused}");
+}
+
+/// Without tokens, pages that other programs of this machine serve must be allowed explicitly.
+#[test]
+fn on_loopback_only_pages_of_this_server_are_allowed() {
+    let (_plexus, address, path) = serve(&["--allow-origin", "http://localhost:2"]);
+    let port = address.split(':').next_back().unwrap();
+    let localhost = format!("localhost:{port}");
+    let status = |host: &str, origin: &str| {
+        let headers = format!("Origin: {origin}\r\n");
+        let answer = post(&address, &path, host, &headers, INITIALIZE);
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    assert_eq!(status(&address, "http://localhost:1"), "403");
+    assert_eq!(status(&address, "http://127.0.0.1:1"), "403");
+    assert_eq!(status(&localhost, "http://localhost"), "403");
+    assert_eq!(status(&address, "http://localhost:2"), "200");
+    assert_eq!(status(&address, &format!("http://{address}")), "200");
+    assert_eq!(status(&localhost, &format!("http://{localhost}")), "200");
+    assert_eq!(status(&address, &format!("http://{localhost}")), "200");
 }
 
 #[test]

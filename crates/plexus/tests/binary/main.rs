@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod access;
 #[cfg(test)]
+mod ad_hoc;
+#[cfg(test)]
 mod auth;
 #[cfg(test)]
 mod auth_concurrent;
@@ -10,22 +12,38 @@ mod auth_concurrent;
 mod auth_grants;
 #[cfg(test)]
 mod bash;
+#[cfg(unix)]
+#[cfg(test)]
+mod broken_settings;
 #[cfg(test)]
 mod call;
 #[cfg(test)]
 mod cone;
+#[cfg(test)]
+mod config;
+#[cfg(unix)]
+#[cfg(test)]
+mod deadlines;
 #[cfg(unix)]
 #[cfg(test)]
 mod doctor;
 #[cfg(unix)]
 #[cfg(test)]
+mod edge;
+#[cfg(unix)]
+#[cfg(test)]
 mod gateway;
+#[cfg(test)]
+mod healthcheck;
 #[cfg(test)]
 mod home;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
 mod import;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod kills;
 #[cfg(unix)]
 #[cfg(test)]
 mod limits;
@@ -37,6 +55,11 @@ mod mcp;
 mod memory;
 #[cfg(test)]
 mod native;
+#[cfg(test)]
+mod native_http;
+#[cfg(unix)]
+#[cfg(test)]
+mod permissions;
 #[cfg(test)]
 mod probe;
 #[cfg(test)]
@@ -54,8 +77,17 @@ mod reload;
 mod reload_under_load;
 #[cfg(test)]
 mod resources;
+#[cfg(unix)]
+#[cfg(test)]
+mod returning;
 #[cfg(test)]
 mod servers;
+#[cfg(unix)]
+#[cfg(test)]
+mod setup;
+#[cfg(unix)]
+#[cfg(test)]
+mod shared_stdio;
 #[cfg(unix)]
 #[cfg(test)]
 mod status;
@@ -77,6 +109,12 @@ mod tracing;
 #[cfg(unix)]
 #[cfg(test)]
 mod trust;
+#[cfg(unix)]
+#[cfg(test)]
+mod unavailable;
+#[cfg(unix)]
+#[cfg(test)]
+mod unseen_characters;
 #[cfg(test)]
 mod usage;
 #[cfg(test)]

@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 use crate::home::Home;
 use crate::process::{Plexus, plexus};
 
+/// The settings with which the tools that manage servers are offered.
+const MANAGEMENT: &str = "[hub]\nmanagement = true\n";
+
 /// A gateway in front of another Plexus.
 fn gateway(settings: &str) -> (Home, Plexus) {
     let program = env!("CARGO_BIN_EXE_plexus");
@@ -53,7 +56,7 @@ fn tools(plexus: &mut Plexus) -> Vec<String> {
 /// the client as protocol notifications and with its next call.
 #[test]
 fn changes_of_a_polled_tool_reach_a_client_of_the_gateway() {
-    let (_home, mut plexus) = gateway("");
+    let (_home, mut plexus) = gateway(MANAGEMENT);
     plexus.initialize("2025-06-18");
     assert!(tools(&mut plexus).contains(&"SubscribePolling".to_owned()));
     let polled = json!({
@@ -125,12 +128,11 @@ fn a_client_is_shown_what_its_filter_lets_through() {
     assert!(count("other") > 3);
 }
 
-/// S001-42: without a server there are no management tools.
+/// S001-42, C58: without a server there are no management tools.
 #[test]
 fn without_servers_there_is_nothing_to_manage() {
-    let home = Home::with(&[("servers.json", r#"{"mcpServers":{}}"#)]);
-    let file = home.path("servers.json");
-    let mut plexus = Plexus::start(&["serve", "--stdio", "--mcp-config", file.to_str().unwrap()]);
+    let home = Home::with(&[(".config/plexus/plexus.toml", MANAGEMENT)]);
+    let mut plexus = home.start(&["serve", "--stdio"]);
     plexus.initialize("2025-06-18");
     let tools = plexus.tools();
     assert!(

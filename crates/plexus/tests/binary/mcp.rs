@@ -6,7 +6,7 @@ use crate::home::Home;
 
 const LOCAL: &str = "project/.claude/settings.local.json";
 const PROJECT: &str = "project/.mcp.json";
-const USER: &str = ".mcp.json";
+const USER: &str = ".config/plexus/servers.json";
 
 /// S000-29, C25: each scope has its file, and each transport its format.
 #[test]
@@ -106,12 +106,16 @@ fn listing_shows_all_but_secrets() {
         listed.stdout,
         [
             format!(
-                "git  stdio  mine --token ••••  (local, {})",
+                "git  stdio  mine --token '••••'  (local, {}, not trusted; run plexus trust)",
                 local.display()
             ),
             format!(
                 "web  http  https://••••@example.com/mcp?key=••••  (user, {}, disabled)",
                 user.display()
+            ),
+            format!(
+                "bad\\u001b[2J  not available: there is neither a command nor a url  ({})",
+                home.path(PROJECT).display()
             ),
         ]
     );
@@ -137,7 +141,7 @@ fn listing_shows_all_but_secrets() {
 
 /// S004-K107.
 #[test]
-fn where_nothing_is_configured_the_way_is_shown() {
+fn an_empty_server_list_names_the_add_command() {
     let listed = Home::with(&[]).succeeds(&["mcp", "list"]);
     assert!(listed[0].contains("plexus mcp add --help"), "{listed:?}");
 }
@@ -165,7 +169,7 @@ fn removing_needs_to_know_which() {
 /// An invalid definition is not written. Errors name the file, the server and the key, and contain
 /// no secret.
 #[test]
-fn what_cannot_work_is_not_added() {
+fn invalid_definitions_are_not_added() {
     let home = Home::with(&[(PROJECT, r#"{"mcpServers": {"Git": {"command": "x"}}}"#)]);
     let before = home.read(PROJECT);
     let add_json =
@@ -201,7 +205,7 @@ fn what_cannot_work_is_not_added() {
 }
 
 #[test]
-fn what_is_added_but_not_used_yet_is_warned_of() {
+fn adding_an_unusable_server_prints_a_warning() {
     let home = Home::with(&[]);
     let add = |name, scope, word| {
         let ended = home.run(&["mcp", "add", name, "-s", scope, "--", "x", word]);
@@ -218,6 +222,11 @@ fn what_is_added_but_not_used_yet_is_warned_of() {
     assert_eq!(add("b", "local", "y"), "");
     let said = add("b", "user", "z");
     assert!(said.contains("has precedence"), "{said}");
+    assert_eq!(add("c", "project", "y"), "");
+    let said = add("c", "local", "z");
+    let project = home.path(PROJECT);
+    let expected = format!("takes precedence over \"c\" in {}", project.display());
+    assert!(said.contains(&expected), "{said}");
 }
 
 /// C25: anything else is a usage error.
@@ -233,6 +242,9 @@ fn wrong_usage_is_told_without_secrets() {
         &["mcp", "add", "x", "--transport", "http", "npx"],
         &["mcp", "add", "x", "--transport", "stdio", "https://y/"],
         &["mcp", "add", "x", "https://y/", "z"],
+        &["mcp", "add", "x", "ftp://y"],
+        &["mcp", "add", "x", "http:/y"],
+        &["mcp", "add", "x", "--", "ftp://y"],
         &["mcp", "add", "x", "https://y/", "-e", "A=hunter2"],
         &["mcp", "add", "x", "https://y/", "-H", "hunter2"],
         &["mcp", "add", "x", "-e", "hunter2", "--", "y"],
@@ -246,6 +258,48 @@ fn wrong_usage_is_told_without_secrets() {
         assert!(!ended.stderr.concat().contains("hunter2"), "{ended:?}");
     }
     assert!(!home.path(LOCAL).exists());
+    let said = home.run(&["mcp", "add", "x", "ftp://y"]).stderr.join("\n");
+    assert!(said.contains("http:// or https://"), "{said}");
+    assert!(said.contains("Usage: plexus mcp add "), "{said}");
+}
+
+/// A URL of another kind is refused, and the error says what is meant.
+#[test]
+fn wrong_urls_say_what_is_meant() {
+    let home = Home::with(&[]);
+    for (words, meant) in [
+        (
+            &["ws://a.example/mcp"][..],
+            "no WebSocket transport; is http://a.example/mcp meant?",
+        ),
+        (&["wss://a.example/mcp"], "is https://a.example/mcp meant?"),
+        (&["http:/foo"], "is http://foo meant?"),
+        (
+            &["--transport", "http", "wss://a.example/mcp"],
+            "is https://a.example/mcp meant?",
+        ),
+        (&["wss://u:hunter2@a.example/"], "write https://HOST/PATH"),
+    ] {
+        let ended = home.run(&[&["mcp", "add", "x"], words].concat());
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let said = ended.stderr.join("\n");
+        assert!(said.contains(meant) && !said.contains("hunter2"), "{said}");
+    }
+    assert!(!home.path(LOCAL).exists());
+}
+
+/// Commands are quoted as for a shell, so that different commands look different.
+#[test]
+fn commands_are_quoted() {
+    let home = Home::with(&[]);
+    home.succeeds(&["mcp", "add", "one", "-s", "user", "--", "x", "a b"]);
+    home.succeeds(&["mcp", "add", "two", "-s", "user", "--", "x", "a", "b"]);
+    let listed = home.succeeds(&["mcp", "list"]);
+    assert!(
+        listed[0].starts_with("one  stdio  x 'a b'  ("),
+        "{listed:?}"
+    );
+    assert!(listed[1].starts_with("two  stdio  x a b  ("), "{listed:?}");
 }
 
 #[test]

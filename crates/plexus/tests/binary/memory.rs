@@ -57,7 +57,7 @@ fn a_memory_is_retrieved_by_namespace_and_key() {
 }
 
 #[test]
-fn what_is_piped_in_is_remembered() {
+fn content_is_read_from_standard_input() {
     let person = User::new();
     let mut storing = person.start(&["memory", "store", "notes"]);
     storing.send("first line");
@@ -82,7 +82,7 @@ fn a_search_lists_the_best_first() {
     let found = person.memory(&["search", "deployments", "Fridays"]);
     assert_eq!(
         found[0],
-        "default/window  No deployments on \u{fffd}[31mFridays"
+        "default/window  No deployments on \\u001b[31mFridays"
     );
     assert_eq!(found.len(), 3);
     assert_eq!(
@@ -154,7 +154,7 @@ fn the_graph_may_have_a_file_of_its_own() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn invalid_arguments_are_reported() {
     let person = User::new();
     let ended = person.run(&["store", "key", "content", "--importance", "2"]);
     assert_eq!(ended.code, Some(1));

@@ -120,7 +120,7 @@ fn an_address_is_described_and_secrets_are_not_printed() {
 }
 
 #[test]
-fn a_server_that_ends_is_explained_by_its_last_words() {
+fn the_stderr_tail_of_a_server_that_exits_is_shown() {
     let ends = "echo starting; echo 'no database at /nowhere' >&2; exit 3";
     let ended = probe(&["sh", "-c", ends]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
@@ -161,7 +161,7 @@ fn a_server_that_does_not_answer_is_given_up() {
 
 /// All faults that a working server can have.
 #[test]
-fn what_is_wrong_is_told() {
+fn faults_of_a_working_server_are_reported() {
     let refused = json!([[{"error": {"code": -32602, "message": "what?"}}]]);
     let initialized = json!({"protocolVersion": "2025-06-18", "serverInfo": {"name": "odd\u{1b}[31m", "version": "1"},
         "capabilities": {"tools": {}, "prompts": {}}, "instructions": "1\n2\n3\n4\n5"});

@@ -34,6 +34,32 @@ pub(crate) fn plexus(arguments: &[&str]) -> Command {
     command
 }
 
+/// The same with this limit on open files.
+#[cfg(unix)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place where these tests start the program"
+)]
+pub(crate) fn plexus_with_open_files(limit: u32, arguments: &[&str]) -> Command {
+    let inner = plexus(arguments);
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", &format!("ulimit -n {limit} && exec \"$0\" \"$@\"")])
+        .arg(inner.get_program())
+        .args(inner.get_args());
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
 /// A running process. It is killed if the test fails.
 pub(crate) struct Plexus {
     child: Child,
@@ -176,10 +202,14 @@ impl Plexus {
 
     #[cfg(unix)]
     pub(crate) fn terminate(&self) {
-        use rustix::process::{Pid, Signal, kill_process};
+        self.signal(rustix::process::Signal::TERM);
+    }
 
-        let pid = Pid::from_child(&self.child);
-        kill_process(pid, Signal::TERM).unwrap();
+    #[cfg(unix)]
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        use rustix::process::{Pid, kill_process};
+
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// Closes standard input, like a client that disconnects.

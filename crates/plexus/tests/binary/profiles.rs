@@ -1,4 +1,4 @@
-//! The interfaces of the founding systems, each as a whole.
+//! The interfaces of Substrate, Ghost and Bossman, each as a whole.
 
 use serde_json::{Value, json};
 
@@ -160,6 +160,8 @@ fn bossman_is_eight_tools() {
     let level = plexus.ask(&request("logging/setLevel", &json!({ "level": "debug" })));
     assert_eq!(level["result"], json!({}));
 
+    // The messages about calls are not for this test.
+    plexus.ask(&request("logging/setLevel", &json!({ "level": "info" })));
     for tool in ["create_task", "task.create_task", "task_create_task"] {
         let answer = call(
             &mut plexus,
@@ -265,7 +267,7 @@ fn substrate_has_its_own_errors() {
 
 /// C07, C51: only for the validator, and beside any profile.
 #[test]
-fn a_validator_gets_what_it_demands() {
+fn validator_methods_need_the_compat_option() {
     let mut plain = serve("substrate");
     plain.initialize("2024-11-05");
     assert_unknown(&mut plain, &["server/info", "shutdown"]);

@@ -47,7 +47,7 @@ fn forms_are_filled_in_field_by_field() {
 }
 
 #[test]
-fn who_does_not_want_to_answer_declines() {
+fn end_of_input_declines_a_question() {
     let home = home(&json!({"s": fixture("modern")}));
     let mut call =
         TerminalSession::start(&home, 100, &["call", "s__test_elicitation", "message=Who?"]);

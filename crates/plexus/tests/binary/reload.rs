@@ -53,6 +53,22 @@ async fn servers_come_change_and_go_with_their_files() {
     steady.assert_not_started_again().await;
 }
 
+/// A file that is named on the command line may vanish for a while, and takes no server away.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_file_takes_no_server_away() {
+    let server = echoing().await;
+    let home = Home::with(&[("named.json", &file(&[("a", definition(&server))]))]);
+    let named = home.path("named.json");
+    let mut plexus = home.start(&["serve", "--stdio", "--mcp-config", named.to_str().unwrap()]);
+    plexus.initialize("2025-06-18");
+    until_tools(&mut plexus, "a__", &["a__work"]);
+    std::fs::remove_file(named).unwrap();
+    let reloaded = control::ask(&home, &plexus, "reload", &json!({}));
+    assert_eq!(reloaded["result"]["removed"], json!([]), "{reloaded}");
+    assert_eq!(tools(&mut plexus, "a__"), ["a__work"]);
+    assert_eq!(plexus.end().code, Some(0));
+}
+
 /// A file that is invalid for a while removes no server, and is reported in one line.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broken_file_takes_no_server_away() {
@@ -104,5 +120,25 @@ async fn policy_and_requests_to_reload() {
     let denied = answer(&plexus, &json!(1));
     assert_eq!(denied["result"]["isError"], true, "{denied}");
     assert_eq!(tools(&mut plexus, "a__"), ["a__work"]);
+    assert_eq!(plexus.end().code, Some(0));
+}
+
+/// SIGHUP reloads the configuration, also if no file has changed that is watched.
+#[tokio::test(flavor = "multi_thread")]
+async fn sighup_reloads() {
+    let server = echoing().await;
+    let home = Home::with(&[("project/.mcp.json", &file(&[("a", definition(&server))]))]);
+    let allowed = home.start(&["trust", "--yes"]).end();
+    assert_eq!(allowed.code, Some(0), "{allowed:?}");
+    let approvals = home.read("data/trust.json");
+    std::fs::remove_file(home.path("data/trust.json")).unwrap();
+    let mut plexus = home.start(&["serve", "--stdio"]);
+    plexus.initialize("2025-06-18");
+    assert_eq!(tools(&mut plexus, "a__"), [""; 0]);
+    // The socket is there when the background tasks run, and with them the handler.
+    control::status(&home, &plexus);
+    home.write("data/trust.json", &approvals);
+    plexus.signal(rustix::process::Signal::HUP);
+    until_tools(&mut plexus, "a__", &["a__work"]);
     assert_eq!(plexus.end().code, Some(0));
 }

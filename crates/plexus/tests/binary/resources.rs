@@ -76,7 +76,7 @@ fn prompts_are_listed_and_got() {
 }
 
 #[test]
-fn explanations_say_where_from_and_what_becomes_of_a_call() {
+fn explain_shows_the_source_and_the_policy_decision() {
     let mut filtered = fixture("modern");
     filtered["deny"] = json!(["test_image*"]);
     let home = home(&json!({
@@ -161,7 +161,9 @@ fn changes_are_printed_as_they_come() {
         changed.stdout,
         [r#"{"uri":"test://watched-resource","server":"s"}"#]
     );
-    let said = home.fails(&["subscribe", "test://unknown"]);
-    assert!(said.contains("there is no resource"), "{said}");
+    for unknown in ["test://unknown", "nosuch://x"] {
+        let said = home.fails(&["subscribe", unknown]);
+        assert!(said.contains("there is no resource"), "{said}");
+    }
     drop(server);
 }

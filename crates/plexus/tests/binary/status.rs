@@ -1,7 +1,10 @@
 //! `plexus status` and `plexus servers`, with and without running gateways; manual pages.
 
+use plexus_mcp_protocol::Revision;
+use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
 use serde_json::{Value, json};
 
+use crate::gateway::{answer, call, control, definition, echoing, file};
 use crate::home::Home;
 use crate::process::{Plexus, ProcessOutput};
 use crate::servers::{USER, fixture, home};
@@ -25,7 +28,7 @@ fn status(home: &Home) -> Value {
     serde_json::from_str(&ended.stdout[0]).unwrap()
 }
 
-fn server<'a>(status: &'a Value, name: &str) -> &'a Value {
+pub(crate) fn server<'a>(status: &'a Value, name: &str) -> &'a Value {
     let servers = status["gateways"][0]["servers"].as_array().unwrap();
     servers
         .iter()
@@ -93,7 +96,7 @@ fn a_running_gateway_is_steered() {
     let ended = run(&home, &["servers", "toggle", "s"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(
-        ended.stdout[0].starts_with("turned off s: gateway "),
+        ended.stdout[0].starts_with("disabled s in gateway "),
         "{ended:?}"
     );
     let off = status(&home);
@@ -110,12 +113,17 @@ fn a_running_gateway_is_steered() {
 
     let ended = run(&home, &["servers", "reconnect", "s"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(
+        ended.stdout[0].starts_with("reconnected s in gateway "),
+        "{ended:?}"
+    );
     assert_ne!(
         server(&status(&home), "s")["pid"],
         server(&before, "s")["pid"]
     );
     let ended = run(&home, &["servers", "reconnect", "gone"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr[0].starts_with("error: gateway "), "{ended:?}");
     assert!(
         ended.stderr.concat().contains("exited with code 3"),
         "{ended:?}"
@@ -123,6 +131,121 @@ fn a_running_gateway_is_steered() {
     let ended = run(&home, &["servers", "toggle", "gne"]);
     assert_eq!(ended.code, Some(1));
     assert!(ended.stderr[0].contains("did you mean gone?"), "{ended:?}");
+    drop(gateway);
+}
+
+/// A reconnect that does not happen fails, and starts nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_may_run_is_reconnected() {
+    let (theirs, off) = (echoing().await, echoing().await);
+    let mut off_definition = definition(&off);
+    off_definition["disabled"] = json!(true);
+    let home = Home::with(&[
+        (
+            "project/.mcp.json",
+            &file(&[("theirs", definition(&theirs))]),
+        ),
+        (USER, &file(&[("off", off_definition)])),
+    ]);
+    let without = run(&home, &["servers", "reconnect", "off"]);
+    assert_eq!(without.code, Some(1), "{without:?}");
+    assert!(!without.stderr.concat().contains("--save"), "{without:?}");
+    let mut gateway = home.start(&["serve", "--stdio"]);
+    gateway.initialize("2025-11-25");
+    control::status(&home, &gateway);
+    for (name, reason) in [
+        ("theirs", "not trusted; run plexus trust"),
+        (
+            "off",
+            "is disabled; to enable it: plexus servers toggle off --on",
+        ),
+    ] {
+        let refused = run(&home, &["servers", "reconnect", name]);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stdout.is_empty(), "{refused:?}");
+        assert!(refused.stderr[0].starts_with("error: "), "{refused:?}");
+        assert!(refused.stderr[0].contains(reason), "{refused:?}");
+    }
+    assert_eq!(server(&status(&home), "off")["state"], "disabled");
+    assert_eq!(gateway.end().code, Some(0));
+    theirs.assert_not_started_again().await;
+    off.assert_not_started_again().await;
+}
+
+/// A server whose tools cannot be listed is connected, and the reason is shown wherever its tools
+/// are missing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_cannot_be_listed_says_why() {
+    let offer = Offer::tools(Revision::V2025_06_18, [tool("ping")]);
+    let refusal = Step::Error(json!({"code": -32603, "message": "out of order"}));
+    let unlisted = StdioServer::new(Script::from(&offer).on("tools/list", [refusal])).await;
+    let home = Home::with(&[(USER, &file(&[("el", definition(&unlisted))]))]);
+    let ended = run(&home, &["status"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let row = ended.stdout.iter().position(|line| line.contains("  el  "));
+    let row = row.unwrap();
+    assert!(ended.stdout[row].starts_with("connected"), "{ended:?}");
+    assert!(ended.stdout[row + 1].contains("out of order"), "{ended:?}");
+
+    let ended = run(&home, &["tools"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr[0].starts_with("warning: el: "), "{ended:?}");
+    assert!(ended.stderr[0].contains("out of order"), "{ended:?}");
+    let ended = run(&home, &["call", "el__ping"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let error = ended.stderr.last().unwrap();
+    assert!(
+        error.starts_with("error: the tool \"el__ping\""),
+        "{ended:?}"
+    );
+    assert!(error.contains("out of order"), "{ended:?}");
+
+    let mut gateway = home.start(&["serve", "--stdio"]);
+    gateway.initialize("2025-11-25");
+    gateway.send(&call("el__ping", 1));
+    let refused = answer(&gateway, &json!(1));
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("out of order"), "{refused}");
+    assert_eq!(gateway.end().code, Some(0));
+}
+
+/// A server that is missing because its definition is invalid does not work.
+#[test]
+fn an_invalid_definition_is_a_failure() {
+    let home = home(&json!({"bad": {"command": 7}}));
+    let ended = run(&home, &["status"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let mut gateway = home.start(&["serve", "--stdio"]);
+    gateway.initialize("2025-11-25");
+    control::status(&home, &gateway);
+    let ended = run(&home, &["status"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stdout[0].starts_with("gateway "), "{ended:?}");
+    drop(gateway);
+}
+
+/// While a server that failed is started again, its status has the reason of the failure.
+#[test]
+fn a_failing_server_is_not_hidden_by_its_next_start() {
+    let script = "test -e started && exec sleep 600; touch started; echo no key >&2; exit 3";
+    let home = home(&json!({
+        "mute": {"command": "sh", "args": ["-c", script], "era": "legacy"},
+    }));
+    let mut gateway = home.start(&["serve", "--stdio"]);
+    gateway.initialize("2025-11-25");
+    let is_hanging = |status: &Value| {
+        let servers = status["servers"].as_array().unwrap();
+        let mut servers = servers.iter().filter(|server| server["name"] == "mute");
+        let mute = servers.next().unwrap();
+        mute["state"] == "pending" && mute["last_error"].is_object()
+    };
+    while !is_hanging(&control::status(&home, &gateway)) {}
+    let ended = run(&home, &["status"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let text = ended.stdout.join("\n");
+    assert!(text.contains("pending"), "{text}");
+    assert!(text.contains("starting again; before: "), "{text}");
+    assert!(text.contains("no key"), "{text}");
     drop(gateway);
 }
 
@@ -149,7 +272,7 @@ fn definitions_are_replaced_where_they_stand() {
         "{ended:?}"
     );
     let ended = run(&home, &["servers", "toggle", "s", "--save"]);
-    assert!(ended.stdout[0].starts_with("turned on s: "), "{ended:?}");
+    assert!(ended.stdout[0].starts_with("enabled s in "), "{ended:?}");
     assert_eq!(home.json(USER)["mcpServers"]["s"], fixture("legacy"));
 
     let before = home.read(USER);

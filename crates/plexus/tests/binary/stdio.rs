@@ -103,7 +103,7 @@ fn garbage_is_answered_and_survived() {
     assert_eq!(plexus.end().code, Some(0));
 }
 
-/// S003-59, S003-57: the behaviour that the founding documents specify.
+/// S003-59, S003-57: the behaviour that the Substrate document specifies.
 #[test]
 fn stdio_mcp_speaks_mcp() {
     let mut plexus = Plexus::start(&["--stdio", "--mcp"]);
@@ -168,4 +168,125 @@ fn a_signal_is_a_clean_end() {
     plexus.terminate();
     let ended = plexus.wait();
     assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+/// Requests that come while requests in flight are finished are answered with an error.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_during_the_shutdown_are_refused() {
+    use plexus_mcp_protocol::Revision;
+    use plexus_testkit::server::{Offer, Script, StdioServer, tool};
+
+    let offer = Offer::tools(Revision::V2025_06_18, [tool("work")]);
+    let server = StdioServer::new(Script::from(&offer).ignoring("tools/call")).await;
+    let servers = crate::gateway::file(&[("s", crate::gateway::definition(&server))]);
+    let home = crate::home::Home::with(&[(".mcp.json", &servers)]);
+    let mut plexus = home.start(&["serve", "--stdio"]);
+    plexus.initialize("2025-06-18");
+    crate::gateway::until_tools(&mut plexus, "s__", &["s__work"]);
+    plexus.send(&call("s__work", "{}"));
+    plexus.terminate();
+    let refused = loop {
+        let answer = plexus.ask(LIST);
+        if answer["id"] == "list" && answer["error"].is_object() {
+            break answer;
+        }
+    };
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("the server is shutting down"), "{refused}");
+    plexus.wait();
+}
+
+/// The built-in services declare logging, and log their calls to a client that asks for `debug`.
+#[test]
+fn built_in_services_log_what_they_do() {
+    let mut plexus = Plexus::start(&["serve", "--stdio"]);
+    let answer = plexus.initialize("2025-06-18");
+    assert!(answer["result"]["capabilities"]["logging"].is_object());
+    let level =
+        r#"{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"debug"}}"#;
+    assert!(plexus.ask(level)["result"].is_object());
+    plexus.send(&call("echo_ping", "{}"));
+    let mut states = Vec::new();
+    loop {
+        let message = plexus.receive_past_list_changes();
+        if message["id"] == 7 {
+            break;
+        }
+        assert_eq!(message["method"], "notifications/message", "{message}");
+        assert_eq!(message["params"]["data"]["tool"], "echo_ping", "{message}");
+        states.push(
+            message["params"]["data"]["state"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
+        );
+    }
+    assert_eq!(states, ["called", "finished"]);
+    assert_eq!(plexus.end().code, Some(0));
+}
+
+/// Whether a part of the schema has `oneOf` without a type.
+fn has_bare_alternatives(schema: &serde_json::Value) -> bool {
+    match schema {
+        serde_json::Value::Object(members) => {
+            (members.contains_key("oneOf") && !members.contains_key("type"))
+                || members.values().any(has_bare_alternatives)
+        }
+        serde_json::Value::Array(parts) => parts.iter().any(has_bare_alternatives),
+        _ => false,
+    }
+}
+
+/// Every tool of Plexus itself has a schema that all model APIs accept: an object with properties,
+/// and no alternatives at the top.
+#[test]
+fn schemas_of_our_tools_are_accepted_by_every_model_api() {
+    for arguments in [
+        &["serve", "--stdio"][..],
+        &["serve", "--stdio", "--tool-search"],
+        &["serve", "--stdio", "--profile", "substrate"],
+        &["serve", "--stdio", "--profile", "ghost"],
+        &["serve", "--stdio", "--profile", "bossman"],
+    ] {
+        let servers = r#"{"mcpServers":{"absent":{"command":"no-such-program-anywhere"}}}"#;
+        let home = crate::home::Home::with(&[("servers.json", servers)]);
+        let file = home.path("servers.json");
+        let profiles = arguments.contains(&"--profile");
+        // With a server, the management tools are offered as well.
+        let more = [file.to_str().unwrap()];
+        let more: &[&str] = if profiles {
+            &[]
+        } else {
+            &["--mcp-config", more[0]]
+        };
+        let mut plexus = home.start(&[arguments, more].concat());
+        plexus.initialize("2025-06-18");
+        let mut cursor = serde_json::Value::Null;
+        let mut count = 0;
+        loop {
+            let mut list =
+                serde_json::json!({"jsonrpc": "2.0", "id": "list", "method": "tools/list"});
+            if !cursor.is_null() {
+                list["params"] = serde_json::json!({"cursor": cursor});
+            }
+            let page = plexus.ask(&list.to_string());
+            for tool in page["result"]["tools"].as_array().unwrap() {
+                count += 1;
+                let schema = &tool["inputSchema"];
+                assert_eq!(schema["type"], "object", "{arguments:?}: {tool}");
+                assert!(schema["properties"].is_object(), "{arguments:?}: {tool}");
+                for alternatives in ["oneOf", "anyOf", "allOf"] {
+                    assert!(schema.get(alternatives).is_none(), "{arguments:?}: {tool}");
+                }
+                assert!(!has_bare_alternatives(schema), "{arguments:?}: {tool}");
+            }
+            cursor = page["result"]["nextCursor"].clone();
+            if cursor.is_null() {
+                break;
+            }
+        }
+        assert!(count > 0, "{arguments:?}");
+        assert_eq!(plexus.end().code, Some(0));
+    }
 }

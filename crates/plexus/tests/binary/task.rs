@@ -53,7 +53,7 @@ fn a_list_is_kept_from_one_run_to_the_next() {
         [
             format!("[ ] {rake}  Rake it  (priority 1, after 1 other)"),
             format!("[ ] {lawn}  Mow the lawn  (priority 2)"),
-            format!("[ ] {blades}  Sharpen the \u{fffd}[31mblades  (priority 3)"),
+            format!("[ ] {blades}  Sharpen the \\u001b[31mblades  (priority 3)"),
         ]
     );
     assert_eq!(
@@ -61,7 +61,7 @@ fn a_list_is_kept_from_one_run_to_the_next() {
         [
             format!("[ ] {rake}  Rake it  (priority 1, after 1 other)"),
             format!("[ ] {lawn}  Mow the lawn  (priority 2)"),
-            format!("  [ ] {blades}  Sharpen the \u{fffd}[31mblades  (priority 3)"),
+            format!("  [ ] {blades}  Sharpen the \\u001b[31mblades  (priority 3)"),
         ]
     );
     assert!(person.task(&["next"])[0].contains("Mow the lawn"));
@@ -132,7 +132,7 @@ fn people_and_agents_share_a_list() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn invalid_arguments_are_reported() {
     let person = User::new();
     let ended = person.run(&["task", "done", "task_xyz"]);
     assert_eq!(ended.code, Some(1));

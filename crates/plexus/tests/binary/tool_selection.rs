@@ -9,6 +9,7 @@ use crate::home::Home;
 use crate::process::{Plexus, plexus};
 
 const SETTINGS: &str = ".config/plexus/plexus.toml";
+const USERS_SERVERS: &str = ".config/plexus/servers.json";
 
 /// Starts the program without a selection of services.
 fn start(home: &Home, arguments: &[&str]) -> Plexus {
@@ -50,7 +51,7 @@ fn the_size_of_a_page_is_a_setting() {
 }
 
 /// By default a few services are offered; an option selects others, all or none. The profiles of
-/// the founding systems always offer all of theirs.
+/// Substrate, Ghost and Bossman always offer all of theirs.
 #[test]
 fn built_in_services_are_chosen() {
     let home = Home::with(&[(SETTINGS, "[hub]\nbuiltin = [\"echo\", \"arbor\"]")]);
@@ -104,6 +105,69 @@ fn built_in_services_are_chosen() {
     );
 }
 
+/// With servers configured, their tools are listed and nothing else; Plexus's own tools are listed if
+/// they are asked for. S001-32, S001-42, C58.
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_are_listed_alone() {
+    let servers = [echoing().await, echoing().await, echoing().await];
+    let named = [
+        ("a", definition(&servers[0])),
+        ("b", definition(&servers[1])),
+        ("c", definition(&servers[2])),
+    ];
+    let of_servers = ["a__work", "b__work", "c__work"];
+    let managing = [
+        "ListMcpResources",
+        "ReadMcpResource",
+        "SubscribeMcpResource",
+        "UnsubscribeMcpResource",
+        "SubscribePolling",
+        "UnsubscribePolling",
+    ];
+    let echo = ["echo_echo", "echo_once", "echo_ping"];
+    for (settings, arguments, own) in [
+        ("", &[][..], &[][..]),
+        ("[hub]\nmanagement = true", &[], &managing),
+        ("[hub]\nbuiltin = [\"echo\"]", &[], &echo),
+        ("", &["--builtin", "echo"], &echo),
+    ] {
+        let home = Home::with(&[(USERS_SERVERS, &file(&named)), (SETTINGS, settings)]);
+        let mut plexus = start(&home, &[&["serve", "--stdio"], arguments].concat());
+        plexus.initialize("2025-11-25");
+        let mut expected: Vec<_> = of_servers.iter().chain(own).copied().collect();
+        expected.sort_unstable();
+        loop {
+            let mut listed = plexus.tools();
+            listed.sort_unstable();
+            if of_servers
+                .iter()
+                .all(|tool| listed.contains(&(*tool).to_owned()))
+            {
+                assert_eq!(listed, expected, "{settings} {arguments:?}");
+                break;
+            }
+            while plexus.receive()["method"] != "notifications/tools/list_changed" {}
+        }
+        assert_eq!(plexus.end().code, Some(0));
+    }
+    // The only server is disabled, or its definition is invalid: it is configured nevertheless.
+    for definition in [
+        json!({"command": "x", "disabled": true}),
+        json!({"comand": "x"}),
+    ] {
+        let home = Home::with(&[(USERS_SERVERS, &file(&[("a", definition)]))]);
+        let mut plexus = start(&home, &["serve", "--stdio"]);
+        plexus.initialize("2025-11-25");
+        assert_eq!(plexus.tools(), [""; 0]);
+        assert_eq!(plexus.end().code, Some(0));
+    }
+    let home = Home::with(&[(USERS_SERVERS, &file(&[]))]);
+    let mut plexus = start(&home, &["serve", "--stdio"]);
+    plexus.initialize("2025-11-25");
+    assert_eq!(services(&mut plexus), ["health", "echo", "task", "context"]);
+    assert_eq!(plexus.end().code, Some(0));
+}
+
 /// The selection is reloaded with its file, and unknown services are named in the error.
 #[test]
 fn the_choice_changes_with_its_file() {
@@ -146,10 +210,7 @@ async fn tools_are_searched_for_in_every_era() {
         let mut client = Client::http(&url, revision, json!({}));
         let greeting = client.open().await;
         let instructions = greeting["instructions"].as_str().unwrap();
-        assert!(
-            instructions.contains("plexus, plexus-hub"),
-            "{instructions}"
-        );
+        assert!(instructions.contains("a, plexus"), "{instructions}");
         let list = client.result("tools/list", json!({})).await;
         let names: Vec<_> = list["tools"]
             .as_array()

@@ -22,6 +22,31 @@ fn wrong_usage_has_its_own_exit_code() {
     }
 }
 
+/// A file that is named on the command line must exist, for every command that takes one.
+#[test]
+fn a_missing_configuration_file_is_wrong_usage() {
+    for command in [
+        &["serve", "--stdio"][..],
+        &["tools"],
+        &["call", "x"],
+        &["resources"],
+        &["read", "x"],
+        &["subscribe", "x"],
+        &["prompts"],
+        &["prompt", "x"],
+        &["explain", "x"],
+        &["status"],
+        &["doctor", "--offline"],
+    ] {
+        let ended = run(&[command, &["--mcp-config", "no-such-file.json"]].concat());
+        assert_eq!(ended.code, Some(2), "{command:?} {ended:?}");
+        assert!(ended.stdout.is_empty(), "{command:?} {ended:?}");
+        let error = &ended.stderr[0];
+        assert!(error.contains("no-such-file.json"), "{error}");
+        assert!(error.contains("there is no such file"), "{error}");
+    }
+}
+
 #[test]
 fn the_environment_sets_the_log_level() {
     let mut command = plexus(&["serve", "--stdio"]);
@@ -46,6 +71,38 @@ fn the_version_is_printed() {
     assert_eq!(
         ended.stdout,
         [concat!("plexus ", env!("CARGO_PKG_VERSION"))]
+    );
+}
+
+/// `plexus help` is `plexus --help`, and so on for every command.
+#[test]
+fn help_is_a_command() {
+    for (command, option) in [
+        (&["help"][..], &["--help"][..]),
+        (&["help", "call"], &["call", "--help"]),
+        (&["help", "mcp", "add"], &["mcp", "add", "--help"]),
+        (&["mcp", "help", "add"], &["mcp", "add", "--help"]),
+    ] {
+        let (helped, expected) = (run(command), run(option));
+        assert_eq!(helped.code, Some(0), "{command:?} {helped:?}");
+        assert!(helped.stderr.is_empty(), "{command:?} {helped:?}");
+        assert_eq!(helped.stdout, expected.stdout, "{command:?}");
+    }
+    let ended = run(&["help", "surf"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+}
+
+#[test]
+fn manual_pages_are_written_for_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let ended = run(&["man", folder.path().to_str().unwrap()]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let page = |name: &str| std::fs::read_to_string(folder.path().join(name));
+    assert!(page("plexus.1").unwrap().contains("plexus\\-call(1)"));
+    assert!(page("plexus-mcp-add.1").is_ok());
+    assert!(
+        page("plexus-help.1").is_err(),
+        "help is not documented twice"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Questions to the human.
+//! Questions to the user.
 
 use plexus_mcp_wire::{Object, Raw};
 use serde::Deserialize;
@@ -40,12 +40,12 @@ pub fn elicitation(
     mint_id: impl FnOnce() -> String,
 ) -> Result<LoweredElicitation, Unrepresentable> {
     #[derive(Deserialize)]
-    struct Mode {
+    struct ModeMember {
         mode: Option<String>,
     }
     let is_url = params
         .decode()
-        .is_ok_and(|Mode { mode }| mode.as_deref() == Some("url"));
+        .is_ok_and(|ModeMember { mode }| mode.as_deref() == Some("url"));
     let has_forms_only = matches!(
         features.elicitation,
         ElicitationModes::Absent | ElicitationModes::Form

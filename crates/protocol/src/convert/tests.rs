@@ -29,7 +29,7 @@ fn block(json: &str, features: &Features) -> String {
 }
 
 #[test]
-fn what_needs_no_change_is_not_copied() {
+fn unchanged_values_are_not_copied() {
     let functions: [fn(&Raw, &Features) -> Raw; 9] = [
         tool_definition,
         resource_definition,
@@ -60,7 +60,7 @@ fn what_needs_no_change_is_not_copied() {
 }
 
 #[test]
-fn what_is_not_shaped_as_expected_is_left_alone() {
+fn values_of_unexpected_shape_are_unchanged() {
     for odd in [
         "[]",
         "7",
@@ -223,7 +223,7 @@ fn content_becomes_what_each_revision_has() {
 
 /// TOOL-08, TRANSLATION §6.10 and §12.28: structured content that a revision lacks becomes text.
 #[test]
-fn structured_content_is_kept_or_told() {
+fn structured_content_is_kept_or_becomes_text() {
     let object = r#"{"content":[],"structuredContent":{"a":1},"isError":false}"#;
     for features in [V06, V11, V26] {
         assert_eq!(lowered(call_tool_result, object, features), object);
@@ -278,10 +278,10 @@ fn elicited(json: &str, features: &Features) -> Result<String, Unrepresentable> 
     Ok(lowered.params.as_str().to_owned())
 }
 
-/// ELIC-06, ELIC-07, TRANSLATION §6.4. A revision without elicitation is asked like 2025-06-18: its
-/// client has declared what the revision does not know.
+/// ELIC-06, ELIC-07, TRANSLATION §6.4. A client of a revision without elicitation that declared the
+/// capability is asked like one of 2025-06-18.
 #[test]
-fn forms_are_put_in_older_words() {
+fn forms_are_lowered() {
     let plain = r#"{"mode":"form","message":"m","requestedSchema":{"type":"object","properties":{"n":{"type":"integer","default":1},"e":{"type":"string","enum":["a"]}}}}"#;
     for features in [V11, V26] {
         assert_eq!(elicited(plain, features).unwrap(), plain);
@@ -292,7 +292,7 @@ fn forms_are_put_in_older_words() {
     }
 }
 
-/// ELIC-07: `elicitationId` is of 2025-11-25 alone.
+/// ELIC-07: `elicitationId` exists only in 2025-11-25.
 #[test]
 fn urls_carry_an_id_where_the_revision_has_one() {
     let url = r#"{"mode":"url","message":"m","url":"https://a.example"}"#;

@@ -6,7 +6,7 @@ use plexus_mcp_wire::{Kind, Object, ObjectError, Raw};
 use serde_json::Value;
 
 use super::{BadHeaderValue, decode_value, encode_value};
-use crate::schema::{Place, subschemas};
+use crate::schema::{SubschemaLocation, subschemas};
 
 const ANNOTATION: &str = "x-mcp-header";
 const PREFIX: &str = "Mcp-Param-";
@@ -73,14 +73,14 @@ pub enum HeaderMismatch {
         /// The reason.
         source: BadHeaderValue,
     },
-    /// The two differ.
+    /// The values of the header and of its argument differ.
     #[error("header {header} does not match its argument")]
     Different {
         /// The header.
         header: String,
     },
-    /// The arguments cannot be compared with anything: an object with a repeated key.
-    #[error("arguments that mirrored headers cannot be checked against")]
+    /// The arguments cannot be checked: an object has a duplicate key.
+    #[error("the arguments cannot be compared with the headers that mirror them")]
     Arguments,
 }
 
@@ -144,8 +144,10 @@ impl HeaderParams {
         }
         for (place, subschema) in subschemas(schema) {
             match place {
-                Place::Property(name) => self.collect(subschema, &path.property(name))?,
-                Place::Keyword(keyword) => refuse_annotations(subschema, keyword)?,
+                SubschemaLocation::Property(name) => {
+                    self.collect(subschema, &path.property(name))?;
+                }
+                SubschemaLocation::Keyword(keyword) => refuse_annotations(subschema, keyword)?,
             }
         }
         Ok(())
@@ -281,13 +283,13 @@ fn text_of(argument: &Raw) -> Option<String> {
 /// The integer value of a JSON number in any notation: `42.0` is 42 (HDR26-08).
 fn integer(text: &str) -> Option<i128> {
     /// Beyond this a double no longer names one integer, and annotated integers must not go.
-    const LARGEST_EXACT: f64 = 9_007_199_254_740_991.0;
+    const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
     let number: serde_json::Number = serde_json::from_str(text).ok()?;
     number.as_i128().or_else(|| {
         let double = number.as_f64()?;
         #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53")]
-        (double.fract() == 0.0 && double.abs() <= LARGEST_EXACT).then_some(double as i128)
+        (double.fract() == 0.0 && double.abs() <= MAX_SAFE_INTEGER).then_some(double as i128)
     })
 }
 

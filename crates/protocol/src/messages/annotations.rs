@@ -12,7 +12,7 @@ use super::codec::{null_as_default, number};
     reason = "every revision has exactly these two"
 )]
 pub enum Role {
-    /// The human.
+    /// The user.
     User,
     /// The model.
     Assistant,

@@ -12,7 +12,7 @@ use crate::{ElicitationModes, Features};
 pub struct ClientCapabilities {
     /// It has roots.
     pub roots: bool,
-    /// It says when its roots change; not in 2026-07-28.
+    /// It sends a notification when its roots change; not in 2026-07-28.
     pub roots_list_changed: bool,
     /// It has a model.
     pub sampling: Option<SamplingCapability>,
@@ -76,7 +76,7 @@ impl ClientCapabilities {
         })
     }
 
-    /// A client that can be asked everything that the protocol knows.
+    /// A client with every capability of the protocol.
     pub fn everything() -> Self {
         Self {
             roots: true,
@@ -95,8 +95,8 @@ impl ClientCapabilities {
 
     /// The subset of these capabilities that can be used with the revision with `features` (LIFE-09).
     ///
-    /// A declared capability counts even if it came with a later revision: the client knows the
-    /// request. Only the forms of requests that the revision has no words for are left out.
+    /// A declared capability counts even if a later revision introduced it: the client supports the
+    /// request. Only forms of requests that the revision cannot express are left out.
     #[must_use]
     pub fn within(&self, features: &Features) -> Self {
         let mut within = self.clone();
@@ -203,7 +203,7 @@ pub enum InvalidCapabilities {
     Member {
         /// The capability.
         name: &'static str,
-        /// The reason why it is not.
+        /// Why the value is not an object.
         source: ObjectError,
     },
 }
@@ -368,7 +368,7 @@ impl ServerCapabilities {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ListCapability {
-    /// It says when the list changes.
+    /// It sends a notification when the list changes.
     #[serde(skip_serializing_if = "codec::is_false")]
     pub list_changed: bool,
 }
@@ -377,10 +377,10 @@ pub struct ListCapability {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourcesCapability {
-    /// It says when a resource changes.
+    /// It sends a notification when a resource changes.
     #[serde(skip_serializing_if = "codec::is_false")]
     pub subscribe: bool,
-    /// It says when the list changes.
+    /// It sends a notification when the list changes.
     #[serde(skip_serializing_if = "codec::is_false")]
     pub list_changed: bool,
 }

@@ -55,7 +55,7 @@ pub(super) mod number {
     use super::{Serialize, Serializer};
 
     /// Beyond this a double no longer names one integer.
-    const LARGEST_EXACT: f64 = 9_007_199_254_740_991.0;
+    const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
     #[expect(
         clippy::trivially_copy_pass_by_ref,
@@ -65,7 +65,7 @@ pub(super) mod number {
         number: &f64,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        if number.fract() == 0.0 && number.abs() <= LARGEST_EXACT {
+        if number.fract() == 0.0 && number.abs() <= MAX_SAFE_INTEGER {
             #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53")]
             let integer = *number as i64;
             serializer.serialize_i64(integer)

@@ -80,16 +80,16 @@ pub struct CompleteResult {
     pub meta: Option<Raw>,
 }
 
-/// Suggestions, best first.
+/// The result of a completion.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Completion {
-    /// At most [`MAX_VALUES`](Self::MAX_VALUES) of them.
+    /// The proposed values, best first; at most [`MAX_VALUES`](Self::MAX_VALUES).
     pub values: Vec<String>,
-    /// How many there are in all.
+    /// The number of all matching values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// There are more than these.
+    /// Whether further values match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub has_more: Option<bool>,
 }

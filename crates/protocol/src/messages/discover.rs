@@ -30,9 +30,9 @@ pub struct DiscoverResult {
 #[serde(rename_all = "lowercase")]
 #[expect(clippy::exhaustive_enums, reason = "the specification closes this set")]
 pub enum CacheScope {
-    /// Anyone.
+    /// The result may be shared by all callers.
     Public,
-    /// Only the caller that requested it.
+    /// The result is only for the caller that requested it.
     Private,
 }
 

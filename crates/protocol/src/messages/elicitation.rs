@@ -44,11 +44,11 @@ impl ElicitParams {
 impl<'de> Deserialize<'de> for ElicitParams {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        struct Mode {
+        struct DeclaredMode {
             mode: Option<String>,
         }
         let raw = Raw::deserialize(deserializer)?;
-        match decode::<Mode, _>(&raw)?.mode.as_deref() {
+        match decode::<DeclaredMode, _>(&raw)?.mode.as_deref() {
             None | Some("form") => decode(&raw).map(Self::Form),
             Some("url") => decode(&raw).map(Self::Url),
             Some(other) => Err(D::Error::unknown_variant(other, &["form", "url"])),
@@ -66,7 +66,7 @@ pub struct ElicitFormParams {
     pub requested_schema: Raw,
 }
 
-/// The members of a page to visit.
+/// The params of a question that sends the user to a web page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ElicitUrlParams {

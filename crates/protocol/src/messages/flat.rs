@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::call::CallToolResult;
 use super::content::{ContentBlock, ResourceContents};
+use super::resource::ReadResourceResult;
 
 /// A content block without nesting: the members of an embedded resource are members of the block
 /// (C41, S004-59). On the wire they stay nested.
@@ -106,6 +107,13 @@ impl CallToolResult {
     }
 }
 
+impl ReadResourceResult {
+    /// Every content in its flat form, with the kind `resource`.
+    pub fn flat(&self) -> Vec<FlatContent> {
+        self.contents.iter().map(FlatContent::from).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -141,5 +149,21 @@ mod tests {
             serde_json::from_str(&serde_json::to_string(&flat).unwrap()).unwrap();
         assert_eq!(flat, expected);
         assert_eq!(result.joined_text(), "a\nc");
+    }
+
+    /// C41, S004-59: the contents of a resource have the flat form of an embedded resource.
+    #[test]
+    fn contents_of_a_resource_have_a_flat_form() {
+        let result = ReadResourceResult::new([
+            ResourceContents::text("file:///t", "b"),
+            serde_json::from_str(r#"{"uri": "file:///b", "blob": "Ag=="}"#).unwrap(),
+        ]);
+        let flat: serde_json::Value =
+            serde_json::from_str(&serde_json::to_string(&result.flat()).unwrap()).unwrap();
+        let expected = json!([
+            {"type": "resource", "text": "b", "uri": "file:///t"},
+            {"type": "resource", "data": "Ag==", "uri": "file:///b"},
+        ]);
+        assert_eq!(flat, expected);
     }
 }

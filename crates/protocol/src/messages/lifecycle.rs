@@ -46,7 +46,7 @@ impl Implementation {
         }
     }
 
-    /// The display name.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
@@ -91,7 +91,7 @@ pub struct InitializeParams {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeResult {
-    /// The revision that will be spoken.
+    /// The negotiated protocol revision.
     pub protocol_version: String,
     /// The capabilities of the server, in the form of that revision.
     pub capabilities: Raw,

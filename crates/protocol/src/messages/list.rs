@@ -1,4 +1,4 @@
-//! Lists, page by page. Definitions are raw, as a catalogue keeps them.
+//! The paginated list methods. Definitions are raw JSON, as in a catalogue.
 
 use plexus_mcp_wire::Raw;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub struct ListParams {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListToolsResult {
-    /// The definitions.
+    /// The tool definitions, as raw JSON.
     pub tools: Vec<Raw>,
     /// The cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ pub struct ListToolsResult {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListPromptsResult {
-    /// The definitions.
+    /// The prompt definitions, as raw JSON.
     pub prompts: Vec<Raw>,
     /// The cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,7 @@ pub struct ListPromptsResult {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListResourcesResult {
-    /// The definitions.
+    /// The resource definitions, as raw JSON.
     pub resources: Vec<Raw>,
     /// The cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,7 +50,7 @@ pub struct ListResourcesResult {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListResourceTemplatesResult {
-    /// The definitions.
+    /// The template definitions, as raw JSON.
     pub resource_templates: Vec<Raw>,
     /// The cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -20,17 +20,17 @@ pub enum LogLevel {
     Debug,
     /// Informational.
     Info,
-    /// Normal, but worth noting.
+    /// Normal but significant.
     Notice,
     /// Something may be wrong.
     Warning,
     /// Something failed.
     Error,
-    /// A part is failing.
+    /// A component is failing.
     Critical,
-    /// Someone must act at once.
+    /// Action must be taken immediately.
     Alert,
-    /// Nothing works.
+    /// The system is unusable.
     Emergency,
 }
 

@@ -293,7 +293,7 @@ fn log_levels_are_ordered_and_closed() {
     assert!(is_refused::<SetLevelParams>(r#"{"level":"loud"}"#));
 }
 
-/// A number whose type is integer is written without a fraction. PROG-02: others keep theirs.
+/// An integer is written without a fraction; a float keeps its fraction (PROG-02).
 #[test]
 fn whole_progress_is_written_without_a_fraction() {
     let written = |progress, total| {
@@ -384,7 +384,7 @@ fn client(json: &str) -> ClientCapabilities {
     ClientCapabilities::from_raw(&raw(json)).unwrap()
 }
 
-/// ELIC-02: `{}` is form, and a mode that is not named is not there.
+/// ELIC-02: `{}` means form. Any other mode must be declared.
 #[test]
 fn elicitation_modes_are_what_is_declared() {
     for (declared, form, url) in [
@@ -414,7 +414,7 @@ fn elicitation_modes_are_what_is_declared() {
     }
 }
 
-/// Plexus does not relay tasks, so neither side may hear that the other supports them.
+/// Plexus does not relay tasks, so each side is not told that the other supports them.
 #[test]
 fn the_tasks_extension_is_left_out_on_both_sides() {
     let tasks = r#""io.modelcontextprotocol/tasks":{}"#;
@@ -471,9 +471,9 @@ fn client_capabilities_are_read_and_kept_as_given() {
     );
 }
 
-/// META26-05: `data.requiredCapabilities` of `-32021` is what the client would have to declare.
+/// META26-05: `data.requiredCapabilities` of `-32021` has the capabilities to declare.
 #[test]
-fn what_is_required_would_satisfy() {
+fn required_capabilities_satisfy_their_own_check() {
     for (capability, required) in [
         (ClientCapability::Roots, r#"{"roots":{}}"#),
         (ClientCapability::Sampling, r#"{"sampling":{}}"#),
@@ -499,7 +499,7 @@ fn what_is_required_would_satisfy() {
 
 /// S004-21, S004-27, COMP-01: the flag for completion exists from 2025-03-26.
 #[test]
-fn server_capabilities_are_told_in_the_words_of_the_revision() {
+fn server_capabilities_have_the_members_of_the_revision() {
     let server = ServerCapabilities {
         tools: Some(ListCapability { list_changed: true }),
         resources: Some(ResourcesCapability {

@@ -172,28 +172,28 @@ impl ToolAnnotations {
         self
     }
 
-    /// Whether it changes nothing.
+    /// Sets `readOnlyHint`: the tool modifies nothing.
     #[must_use]
     pub fn read_only(mut self, hint: bool) -> Self {
         self.read_only_hint = Some(hint);
         self
     }
 
-    /// Whether it may destroy something.
+    /// Sets `destructiveHint`: the tool may delete or overwrite data.
     #[must_use]
     pub fn destructive(mut self, hint: bool) -> Self {
         self.destructive_hint = Some(hint);
         self
     }
 
-    /// Whether calling it again changes nothing more.
+    /// Sets `idempotentHint`: another call with the same arguments has no further effect.
     #[must_use]
     pub fn idempotent(mut self, hint: bool) -> Self {
         self.idempotent_hint = Some(hint);
         self
     }
 
-    /// Whether it reaches beyond a closed domain.
+    /// Sets `openWorldHint`: the tool uses entities outside of a closed domain, such as the web.
     #[must_use]
     pub fn open_world(mut self, hint: bool) -> Self {
         self.open_world_hint = Some(hint);

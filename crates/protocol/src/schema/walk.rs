@@ -1,10 +1,10 @@
-//! Where JSON Schema keeps schemas inside schemas.
+//! The direct subschemas of a JSON Schema.
 
 use serde_json::Value;
 
-/// The relation of a subschema to its parent.
+/// Where a subschema is in its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place<'a> {
+pub(crate) enum SubschemaLocation<'a> {
     /// As the schema of the property of this name, under `properties`.
     Property(&'a str),
     /// Under this other keyword.
@@ -14,21 +14,21 @@ pub(crate) enum Place<'a> {
 /// The direct subschemas of `schema`, by the keywords of all dialects.
 ///
 /// The contents of `const`, `enum`, `default` and `examples` are data, not subschemas.
-pub(crate) fn subschemas(schema: &Value) -> impl Iterator<Item = (Place<'_>, &Value)> {
+pub(crate) fn subschemas(schema: &Value) -> impl Iterator<Item = (SubschemaLocation<'_>, &Value)> {
     let keywords = schema.as_object().into_iter().flatten();
-    keywords.flat_map(|(keyword, value)| -> Vec<(Place<'_>, &Value)> {
-        let place = Place::Keyword(keyword);
+    keywords.flat_map(|(keyword, value)| -> Vec<(SubschemaLocation<'_>, &Value)> {
+        let location = SubschemaLocation::Keyword(keyword);
         match (keyword.as_str(), value) {
             ("properties", Value::Object(named)) => named
                 .iter()
-                .map(|(name, schema)| (Place::Property(name), schema))
+                .map(|(name, schema)| (SubschemaLocation::Property(name), schema))
                 .collect(),
             (
                 "$defs" | "definitions" | "patternProperties" | "dependentSchemas" | "dependencies",
                 Value::Object(named),
-            ) => named.values().map(|schema| (place, schema)).collect(),
+            ) => named.values().map(|schema| (location, schema)).collect(),
             ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(schemas)) => {
-                schemas.iter().map(|schema| (place, schema)).collect()
+                schemas.iter().map(|schema| (location, schema)).collect()
             }
             (
                 "not"
@@ -44,7 +44,7 @@ pub(crate) fn subschemas(schema: &Value) -> impl Iterator<Item = (Place<'_>, &Va
                 | "propertyNames"
                 | "contentSchema",
                 schema,
-            ) => vec![(place, schema)],
+            ) => vec![(location, schema)],
             _ => Vec::new(),
         }
     })

@@ -48,7 +48,7 @@ fn v2026_07_28() {
 
 /// The tests above would prove nothing if the schemas let anything pass.
 #[test]
-fn what_is_not_lowered_is_noticed() {
+fn the_schemas_reject_messages_that_are_not_lowered() {
     let official = Official::load(Revision::V2024_11_05);
     let newest = [
         ("Tool", tool().to_raw()),

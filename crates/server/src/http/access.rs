@@ -24,11 +24,18 @@ pub trait Access: Debug + Send + Sync {
     /// How the request is refused.
     fn admit<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<CallerIdentity, AccessDenied>>;
 
+    /// Whether the credentials in this head, which was admitted, are still valid. It is asked every few
+    /// seconds while a stream is open, which ends with the validity of its credentials. If the
+    /// credentials cannot be checked at the moment, they count as valid.
+    ///
+    /// Dropping the future loses nothing.
+    fn is_still_valid<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, bool>;
+
     /// The public JSON document at `path` that describes how to authenticate, if there is one.
     fn document(&self, path: &str) -> Option<Bytes>;
 }
 
-/// How a request is refused. It says how to authenticate, and nothing about the credentials that were
+/// How a request is refused: how to authenticate, without details of the credentials that were
 /// presented.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -54,6 +61,6 @@ impl AccessDenied {
     pub(super) fn into_response(self) -> Response<Body> {
         let mut response = respond::text(self.status, &format!("{}\n", self.text));
         response.headers_mut().extend(self.headers);
-        response
+        respond::closing(response)
     }
 }

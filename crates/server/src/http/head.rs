@@ -7,7 +7,8 @@ use super::negotiation::{self, Accepted};
 use crate::caller::CallerIdentity;
 use crate::stateless::VERSION_HEADER;
 
-pub(super) const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(super) const SESSION_HEADER: HeaderName =
+    HeaderName::from_static(plexus_mcp_protocol::header::SESSION_ID);
 const LAST_EVENT_HEADER: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The headers of a request that the transport itself reads.
@@ -26,12 +27,12 @@ pub(super) struct Head<'a> {
 
 impl<'a> Head<'a> {
     pub(super) fn read(headers: &'a HeaderMap, caller: &'a CallerIdentity) -> Self {
-        let mut accepted = Accepted::NOTHING;
+        let mut accepted = Accepted::NO_MEDIA_TYPE;
         for value in headers.get_all(header::ACCEPT) {
             accepted.add_all(value);
         }
         if !headers.contains_key(header::ACCEPT) {
-            accepted = Accepted::UNSAID;
+            accepted = Accepted::WITHOUT_ACCEPT_HEADER;
         }
         Self {
             headers,

@@ -11,13 +11,13 @@ pub(super) struct Accepted {
 }
 
 impl Accepted {
-    /// A client that does not say takes JSON (C53).
-    pub(super) const UNSAID: Self = Self {
+    /// Without an `Accept` header, a client takes JSON (C53).
+    pub(super) const WITHOUT_ACCEPT_HEADER: Self = Self {
         json: true,
         events: false,
     };
 
-    pub(super) const NOTHING: Self = Self {
+    pub(super) const NO_MEDIA_TYPE: Self = Self {
         json: false,
         events: false,
     };
@@ -47,7 +47,7 @@ impl Accepted {
     }
 }
 
-/// Whether a `Content-Type` is that of JSON, whatever its parameters.
+/// Whether a `Content-Type` is that of JSON, with any parameters.
 pub(super) fn is_json(content_type: &HeaderValue) -> bool {
     let mut parts = content_type.as_bytes().split(|byte| *byte == b';');
     let media_type = parts.next().unwrap_or_default().trim_ascii();
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn accept() {
         let accept = |value| {
-            let mut accepted = Accepted::NOTHING;
+            let mut accepted = Accepted::NO_MEDIA_TYPE;
             accepted.add_all(&HeaderValue::from_static(value));
             accepted
         };
@@ -77,7 +77,7 @@ mod tests {
         for none in ["application/json", "text/html", "text/event-stream;q=0", ""] {
             assert!(!accept(none).events, "{none}");
         }
-        assert!(Accepted::UNSAID.is_anything());
+        assert!(Accepted::WITHOUT_ACCEPT_HEADER.is_anything());
         assert!(accept("application/json;charset=utf-8").is_anything());
         assert!(!accept("text/html").is_anything());
     }

@@ -32,11 +32,14 @@ pub struct HttpOptions {
     pub release_after: Option<Duration>,
     /// How long a client that lost its stream waits before it reconnects, sent as `retry`.
     pub retry: Duration,
-    /// The limits of the messages that streams keep for clients that reconnect.
+    /// The limits of the messages that streams keep, most of all for clients that reconnect.
     pub replay: Replay,
     /// How many legacy sessions may exist. Beyond that, a new session evicts the longest idle one of
     /// the principal with the most sessions.
     pub max_sessions: usize,
+    /// How many legacy sessions one principal may have. Beyond that, a new session evicts the longest
+    /// idle one of the same principal.
+    pub max_sessions_per_principal: usize,
     /// How long a legacy session may be idle.
     pub session_idle: Duration,
 }
@@ -58,6 +61,7 @@ impl Default for HttpOptions {
             retry: Duration::from_secs(1),
             replay: Replay::default(),
             max_sessions: 65_536,
+            max_sessions_per_principal: 32_768,
             session_idle: Duration::from_hours(1),
         }
     }

@@ -134,7 +134,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes note of a message that is not answered.
+    /// Handles a message that needs no response.
     fn one_way(&self, head: &Head<'_>, message: Message) -> Response<Body> {
         let kind = match &message {
             Message::Response(_) => Kind::Response,
@@ -172,14 +172,14 @@ impl Endpoint {
             (Exchange::Answered(answer), _) => return reply(answer),
             begun => begun,
         };
-        let (number, stream) = session.open_stream(self.options.replay);
+        let (number, stream) = session.open_stream();
         let streaming = head.accepted.events;
         let messages = if streaming {
             Arc::clone(&stream)
         } else {
             Arc::clone(&session.standalone)
         };
-        let running = legacy_request::run(exchange, ticket, Arc::clone(&stream), messages);
+        let running = legacy_request::run(exchange, ticket, number, Arc::clone(&stream), messages);
         self.edge.tracker.spawn(running);
         let mut wait = self.options.stream_after;
         if let Some(release) = streams::release_after(self, &session) {
@@ -195,11 +195,13 @@ impl Endpoint {
     /// with the stream. `None` if the stream ends without a message.
     async fn beginning(
         self: &Arc<Self>,
-        session: &HttpSession,
+        session: &Arc<HttpSession>,
         number: u64,
         stream: &Arc<EventStream>,
         wait: Option<Duration>,
     ) -> Option<Response<Body>> {
+        // Runs as well if the client disconnects, which drops this future.
+        let _waiting = Waiting(stream);
         let beginning = match wait {
             Some(wait) => timeout(wait, stream.beginning()).await.ok(),
             None => Some(stream.beginning().await),
@@ -217,12 +219,13 @@ impl Endpoint {
         }
     }
 
-    /// `initialize`: a session comes to be if the answer is no error.
+    /// `initialize`: opens a session, unless the answer is an error.
     fn open_session(&self, asked: ParsedRequest, caller: &CallerIdentity) -> Response<Body> {
         let id = asked.id.clone();
         let principal = caller.principal.clone();
-        let replay = self.options.replay;
-        let session = HttpSession::new(&self.edge, replay, LifecycleRules::UNORDERED, principal);
+        let session = self
+            .sessions
+            .open(&self.edge, LifecycleRules::UNORDERED, principal);
         let session = match session {
             Ok(session) => session,
             Err(error) => {
@@ -241,7 +244,7 @@ impl Endpoint {
             return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
         };
         let core = Arc::clone(&session.core);
-        if !self.sessions.add(session) {
+        if self.sessions.add(session).is_err() {
             let fault = Fault::Busy("too many sessions are in use; try again later".to_owned());
             return reply(EncodedResponse {
                 status: 503,
@@ -261,7 +264,9 @@ impl Endpoint {
         }
         let first = match timeout(self.options.stream_after, exchange.next()).await {
             Ok(Output::Answer(answer)) => return reply(answer),
-            Ok(Output::Notification(first) | Output::Question(first)) => Some(first),
+            Ok(Output::Notification(first) | Output::Progress(first) | Output::Question(first)) => {
+                Some(first)
+            }
             Err(_elapsed) => None,
         };
         streams::stateless(first, exchange, self.options.keep_alive)
@@ -291,7 +296,7 @@ impl Endpoint {
             Ok(batch) => batch,
             Err(answer) => return reply(answer),
         };
-        let (number, stream) = session.open_stream(self.options.replay);
+        let (number, stream) = session.open_stream();
         let task = Arc::clone(&stream);
         let streaming = head.accepted.events;
         let messages = Arc::clone(if streaming {
@@ -300,7 +305,11 @@ impl Endpoint {
             &session.standalone
         });
         self.edge.tracker.spawn(async move {
-            let answers = batch.run(&SessionSink::Stream(messages)).await;
+            let sink = SessionSink::Stream(Arc::clone(&messages));
+            // On a stream of its own, progress comes before the answers.
+            let progress_of = (!streaming).then_some(number);
+            let answers = batch.run(&sink, progress_of).await;
+            messages.finish_progress(number);
             task.end(answers.map(|message| EncodedResponse::new(200, message)));
         });
         let wait = streaming.then_some(self.options.stream_after);
@@ -322,6 +331,15 @@ impl Endpoint {
 
     fn encoder(&self, head: &Head<'_>) -> Arc<ResponseEncoder> {
         self.edge.encoder(head.spoken())
+    }
+}
+
+/// Waits for the first message of a stream.
+struct Waiting<'a>(&'a EventStream);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.stop_waiting();
     }
 }
 

@@ -1,7 +1,6 @@
 //! Legacy sessions by their ids.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,16 +13,17 @@ use plexus_mcp_protocol::lifecycle::LifecycleRules;
 use tokio::time::Instant;
 
 use super::HttpOptions;
+use super::eviction_order::{EvictionOrder, Full};
 use crate::edge::Edge;
-use crate::event_stream::{EventStream, Replay};
-use crate::fair_eviction::PrincipalShares;
+use crate::event_stream::{EventStream, Replay, SessionStreams};
 use crate::lock::lock;
+use crate::replay_budget::{ReplayBudget, ReplayShare};
 use crate::seal::random;
 use crate::session::Session;
 use crate::session_sink::SessionSink;
 
-/// The most streams of one session that are kept for a client that may come back.
-const MAX_STREAMS: usize = 256;
+/// After so many sessions, a task that visits all of them lets other tasks run.
+const VISITED_AT_ONCE: usize = 256;
 
 /// The id of a session: 256 random bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,9 +34,9 @@ impl SessionId {
         random().map(Self)
     }
 
-    /// The id that is written as `text`, which no other is.
+    /// Parses an id. Each id has only one valid text.
     fn read(text: &[u8]) -> Option<Self> {
-        // One more than an id has, so that longer texts are not cut short.
+        // One byte more than an id, so that a longer text is rejected.
         let mut bytes = [0; 33];
         let length = URL_SAFE_NO_PAD.decode_slice(text, &mut bytes).ok()?;
         bytes.get(..length)?.try_into().map(Self).ok()
@@ -62,80 +62,72 @@ pub(super) struct HttpSession {
     pub(super) core: Arc<Session>,
     /// For messages that belong to no request.
     pub(super) standalone: Arc<EventStream>,
-    streams: Mutex<BTreeMap<u64, Arc<EventStream>>>,
-    last_stream: AtomicU64,
-    last_used: Mutex<Instant>,
+    replay: Replay,
+    share: Arc<ReplayShare>,
+    streams: Arc<SessionStreams>,
+    /// The place in the order of eviction.
+    pub(super) place: AtomicU64,
+    /// The last use, in milliseconds since `opened`.
+    last_used: AtomicU64,
+    opened: Instant,
 }
 
 impl HttpSession {
-    pub(super) fn new(
-        edge: &Arc<Edge>,
-        replay: Replay,
-        rules: LifecycleRules,
-        principal: Principal,
-    ) -> Result<Arc<Self>, getrandom::Error> {
-        let standalone = EventStream::new(replay);
-        let sink = SessionSink::Stream(Arc::clone(&standalone));
-        Ok(Arc::new(Self {
-            id: SessionId::new()?,
-            core: Session::new(Arc::clone(edge), sink, rules, principal),
-            standalone,
-            streams: Mutex::default(),
-            last_stream: AtomicU64::new(0),
-            last_used: Mutex::new(Instant::now()),
-        }))
-    }
-
     /// A stream for one request, and its number.
-    pub(super) fn open_stream(&self, replay: Replay) -> (u64, Arc<EventStream>) {
-        let number = self.last_stream.fetch_add(1, Ordering::Relaxed) + 1;
-        let stream = EventStream::new(replay);
-        let mut streams = lock(&self.streams);
-        if streams.len() >= MAX_STREAMS {
-            streams.retain(|_, stream| !stream.has_ended());
-        }
-        streams.insert(number, Arc::clone(&stream));
-        (number, stream)
+    pub(super) fn open_stream(&self) -> (u64, Arc<EventStream>) {
+        SessionStreams::open(&self.streams, self.replay, &self.share)
     }
 
     pub(super) fn stream(&self, number: u64) -> Option<Arc<EventStream>> {
         if number == 0 {
             return Some(Arc::clone(&self.standalone));
         }
-        lock(&self.streams).get(&number).cloned()
+        self.streams.get(number)
     }
 
     pub(super) fn forget_stream(&self, number: u64) {
-        lock(&self.streams).remove(&number);
+        self.streams.forget(number);
     }
 
     /// The owner of the session. It does not exist for any other principal.
-    fn principal(&self) -> &Principal {
+    pub(super) fn principal(&self) -> &Principal {
         self.core.principal()
     }
 
     fn touch(&self) {
-        *lock(&self.last_used) = Instant::now();
+        self.last_used.store(self.age(), Ordering::Relaxed);
     }
 
-    fn last_used(&self) -> Instant {
-        *lock(&self.last_used)
+    /// When the session was used last.
+    pub(super) fn last_used(&self) -> Instant {
+        self.opened + Duration::from_millis(self.last_used.load(Ordering::Relaxed))
     }
 
-    fn is_idle(&self) -> bool {
+    /// The time since the session was opened, in milliseconds.
+    fn age(&self) -> u64 {
+        u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
         !self.core.is_busy() && !self.standalone.is_read()
     }
 
-    fn sweep_streams(&self) {
-        lock(&self.streams).retain(|_, stream| !stream.is_stale());
+    fn end(&self) {
+        self.core.end();
+        self.core.cancel_all();
+        self.standalone.end(None);
     }
 }
 
 /// All sessions of one server.
 #[derive(Debug)]
 pub(super) struct Sessions {
+    /// Locked by every request, for one access.
     table: Mutex<HashMap<SessionId, Arc<HttpSession>>>,
-    capacity: usize,
+    /// Locked when a session is opened or ends, but not by other requests.
+    order: Mutex<EvictionOrder>,
+    replay: Replay,
+    replay_budget: Arc<ReplayBudget>,
     idle: Duration,
 }
 
@@ -143,24 +135,61 @@ impl Sessions {
     pub(super) fn new(options: &HttpOptions) -> Self {
         Self {
             table: Mutex::default(),
-            capacity: options.max_sessions,
+            order: Mutex::new(EvictionOrder::new(
+                options.max_sessions,
+                options.max_sessions_per_principal,
+            )),
+            replay: options.replay,
+            replay_budget: ReplayBudget::new(options.replay.total_bytes),
             idle: options.session_idle,
         }
     }
 
-    /// Adds a session; `false` if the table is full and no session can be evicted.
-    pub(super) fn add(&self, session: Arc<HttpSession>) -> bool {
+    /// A new session, which is not in the table yet.
+    ///
+    /// # Errors
+    /// The system has no randomness for its id.
+    pub(super) fn open(
+        &self,
+        edge: &Arc<Edge>,
+        rules: LifecycleRules,
+        principal: Principal,
+    ) -> Result<Arc<HttpSession>, getrandom::Error> {
+        let replay = self.replay;
+        let share = self.replay_budget.share(&principal);
+        let standalone = EventStream::standalone(replay, &share);
+        let sink = SessionSink::Stream(Arc::clone(&standalone));
+        Ok(Arc::new(HttpSession {
+            id: SessionId::new()?,
+            core: Session::new(Arc::clone(edge), sink, rules, principal),
+            standalone,
+            replay,
+            share,
+            streams: Arc::default(),
+            place: AtomicU64::new(0),
+            last_used: AtomicU64::new(0),
+            opened: Instant::now(),
+        }))
+    }
+
+    /// Adds a session. If there are too many, the longest idle session of the principal is evicted that
+    /// has the most sessions.
+    ///
+    /// # Errors
+    /// No session can be evicted, because those that were looked at are in use.
+    pub(super) fn add(&self, session: Arc<HttpSession>) -> Result<(), Full> {
         session.touch();
+        let evicted = lock(&self.order).add(&session)?;
         let mut table = lock(&self.table);
-        if table.len() >= self.capacity {
-            let Some(victim) = victim(table.values(), session.principal()) else {
-                return false;
-            };
-            table.remove(&victim.id);
-            end(&victim);
-        }
         table.insert(session.id, session);
-        true
+        if let Some(evicted) = &evicted {
+            table.remove(&evicted.id);
+        }
+        drop(table);
+        if let Some(evicted) = evicted {
+            evicted.end();
+        }
+        Ok(())
     }
 
     /// The session of `principal` with this id.
@@ -175,12 +204,25 @@ impl Sessions {
     }
 
     pub(super) fn remove(&self, session: &HttpSession) {
-        lock(&self.table).remove(&session.id);
-        end(session);
+        lock(&self.order).remove(session);
+        let removed = lock(&self.table).remove(&session.id);
+        drop(removed);
+        session.end();
     }
 
-    pub(super) fn all(&self) -> Vec<Arc<HttpSession>> {
-        lock(&self.table).values().cloned().collect()
+    /// All sessions. Requests in other sessions do not wait for this.
+    fn all(&self) -> Vec<Arc<HttpSession>> {
+        lock(&self.order).sessions()
+    }
+
+    /// Notifies all clients of lists that changed for them.
+    pub(super) async fn announce(&self) {
+        for sessions in self.all().chunks(VISITED_AT_ONCE) {
+            for session in sessions {
+                session.core.announce();
+            }
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Ends all sessions and cancels their requests in flight.
@@ -191,43 +233,26 @@ impl Sessions {
     }
 
     /// Ends idle sessions and forgets finished streams.
-    pub(super) fn sweep(&self) {
-        for session in self.all() {
-            session.sweep_streams();
-            if session.is_idle() && session.last_used().elapsed() >= self.idle {
-                tracing::debug!("ended an idle session");
-                self.remove(&session);
+    pub(super) async fn sweep(&self) {
+        for sessions in self.all().chunks(VISITED_AT_ONCE) {
+            for session in sessions {
+                session.streams.sweep();
+                if session.is_idle() && session.last_used().elapsed() >= self.idle {
+                    tracing::debug!("ended an idle session");
+                    self.remove(session);
+                }
             }
+            tokio::task::yield_now().await;
         }
     }
-}
-
-/// Session eviction: the session that makes room for one of `newcomer`. It is the longest idle session
-/// of the principal with the most sessions.
-fn victim<'a>(
-    sessions: impl Iterator<Item = &'a Arc<HttpSession>> + Clone,
-    newcomer: &Principal,
-) -> Option<Arc<HttpSession>> {
-    let principals = sessions.clone().map(|session| session.principal());
-    let shares = PrincipalShares::new(principals, newcomer);
-    sessions
-        .filter(|session| session.is_idle())
-        .filter_map(|session| Some((shares.of(session.principal())?, session)))
-        .min_by_key(|(share, session)| (Reverse(*share), session.last_used()))
-        .map(|(_, session)| Arc::clone(session))
-}
-
-fn end(session: &HttpSession) {
-    session.core.end();
-    session.core.cancel_all();
-    session.standalone.end(None);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// HTTPL-18, SEC-03: an id is found by its text and by no other that says the same bits.
+    /// HTTPL-18, SEC-03: an id is found by its own text only, not by another encoding of the same
+    /// bits.
     #[test]
     fn an_id_has_one_text() {
         let id = SessionId::new().unwrap();
@@ -236,7 +261,7 @@ mod tests {
         assert_eq!(SessionId::read(text.as_bytes()), Some(id));
 
         let mut same_bits = text.clone().into_bytes();
-        // The last letter says four bits, and two that must be zero.
+        // The last letter encodes four bits of the id, and two bits that must be zero.
         let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
         let last = same_bits.last_mut().unwrap();
         let place = alphabet.iter().position(|letter| letter == last).unwrap();

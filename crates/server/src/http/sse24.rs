@@ -27,14 +27,14 @@ use crate::net::{Body, respond};
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The stream of one client. Its end is the session's end.
-struct Stream {
+struct SseStream {
     endpoint: Arc<Endpoint>,
     session: Arc<HttpSession>,
     reader: Reader,
     greeted: bool,
 }
 
-impl Drop for Stream {
+impl Drop for SseStream {
     fn drop(&mut self) {
         self.endpoint.sessions.remove(&self.session);
     }
@@ -44,23 +44,22 @@ impl Endpoint {
     /// GET: opens the stream and names the other endpoint (SSE24-02).
     pub(super) async fn sse_stream(self: &Arc<Self>, head: &Parts) -> Response<Body> {
         if head.method != Method::GET || !self.serves_handshake() {
-            return respond::method_not_allowed("GET");
+            return self.unadmitted(respond::method_not_allowed("GET"));
         }
         let caller = match self.admit(head).await {
             Ok(caller) => caller,
             Err(refusal) => return refusal,
         };
-        let (replay, principal) = (self.options.replay, caller.principal);
-        let session = HttpSession::new(&self.edge, replay, LifecycleRules::UNORDERED, principal);
-        let Ok(session) = session else {
+        let rules = LifecycleRules::UNORDERED;
+        let Ok(session) = self.sessions.open(&self.edge, rules, caller.principal) else {
             return respond::empty(StatusCode::INTERNAL_SERVER_ERROR);
         };
-        if !self.sessions.add(Arc::clone(&session)) {
+        if self.sessions.add(Arc::clone(&session)).is_err() {
             return respond::empty(StatusCode::SERVICE_UNAVAILABLE);
         }
         let reader = session.standalone.read(Some(0));
         let endpoint = Arc::clone(self);
-        let events = Stream {
+        let events = SseStream {
             endpoint,
             session,
             reader,
@@ -72,14 +71,14 @@ impl Endpoint {
         respond::sse(Body::events(events, self.options.keep_alive))
     }
 
-    /// POST: takes a message; whatever it leads to comes on the stream (SSE24-03, SSE24-04).
+    /// POST: responses are sent on the event stream (SSE24-03, SSE24-04).
     pub(super) async fn sse_message(
         self: &Arc<Self>,
         parts: &Parts,
         body: IncomingBody,
     ) -> Response<Body> {
         if parts.method != Method::POST {
-            return respond::method_not_allowed("POST");
+            return self.unadmitted(respond::method_not_allowed("POST"));
         }
         let caller = match self.admit(parts).await {
             Ok(caller) => caller,
@@ -135,7 +134,7 @@ impl Endpoint {
                     Ok(batch) => {
                         let sink = session.core.sink().clone();
                         self.edge.tracker.spawn(async move {
-                            if let Some(answers) = batch.run(&sink).await {
+                            if let Some(answers) = batch.run(&sink, None).await {
                                 stream.push(answers);
                             }
                         });
@@ -146,7 +145,7 @@ impl Endpoint {
     }
 }
 
-impl Stream {
+impl SseStream {
     async fn next(&mut self) -> Option<bytes::Bytes> {
         if !self.greeted {
             self.greeted = true;
@@ -168,11 +167,11 @@ impl Stream {
         let shutdown = self.endpoint.edge.shutdown.clone();
         let read = loop {
             // A shut-down lets calls in flight finish; their answers come here.
-            let patience = shutdown.is_cancelled().then_some(DRAIN_POLL_INTERVAL);
+            let timeout = shutdown.is_cancelled().then_some(DRAIN_POLL_INTERVAL);
             let read = tokio::select! {
                 biased;
-                read = self.reader.next(patience) => read,
-                () = shutdown.cancelled(), if patience.is_none() => Read::Silence,
+                read = self.reader.next(timeout) => read,
+                () = shutdown.cancelled(), if timeout.is_none() => Read::Silence,
             };
             if read != Read::Silence || !self.session.core.is_busy() {
                 break read;
@@ -188,7 +187,7 @@ impl Stream {
 async fn run(mut exchange: Exchange, stream: Arc<EventStream>) {
     loop {
         match exchange.next().await {
-            Output::Notification(message) => stream.offer(message),
+            Output::Notification(message) | Output::Progress(message) => stream.offer(message),
             Output::Question(message) => stream.push(message),
             Output::Answer(answer) => return stream.push(answer.message),
         }

@@ -1,6 +1,7 @@
 //! Event streams as HTTP responses.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -13,7 +14,7 @@ use super::Endpoint;
 use super::sessions::HttpSession;
 use crate::event_stream::{EventStream, Read, Reader};
 use crate::exchange::{Exchange, Output};
-use crate::net::{Body, respond};
+use crate::net::{Body, Delivery, respond};
 
 /// A legacy stream to one connection.
 struct Legacy {
@@ -23,13 +24,15 @@ struct Legacy {
     /// Sent before everything else.
     priming: Option<Bytes>,
     /// How long the stream may be silent before it is closed, to be resumed later.
-    patience: Option<Duration>,
+    idle_timeout: Option<Duration>,
+    /// Set when the stream has ended and all its messages were handed to the connection.
+    read_all: Arc<AtomicBool>,
 }
 
 /// The stream of a request, from its beginning.
 pub(super) fn open(
     endpoint: &Arc<Endpoint>,
-    session: &HttpSession,
+    session: &Arc<HttpSession>,
     number: u64,
     stream: &Arc<EventStream>,
 ) -> Response<Body> {
@@ -43,8 +46,9 @@ pub(super) fn open(
             data: Some(b""),
         })
     });
-    let patience = release_after(endpoint, session);
-    respond_with(endpoint, number, stream.read(Some(0)), priming, patience)
+    let idle_timeout = release_after(endpoint, session);
+    let reader = stream.read(Some(0));
+    respond_with(endpoint, session, number, reader, priming, idle_timeout)
 }
 
 /// How long a stream of the session may be silent before it is closed; `None` if the client cannot
@@ -57,45 +61,72 @@ pub(super) fn release_after(endpoint: &Endpoint, session: &HttpSession) -> Optio
 /// A stream that the client comes back to, or the one for messages that belong to no request.
 pub(super) fn resume(
     endpoint: &Arc<Endpoint>,
-    session: &HttpSession,
+    session: &Arc<HttpSession>,
     last_event: Option<&HeaderValue>,
 ) -> Response<Body> {
     let Some(last_event) = last_event else {
-        return respond_with(endpoint, 0, session.standalone.read(None), None, None);
+        let reader = session.standalone.read(None);
+        return respond_with(endpoint, session, 0, reader, None, None);
     };
     let place = last_event.to_str().ok().and_then(parse_event_id);
     let stream = place.and_then(|(number, _)| session.stream(number));
     match (place, stream) {
-        (Some((number, after)), Some(stream)) => {
-            respond_with(endpoint, number, stream.read(Some(after)), None, None)
+        (Some((number, after)), Some(stream)) if stream.can_resume(after) => {
+            let reader = stream.read(Some(after));
+            respond_with(endpoint, session, number, reader, None, None)
         }
         _ => respond::text(
             StatusCode::BAD_REQUEST,
-            "this Last-Event-ID is unknown or too old; send the request again\n",
+            "this Last-Event-ID is unknown, or the messages after it are no longer kept: the stream \
+             was read to its end, is too old, or exceeded the memory for messages to resend; send \
+             the request again\n",
         ),
     }
 }
 
 fn respond_with(
     endpoint: &Arc<Endpoint>,
+    session: &Arc<HttpSession>,
     number: u64,
     reader: Reader,
     priming: Option<Bytes>,
-    patience: Option<Duration>,
+    idle_timeout: Option<Duration>,
 ) -> Response<Body> {
     let endpoint = Arc::clone(endpoint);
     let keep_alive = endpoint.options.keep_alive;
+    let read_all = Arc::new(AtomicBool::new(false));
     let legacy = Legacy {
         endpoint,
         number,
         reader,
         priming,
-        patience,
+        idle_timeout,
+        read_all: Arc::clone(&read_all),
     };
     let events = stream::unfold(legacy, |mut legacy| async move {
         legacy.next().await.map(|event| (event, legacy))
     });
-    respond::sse(Body::events(events, keep_alive))
+    let mut body = Body::events(events, keep_alive);
+    if number > 0 {
+        let session = Arc::downgrade(session);
+        body = body.on_received(move |delivery| {
+            if !read_all.load(Ordering::Relaxed) {
+                return;
+            }
+            let Some(session) = session.upgrade() else {
+                return;
+            };
+            match delivery {
+                Delivery::Certain => session.forget_stream(number),
+                Delivery::Likely => {
+                    if let Some(stream) = session.stream(number) {
+                        stream.expire_soon();
+                    }
+                }
+            }
+        });
+    }
+    respond::sse(body)
 }
 
 impl Legacy {
@@ -107,7 +138,7 @@ impl Legacy {
         let standalone = self.number == 0;
         let read = tokio::select! {
             biased;
-            read = self.reader.next(self.patience) => read,
+            read = self.reader.next(self.idle_timeout) => read,
             () = self.endpoint.edge.shutdown.cancelled(), if standalone => Read::End,
         };
         match read {
@@ -121,7 +152,12 @@ impl Legacy {
                     data: Some(&message),
                 }))
             }
-            Read::Silence | Read::End => None,
+            Read::Silence => None,
+            Read::End => {
+                let read_all = self.reader.has_read_all();
+                self.read_all.store(read_all, Ordering::Relaxed);
+                None
+            }
         }
     }
 }
@@ -139,7 +175,7 @@ pub(super) fn stateless(
         }
         let mut exchange = exchange?;
         match exchange.next().await {
-            Output::Notification(next) | Output::Question(next) => {
+            Output::Notification(next) | Output::Progress(next) | Output::Question(next) => {
                 Some((message(&next), (None, Some(exchange))))
             }
             Output::Answer(answer) => Some((message(&answer.message), (None, None))),

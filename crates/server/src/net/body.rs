@@ -7,51 +7,96 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::Stream;
 use futures_util::stream;
+use futures_util::{Stream, StreamExt};
 use http_body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+use super::connections::{Delivery, Receipt};
 
 /// How long a stream of events may be silent before a comment keeps it alive (HTTP26-13).
 pub const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The body of an answer.
-#[derive(Debug)]
 pub struct Body {
     kind: Kind,
+    /// What to do when the client has received the whole body.
+    receipt: Option<Receipt>,
 }
 
 impl Body {
     /// No bytes at all.
     pub const fn empty() -> Self {
-        Self { kind: Kind::Empty }
+        Self {
+            kind: Kind::Empty,
+            receipt: None,
+        }
     }
 
     /// These bytes.
     pub const fn full(bytes: Bytes) -> Self {
         Self {
             kind: Kind::Full(bytes),
+            receipt: None,
         }
     }
 
     /// Encoded events as `source` yields them, with a comment after each `keep_alive` of silence.
     ///
     /// The source is polled by the connection itself and dropped with it, so work done inside the
-    /// stream ends when the client goes away.
+    /// stream ends when the client disconnects.
     pub fn events<S>(source: S, keep_alive: Duration) -> Self
     where
         S: Stream<Item = Bytes> + Send + 'static,
     {
         Self {
             kind: Kind::Events(Box::new(Events::new(Box::pin(source), keep_alive))),
+            receipt: None,
         }
     }
 
-    /// Encoded events from a queue, until its senders are gone; they see it close when the client
-    /// goes away.
+    /// Calls `receipt` when the client has received the whole body.
+    #[must_use]
+    pub(crate) fn on_received(mut self, receipt: impl FnOnce(Delivery) + Send + 'static) -> Self {
+        self.receipt = Some(Box::new(receipt));
+        self
+    }
+
+    /// Ends a stream of events when `end` completes. Other bodies are not changed.
+    #[must_use]
+    pub(crate) fn until(mut self, end: impl Future<Output = ()> + Send + 'static) -> Self {
+        if let Kind::Events(events) = &mut self.kind {
+            events.source = events
+                .source
+                .take()
+                .map(|source| source.take_until(Box::pin(end)).boxed());
+        }
+        self
+    }
+
+    /// Whether this is a stream of events.
+    pub(crate) fn is_stream(&self) -> bool {
+        matches!(self.kind, Kind::Events(_))
+    }
+
+    pub(super) fn take_receipt(&mut self) -> Option<Receipt> {
+        self.receipt.take()
+    }
+
+    /// Encoded events from a queue, until its senders are dropped. The queue is closed when the client
+    /// disconnects.
     pub fn queue(mut events: mpsc::Receiver<Bytes>, keep_alive: Duration) -> Self {
         Self::events(stream::poll_fn(move |cx| events.poll_recv(cx)), keep_alive)
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Body")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
     }
 }
 
@@ -149,7 +194,7 @@ impl fmt::Debug for Events {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::{FutureExt, StreamExt};
+    use futures_util::FutureExt;
     use http_body::Body as _;
     use http_body_util::BodyExt;
 

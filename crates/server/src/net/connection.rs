@@ -3,26 +3,27 @@
 use std::any::Any;
 use std::convert::Infallible;
 use std::error::Error;
-use std::io;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{Request, Response};
+use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Sleep, sleep};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error};
 
 use super::body::Body;
+use super::client_stream::ClientStream;
+use super::connections::{Delivery, OpenConnection, Receipt};
 
 /// The connection of a request, as its handler sees it.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +35,7 @@ pub struct ConnectionInfo {
 
 /// Serves one connection until it ends; after `shutdown`, until the response in progress is sent.
 pub(super) async fn run<I, H, F>(
-    io: I,
+    io: ClientStream<I>,
     info: ConnectionInfo,
     handler: Arc<H>,
     http: http1::Builder,
@@ -45,9 +46,14 @@ pub(super) async fn run<I, H, F>(
     F: Future<Output = Response<Body>>,
 {
     let peer = info.peer;
-    let service = service_fn(|request| handler(request, info).map(Ok::<_, Infallible>));
-    let io = TokioIo::new(Lingering::new(io));
-    let mut connection = pin!(http.serve_connection(io, service));
+    let open = Arc::clone(io.connection());
+    let service = service_fn(|request| {
+        open.begin_request();
+        let open = Arc::clone(&open);
+        let track = |response: Response<Body>| response.map(|body| TrackedBody::new(body, open));
+        handler(request, info).map(|response| Ok::<_, Infallible>(track(response)))
+    });
+    let mut connection = pin!(http.serve_connection(TokioIo::new(io), service));
     let served = async {
         tokio::select! {
             biased;
@@ -59,7 +65,9 @@ pub(super) async fn run<I, H, F>(
         }
     };
     match AssertUnwindSafe(served).catch_unwind().await {
-        Ok(Ok(())) => {}
+        Ok(Ok(())) => open.received(Delivery::Likely),
+        // The client sent no further request in time, but it is still connected.
+        Ok(Err(error)) if error.is_timeout() => open.received(Delivery::Certain),
         Ok(Err(error)) => {
             debug!(%peer, error = &error as &dyn Error, "connection ended early");
         }
@@ -77,75 +85,53 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
     }
 }
 
-/// How long a closing connection still reads the data of its client.
-const CLOSE_LINGER_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// A stream that, once shut down, waits for the other side to close too.
-///
-/// We may answer before a request has arrived whole, as when it is too large. Closing a socket
-/// with unread bytes resets the connection, and the reset can overtake the answer: the client
-/// would see a broken connection and never learn why.
-#[derive(Debug)]
-struct Lingering<I> {
-    io: I,
-    give_up: Option<Pin<Box<Sleep>>>,
+/// The body of a response, which tells its connection how many bytes wait for the client.
+struct TrackedBody {
+    body: Body,
+    connection: Arc<OpenConnection>,
+    /// Set when the body has ended.
+    receipt: Option<Receipt>,
 }
 
-impl<I> Lingering<I> {
-    fn new(io: I) -> Self {
-        Self { io, give_up: None }
-    }
-}
-
-impl<I: AsyncRead + Unpin> AsyncRead for Lingering<I> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, buffer)
-    }
-}
-
-impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<I> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self { io, give_up } = self.get_mut();
-        if give_up.is_none() {
-            ready!(Pin::new(&mut *io).poll_shutdown(cx))?;
+impl TrackedBody {
+    fn new(body: Body, connection: Arc<OpenConnection>) -> Self {
+        Self {
+            body,
+            connection,
+            receipt: None,
         }
-        let give_up = give_up.get_or_insert_with(|| Box::pin(sleep(CLOSE_LINGER_TIMEOUT)));
-        let mut discarded = [0; 4096];
-        while give_up.as_mut().poll(cx).is_pending() {
-            let mut buffer = ReadBuf::new(&mut discarded);
-            let read = ready!(Pin::new(&mut *io).poll_read(cx, &mut buffer));
-            if read.is_err() || buffer.filled().is_empty() {
-                break;
-            }
+    }
+}
+
+impl http_body::Body for TrackedBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let Some(Ok(frame)) = ready!(Pin::new(&mut self.body).poll_frame(cx)) else {
+            self.receipt = self.body.take_receipt();
+            return Poll::Ready(None);
+        };
+        if let Some(data) = frame.data_ref() {
+            self.connection.add_unread(data.len());
         }
-        Poll::Ready(Ok(()))
+        Poll::Ready(Some(Ok(frame)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for TrackedBody {
+    fn drop(&mut self) {
+        self.connection.end_response(self.receipt.take());
     }
 }

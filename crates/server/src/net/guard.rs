@@ -1,8 +1,8 @@
 //! Checks the `Host` and `Origin` headers of every request (SEC-01, HTTP26-02, HTTPL-02).
 //!
-//! A web page in a browser can send requests to any address that the browser reaches, ours
-//! included. Its `Origin` reveals that. If the page's own host name resolves to our address (DNS
-//! rebinding), the `Host` reveals it.
+//! A web page in a browser can send requests to any address that the browser reaches, this server's
+//! included. Its `Origin` reveals that. If the page's own host name resolves to the address of this
+//! server (DNS rebinding), the `Host` reveals it.
 
 mod host;
 mod origin;
@@ -20,17 +20,21 @@ pub use origin::{InvalidOrigin, Origin};
 use super::body::Body;
 use super::respond;
 
-/// Decides which hosts and origins are ours.
+/// Checks `Host` and `Origin` against the addresses of this server and the allowed values.
 ///
-/// - Bound to loopback only, we answer to `localhost` and loopback addresses, at any port, and to
-///   the hosts that were allowed. Bound to anything else, we answer to the hosts that were
-///   allowed, or to any if none were.
-/// - A request without `Origin` does not come from a foreign page. One with it must come from an
-///   allowed origin, from the origin we ourselves are (the `Host`, if that is an address or was
-///   allowed), or, if we are bound to loopback, from a page served by this machine.
+/// - `Host`: a server bound to loopback only accepts `localhost` and loopback addresses, at any port,
+///   and the allowed hosts. A server bound to another address accepts the allowed hosts, or any host
+///   if none is configured.
+/// - `Origin`: a request without it does not come from a foreign page. Otherwise it must be an allowed
+///   origin, or the origin of this server: the `Host`, if that is certain to be this server (an
+///   address, an allowed host, or `localhost` on loopback), or this machine at the port of a server
+///   that is bound to loopback. [`Guard::trust_local_pages`] adds pages that this machine serves at
+///   other ports.
 #[derive(Debug, Clone)]
 pub struct Guard {
     loopback: bool,
+    ports: Vec<u16>,
+    trusts_local_pages: bool,
     hosts: Vec<Host>,
     origins: Vec<Origin>,
 }
@@ -45,7 +49,7 @@ pub enum Refusal {
     /// The `Host` or the request target names no possible host.
     #[error("the Host header is not a host name or address with an optional port")]
     MalformedHost,
-    /// The request is meant for someone else.
+    /// The `Host` is not accepted.
     #[error("host {0} is not served here; if it should be, add it to the allowed hosts")]
     BadHost(Host),
     /// The request comes from a foreign page.
@@ -61,6 +65,8 @@ impl Guard {
     pub fn new(bound: &[SocketAddr]) -> Self {
         Self {
             loopback: bound.iter().all(|address| address.ip().is_loopback()),
+            ports: bound.iter().map(SocketAddr::port).collect(),
+            trusts_local_pages: false,
             hosts: Vec::new(),
             origins: Vec::new(),
         }
@@ -80,7 +86,14 @@ impl Guard {
         self
     }
 
-    /// Judges the head of a request.
+    /// If the server is bound to loopback, admits pages that this machine serves at any port. Any
+    /// program of this machine could then have its pages use the server, so callers must be
+    /// authenticated.
+    pub fn trust_local_pages(&mut self) {
+        self.trusts_local_pages = true;
+    }
+
+    /// Checks the head of a request.
     pub fn check(&self, target: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let mut host = match sole(headers, &HOST) {
             Value::One(host) => self.check_host(host)?,
@@ -119,10 +132,14 @@ impl Guard {
     }
 
     fn admits_origin(&self, origin: &Origin, host: &Host) -> bool {
-        // A name may have been pointed at us by the page itself, and then proves nothing.
-        let host_is_certain = host.is_address() || self.allows_host(host);
+        // A foreign page can point a name at our address (DNS rebinding), so a name alone proves
+        // nothing.
+        let is_local = self.loopback && host.is_loopback();
+        let host_is_certain = host.is_address() || is_local || self.allows_host(host);
+        let is_own = || self.ports.iter().any(|port| origin.is_loopback_at(*port));
         self.origins.contains(origin)
-            || (self.loopback && origin.is_loopback())
+            || (self.loopback && self.trusts_local_pages && origin.is_loopback())
+            || (self.loopback && is_own())
             || (host_is_certain && origin.is_at(host))
     }
 

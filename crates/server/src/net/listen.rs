@@ -14,14 +14,16 @@ use hyper_util::rt::TokioTimer;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use super::body::Body;
+use super::client_stream::ClientStream;
 use super::connection::{self, ConnectionInfo};
+use super::connections::ConnectionTable;
+use super::descriptors;
 
 /// A source of connections: a [`Listener`], or a fake in tests.
 pub trait Accept: Send {
@@ -51,14 +53,21 @@ pub struct BindError {
 /// The limits of connections.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Connections open at a time. Further ones wait, unaccepted.
+    /// The most open connections, if the limit on open file descriptors allows so many. A further one
+    /// takes the place of a connection that is idle or whose client does not read; if there is none,
+    /// it waits until one is closed.
     pub connections: usize,
+    /// How long a client may leave a response unread. The connection is then closed.
+    pub write_stall: Duration,
+    /// The most bytes of responses that wait for their clients, on all connections together. Beyond
+    /// that, the connections whose clients have not read for the longest time are closed.
+    pub unread_bytes: usize,
     /// How long a client may take to send a request head, counted from the connection or from the
     /// answer before. It is therefore also how long a connection may be idle.
     pub head_time: Duration,
     /// Size of a request head. A larger one, or one with more than 100 fields, is answered 431.
     pub head_bytes: usize,
-    /// How long answers under way may take to finish at shutdown.
+    /// How long responses in progress may take to finish at shutdown.
     pub drain: Duration,
 }
 
@@ -66,9 +75,21 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 16_384,
+            write_stall: Duration::from_secs(30),
+            unread_bytes: 64 * 1024 * 1024,
             head_time: Duration::from_secs(30),
             head_bytes: 64 * 1024,
             drain: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Limits {
+    /// The same limits, with as many connections as the limit on open file descriptors allows.
+    pub(crate) fn within_descriptors(&self) -> Self {
+        Self {
+            connections: descriptors::connections_within_limit(self.connections),
+            ..self.clone()
         }
     }
 }
@@ -120,10 +141,10 @@ impl Accept for Listener {
     }
 }
 
-/// Serves connections until `shutdown`, then lets the answers under way finish.
+/// Serves connections until `shutdown`.
 ///
-/// At shutdown no connection is accepted any more, idle ones are closed, and those at work close
-/// after their answer. Connections still open after [`Limits::drain`] are dropped. A handler that panics
+/// Graceful shutdown: stops accepting, closes idle connections, and closes each busy one after its
+/// current response. Connections still open after [`Limits::drain`] are dropped. A handler that panics
 /// ends its own connection only. Dropping this future drops all connections at once.
 pub async fn serve<A, H, F>(
     mut acceptor: A,
@@ -137,23 +158,25 @@ pub async fn serve<A, H, F>(
 {
     let handler = Arc::new(handler);
     let http = http(limits);
-    let slots = Arc::new(Semaphore::new(
-        limits.connections.min(Semaphore::MAX_PERMITS),
-    ));
+    let table = ConnectionTable::new(limits);
+    let write_stall = limits.write_stall;
     let connections = TaskTracker::new();
     // Cancelled when this future is dropped, or when the drain time is over.
     let abort = CancellationToken::new();
     let _abort_on_drop = abort.clone().drop_guard();
 
     let accepting = async {
-        while let Ok(slot) = Arc::clone(&slots).acquire_owned().await {
+        loop {
             let (io, info) = next_connection(&mut acceptor).await;
+            let guard = table.add().await;
+            let io = ClientStream::new(io, write_stall, Arc::clone(guard.connection()));
             let (handler, http) = (Arc::clone(&handler), http.clone());
             let connection = connection::run(io, info, handler, http, shutdown.clone());
-            let abort = abort.clone();
+            let (abort, evicted) = (abort.clone(), guard.evicted());
             connections.spawn(async move {
+                let connection = evicted.run_until_cancelled_owned(connection);
                 abort.run_until_cancelled_owned(connection).await;
-                drop(slot);
+                drop(guard);
             });
         }
     };
@@ -171,7 +194,8 @@ pub async fn serve<A, H, F>(
     }
 }
 
-/// The most bytes of one read. Larger reads have left the CPU cache when the body is assembled.
+/// The most bytes of one read. Larger reads have left the CPU cache when the body is assembled: with
+/// the default of hyper, 400 KiB, a call with 900 KB of arguments takes 0.51 ms instead of 0.36.
 const MAX_READ_BUFFER_BYTES: usize = 64 * 1024;
 
 fn http(limits: &Limits) -> http1::Builder {
@@ -180,7 +204,7 @@ fn http(limits: &Limits) -> http1::Builder {
         .header_read_timeout(limits.head_time)
         .max_header_size(limits.head_bytes)
         .max_buf_size(MAX_READ_BUFFER_BYTES.max(limits.head_bytes))
-        // A client that closes its side is gone: that is the cancellation of its request.
+        // A client that closes its side of the connection cancels its request.
         .half_close(false);
     http
 }
@@ -188,7 +212,7 @@ fn http(limits: &Limits) -> http1::Builder {
 const ACCEPT_BACKOFF_MIN: Duration = Duration::from_millis(10);
 const ACCEPT_BACKOFF_MAX: Duration = Duration::from_secs(1);
 
-/// The next connection, however often accepting fails before it.
+/// The next connection. After a failure to accept, it tries again.
 async fn next_connection<A: Accept>(acceptor: &mut A) -> (A::Io, ConnectionInfo) {
     let mut pause = ACCEPT_BACKOFF_MIN;
     loop {
@@ -198,8 +222,7 @@ async fn next_connection<A: Accept>(acceptor: &mut A) -> (A::Io, ConnectionInfo)
                 debug!(%error, "a connection ended before it was accepted");
             }
             Err(error) => {
-                // Most likely out of descriptors: trying again at once would only burn the
-                // processor that could be closing some.
+                // Most likely there are no free descriptors, so an immediate retry would busy-loop.
                 warn!(%error, ?pause, "cannot accept connections");
                 sleep(pause).await;
                 pause = (pause * 2).min(ACCEPT_BACKOFF_MAX);

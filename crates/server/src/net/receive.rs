@@ -53,7 +53,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// The status that tells the client.
+    /// The HTTP status of the response.
     pub fn status(&self) -> StatusCode {
         match self {
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,

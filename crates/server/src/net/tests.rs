@@ -31,6 +31,9 @@ const BODY_LIMITS: BodyLimits = BodyLimits {
     total: Duration::from_secs(6),
 };
 
+/// The size of the body of `/large`: more than fits into a connection in memory.
+const LARGE_BODY_BYTES: usize = 300_000;
+
 /// State that the handler shares with the tests.
 #[derive(Debug, Default)]
 struct Stage {
@@ -53,6 +56,10 @@ impl Stage {
         };
         match path.as_str() {
             "/echo" => respond::json(StatusCode::OK, body),
+            "/large" => {
+                let large = Bytes::from(vec![b'x'; LARGE_BODY_BYTES]);
+                respond::json(StatusCode::OK, large)
+            }
             "/panic" => panic!("as the test asked"),
             "/wait" => {
                 let _guard = self.dropped.clone().drop_guard();
@@ -175,7 +182,7 @@ fn post(path: &str, body: &str) -> String {
     format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n{body}")
 }
 
-/// Proves that the server is well.
+/// Checks that the server still answers.
 async fn echo(connection: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
     send(connection, &post("/echo", "{\"ok\":1}")).await;
     let answer = read_answer(connection).await;
@@ -229,7 +236,7 @@ async fn a_panic_ends_its_own_connection_only() {
 }
 
 #[tokio::test]
-async fn control_characters_in_a_header_harm_nobody_else() {
+async fn control_characters_in_a_header_do_not_affect_other_clients() {
     let (server, address) = Server::tcp(Limits::default()).await;
     let mut bystander = TcpStream::connect(address).await.unwrap();
     echo(&mut bystander).await;
@@ -252,7 +259,7 @@ async fn control_characters_in_a_header_harm_nobody_else() {
     assert_eq!(answered, 1 + bad.len(), "a malformed request was handled");
 }
 
-/// HTTP26-15: a client that closes its side, wholly or by half, has cancelled its request.
+/// HTTP26-15: a client that closes its side, fully or half, has cancelled its request.
 #[tokio::test]
 async fn a_call_ends_when_its_client_goes() {
     for half in [true, false] {
@@ -273,7 +280,7 @@ async fn a_call_ends_when_its_client_goes() {
     }
 }
 
-/// HTTP26-15, for an answer that has begun.
+/// HTTP26-15, for a response that has begun.
 #[tokio::test]
 async fn a_stream_ends_when_its_client_goes() {
     let (server, address) = Server::tcp(Limits::default()).await;

@@ -1,4 +1,4 @@
-//! Which descriptors can be polled, and how to get one that is ours alone.
+//! Opens descriptors for polling, without a change to descriptors that other processes share.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,22 +12,22 @@ use rustix::fs::FileType;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
-use super::{Input, Output};
+use super::{StdInput, StdOutput};
 
 /// A polled stream that reads `descriptor`, or `None` if it cannot be polled.
-pub(super) fn input(descriptor: &impl AsFd) -> io::Result<Option<Input>> {
+pub(super) fn input(descriptor: &impl AsFd) -> io::Result<Option<StdInput>> {
     Ok(match file_type(descriptor)? {
-        FileType::Fifo => Some(Input::Pipe(receiver(descriptor)?)),
-        FileType::Socket => Some(Input::Socket(socket(descriptor)?)),
+        FileType::Fifo => Some(StdInput::Pipe(receiver(descriptor)?)),
+        FileType::Socket => Some(StdInput::Socket(socket(descriptor)?)),
         _ => None,
     })
 }
 
 /// A polled stream that writes to `descriptor`, or `None` if it cannot be polled.
-pub(super) fn output(descriptor: &impl AsFd) -> io::Result<Option<Output>> {
+pub(super) fn output(descriptor: &impl AsFd) -> io::Result<Option<StdOutput>> {
     Ok(match file_type(descriptor)? {
-        FileType::Fifo => Some(Output::Pipe(sender(descriptor)?)),
-        FileType::Socket => Some(Output::Socket(socket(descriptor)?)),
+        FileType::Fifo => Some(StdOutput::Pipe(sender(descriptor)?)),
+        FileType::Socket => Some(StdOutput::Socket(socket(descriptor)?)),
         _ => None,
     })
 }

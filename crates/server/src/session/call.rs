@@ -11,7 +11,7 @@ use crate::encoder::{NotificationEncoder, ResponseEncoder};
 use crate::exchange::Output;
 use crate::running_call::{RunningCall, Step};
 
-/// A call of a legacy session: its questions go to the client as requests, on the same channel.
+/// A call of a legacy session. Its questions are sent to the client as requests, on the same stream.
 pub(crate) struct SessionCall {
     session: Arc<Session>,
     encoder: Arc<ResponseEncoder>,
@@ -94,8 +94,13 @@ impl SessionCall {
                         }
                     }
                     Step::Event(event) => {
-                        if let Some(message) = notifications.tell(&event) {
-                            return Output::Notification(message);
+                        let is_log = matches!(event, Event::Log(_) | Event::Recovered(_));
+                        if let Some(message) = notifications.encode(&event) {
+                            return if is_log {
+                                Output::Notification(message)
+                            } else {
+                                Output::Progress(message)
+                            };
                         }
                     }
                     Step::Done(outcome) => {

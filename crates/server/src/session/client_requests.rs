@@ -128,7 +128,7 @@ pub(super) fn put(
     let request = request(&id, method, params.as_ref());
     let lowered = form.zip(params).map(|(form, params)| {
         let repeated = repeated.sender.clone();
-        Lowered {
+        RepeatableForm {
             form,
             params,
             repeated,
@@ -153,7 +153,7 @@ struct Asking {
 }
 
 /// A form that was lowered to the client's revision.
-struct Lowered {
+struct RepeatableForm {
     form: LoweredForm,
     params: Raw,
     repeated: mpsc::Sender<Bytes>,
@@ -164,9 +164,9 @@ impl Asking {
     ///
     /// The answer to a lowered form is raised to the original form first. One that does not fit is
     /// asked for again, with the reason, up to [`MAX_REPEATS`] times. After that the question counts
-    /// as cancelled: the human made no choice that the server could use, every server has to expect
+    /// as cancelled: the user made no choice that the server could use, every server has to expect
     /// this answer, and unlike an error it leaves the rest of the call to the server.
-    async fn run(mut self, lowered: Option<Lowered>) {
+    async fn run(mut self, lowered: Option<RepeatableForm>) {
         let mut repeats = 0;
         let answer = loop {
             let given = self.given().await;
@@ -206,7 +206,7 @@ impl Asking {
     }
 
     /// Asks again, with the reason in the message. Returns false if the session or the call is over.
-    async fn repeat(&mut self, lowered: &Lowered, invalid: &InvalidAnswer) -> bool {
+    async fn repeat(&mut self, lowered: &RepeatableForm, invalid: &InvalidAnswer) -> bool {
         let Some((id, answer)) = self.session.asks.expect() else {
             return false;
         };

@@ -16,7 +16,7 @@ use crate::options::Profile;
 use crate::parsed_request::ParsedRequest;
 
 impl Session {
-    /// Settles the revision and answers with what we are (LIFE-02, LIFE-07).
+    /// Negotiates the revision, and answers with our identity and capabilities (LIFE-02, LIFE-07).
     pub(super) fn initialize(
         &self,
         asked: &ParsedRequest,

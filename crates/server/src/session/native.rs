@@ -1,8 +1,8 @@
 //! The native view: a tool is a method of its own, and its events are streamed (S003-05…07).
 //!
 //! A call is answered at once with the number of its stream; its events follow as notifications of
-//! the called method, from `start` to `complete` or `error` (S003-43). Nothing is collected for the
-//! client, so that it costs the same however much is said.
+//! the called method, from `start` to `complete` or `error` (S003-43). Output is not collected for
+//! the client, so memory does not grow with it.
 
 mod arguments;
 mod event;
@@ -26,6 +26,7 @@ use crate::edge::{Edge, Wants};
 use crate::encoder::{EncodedResponse, ResponseEncoder, complete, json};
 use crate::exchange::{Exchange, Output};
 use crate::lock::lock;
+use crate::parsed_request::ParsedRequest;
 use crate::running_call::{RunningCall, Step};
 
 /// Ends a stream before its time.
@@ -57,11 +58,11 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    fn open(self: &Arc<Self>) -> Stream {
+    fn open(self: &Arc<Self>) -> NativeStream {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let stop = CancellationToken::new();
         lock(&self.open).insert(number, stop.clone());
-        Stream {
+        NativeStream {
             number,
             stop,
             streams: Arc::clone(self),
@@ -79,19 +80,45 @@ impl Streams {
 }
 
 /// One stream, open until it is dropped.
-struct Stream {
+struct NativeStream {
     number: u64,
     stop: CancellationToken,
     streams: Arc<Streams>,
 }
 
-impl Drop for Stream {
+impl Drop for NativeStream {
     fn drop(&mut self) {
         lock(&self.streams.open).remove(&self.number);
     }
 }
 
 impl Session {
+    /// Prepares the session of one native call over HTTP. The client can be asked what it declares
+    /// in the `_meta` of the call, in the forms of the newest revision with a handshake.
+    ///
+    /// # Errors
+    /// The method is not a tool's, or the capabilities are malformed.
+    pub(crate) fn prepare_native_call(&self, asked: &ParsedRequest) -> Result<(), Fault> {
+        let encoder = self.edge.encoder(Revision::NEWEST_HANDSHAKE);
+        let is_of_mcp = method::defined_in(&asked.method, encoder.revision).is_some();
+        if is_of_mcp || &*asked.method == UNSUBSCRIBE {
+            return Err(Fault::MethodNotFound(asked.method.clone().into()));
+        }
+        let invalid = |error| Fault::InvalidParams(format!("params._meta: {error}"));
+        let capabilities = match &asked.meta.client_capabilities {
+            Some(declared) => {
+                ClientCapabilities::from_raw(&declared.detached()).map_err(invalid)?
+            }
+            None => ClientCapabilities::none(),
+        };
+        let client_info = asked.meta.client_info.as_ref().map(Raw::detached);
+        let principal = self.principal.clone();
+        let peer = Peer::new(encoder.revision, capabilities, client_info, principal);
+        let peer = Arc::new(peer.present(self.presence.clone()));
+        self.state().negotiated = Some(Negotiated { peer, encoder });
+        Ok(())
+    }
+
     /// Serves a method that MCP does not have.
     pub(super) fn begin_native(
         self: &Arc<Self>,
@@ -140,7 +167,7 @@ pub(crate) struct NativeCall {
     encoder: Arc<ResponseEncoder>,
     id: Id,
     event_encoder: NativeEventEncoder,
-    stream: Stream,
+    stream: NativeStream,
     running: RunningCall,
     repeated: RepeatedQuestions,
     /// Messages to send before the call is polled again.

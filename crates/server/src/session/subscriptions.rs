@@ -42,7 +42,8 @@ pub(super) fn uri(params: Option<&Raw>) -> Result<String, Fault> {
     Ok(params.uri)
 }
 
-/// Subscribes, and tells the client of updates from then on. Subscribing twice is subscribing once.
+/// Subscribes, and notifies the client of updates from then on. A second subscription to the same
+/// resource changes nothing.
 pub(super) async fn subscribe(session: Arc<Session>, peer: Arc<Peer>, uri: String) -> Outcome {
     if session.subscriptions.lock().len() >= session.edge.options.max_resource_subscriptions {
         return Err(Fault::Busy(
@@ -60,7 +61,7 @@ pub(super) async fn subscribe(session: Arc<Session>, peer: Arc<Peer>, uri: Strin
             let Some(session) = watching.upgrade() else {
                 return;
             };
-            session.sink.offer(message.clone());
+            session.sink.offer_change(message.clone());
         }
     });
     session

@@ -1,14 +1,14 @@
-//! Headers that mirror the body (HDR26): a proxy may act on them, so they must tell the truth.
+//! Headers that mirror the body (HDR26); a proxy may route by them, so they must match it.
 
 use http::{HeaderMap, HeaderName};
 use plexus_mcp_core::{Catalogue, Fault, Section};
-use plexus_mcp_protocol::header::decode_value;
+use plexus_mcp_protocol::header::{self, decode_value};
 use plexus_mcp_protocol::method;
 use plexus_mcp_wire::Object;
 
-pub(crate) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
+pub(crate) const VERSION: HeaderName = HeaderName::from_static(header::PROTOCOL_VERSION);
+const METHOD: HeaderName = HeaderName::from_static(header::METHOD);
+const NAME: HeaderName = HeaderName::from_static(header::NAME);
 
 /// HDR26-01, HDR26-02, HTTP26-23.
 pub(super) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), Fault> {
@@ -92,6 +92,6 @@ fn check(headers: &HeaderMap, name: &HeaderName, expected: &str) -> Result<(), F
         return Ok(());
     }
     Err(Fault::HeaderMismatch(format!(
-        "the {name} header says {given:?} but the body says {expected:?}"
+        "the {name} header is {given:?} but the body has {expected:?}"
     )))
 }

@@ -7,7 +7,7 @@ use plexus_mcp_wire::{Kind, Object, Raw};
 use crate::edge::Edge;
 use crate::park::{ParkedCall, ParkedPosition};
 
-/// Gets the parked call back that `state` stands for, and gives it the answers in `params`.
+/// Finds the parked call of `state`, and passes the answers in `params` to it.
 /// Questions without an answer stay open (MRTR26-12), answers without a question are ignored
 /// (MRTR26-11); a malformed answer changes nothing (MRTR26-10).
 pub(super) fn resume(

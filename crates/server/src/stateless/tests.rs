@@ -1,3 +1,5 @@
+mod states;
+
 use std::sync::Arc;
 
 use plexus_mcp_core::{
@@ -45,11 +47,15 @@ async fn call(edge: &Arc<Edge>, who: &str, more: &Value) -> Value {
     for (name, value) in more.as_object().into_iter().flatten() {
         params[name] = value.clone();
     }
-    let params = raw(&params.to_string());
+    send(edge, who, "tools/call", &params).await
+}
+
+/// Sends a request as `who`, and returns the response.
+async fn send(edge: &Arc<Edge>, who: &str, method: &str, params: &Value) -> Value {
     let request = Request {
         id: 1_i64.into(),
-        method: "tools/call".into(),
-        params: Some(params),
+        method: method.into(),
+        params: Some(raw(&params.to_string())),
     };
     let Ok(asked) = ParsedRequest::read(request) else {
         panic!("the parameters are malformed");
@@ -66,8 +72,33 @@ async fn call(edge: &Arc<Edge>, who: &str, more: &Value) -> Value {
     }
 }
 
-/// TRAP-20, MRTR26-07: a state in the hands of another principal gets nothing back, and is as good as
-/// before to its owner.
+/// Discovery is not use: servers that start then would compete with the first list.
+#[tokio::test]
+async fn an_edge_is_in_use_after_its_first_list_or_call() {
+    async fn is_in_use(edge: &Edge) -> bool {
+        tokio::select! {
+            biased;
+            () = edge.in_use() => true,
+            () = std::future::ready(()) => false,
+        }
+    }
+    let params = json!({"_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }});
+    let listing = edge();
+    send(&listing, "kim", "server/discover", &params).await;
+    assert!(!is_in_use(&listing).await);
+    send(&listing, "kim", "tools/list", &params).await;
+    assert!(is_in_use(&listing).await);
+
+    let calling = edge();
+    assert!(!is_in_use(&calling).await);
+    call(&calling, "kim", &json!({})).await;
+    assert!(is_in_use(&calling).await);
+}
+
+/// TRAP-20, MRTR26-07: a state is rejected for another principal, and stays valid for its owner.
 #[tokio::test]
 async fn a_state_is_good_for_its_own_caller_only() {
     let edge = edge();
@@ -86,9 +117,30 @@ async fn a_state_is_good_for_its_own_caller_only() {
     assert_eq!(text, r#"{"name":"Kim"}"#, "{greeted}");
 }
 
+/// The sizes of parked calls are limited together, and the principal that uses most makes room.
+#[tokio::test]
+async fn large_parked_calls_take_the_room_of_their_own_principal() {
+    let options = Options {
+        max_parked_bytes: 10_000,
+        ..Options::default()
+    };
+    let edge = edge_with(options);
+    let padded = |bytes: usize| json!({"padding": "x".repeat(bytes)});
+    let parked = async |who: &str, bytes: usize| call(&edge, who, &padded(bytes)).await;
+    let is_parked = |answer: &Value| answer["result"]["requestState"].is_string();
+    assert!(is_parked(&parked("eve", 6_000).await));
+    let refused = parked("eve", 6_000).await;
+    let text = refused["error"]["message"].as_str().unwrap();
+    assert!(text.contains("too many"), "{refused}");
+    assert!(is_parked(&parked("kim", 3_000).await), "there is room");
+    assert!(is_parked(&parked("lee", 3_000).await), "eve makes room");
+    let refused = parked("lee", 6_000).await;
+    assert!(!is_parked(&refused), "kim has less than lee: {refused}");
+}
+
 /// A principal with many parked calls loses one to a principal with few, and cannot evict theirs.
 #[tokio::test]
-async fn nobody_takes_all_the_places_of_calls_that_wait() {
+async fn a_principal_cannot_evict_all_parked_calls_of_another() {
     let options = Options {
         max_parked: 3,
         ..Options::default()

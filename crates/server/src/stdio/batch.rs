@@ -13,7 +13,7 @@ impl Pipe {
             Ok(batch) => {
                 let sink = self.session.sink().clone();
                 self.tracker.spawn(async move {
-                    if let Some(answers) = batch.run(&sink).await {
+                    if let Some(answers) = batch.run(&sink, None).await {
                         sink.send(answers).await;
                     }
                 });

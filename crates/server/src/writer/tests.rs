@@ -47,7 +47,7 @@ async fn written(messages: Vec<Bytes>) -> Vec<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn what_is_queued_goes_out_in_one_write() {
+async fn queued_messages_are_sent_in_one_write() {
     let messages = vec!["{\"n\":1}".into(), "{\"n\":2}".into(), "{\"n\":3}".into()];
     let calls = written(messages).await;
     assert_eq!(calls, [b"{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n"]);
@@ -73,7 +73,7 @@ async fn a_message_laid_out_over_lines_becomes_one() {
     assert_eq!(lines, b"{    \"text\": \"a\\nb\" }\n");
 }
 
-/// The founding code wrote to stdout from several tasks, and lines interleaved (S003).
+/// Substrate wrote to stdout from several tasks, and lines interleaved (S003).
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn lines_of_many_tasks_never_interleave() {
     const TASKS: usize = 32;
@@ -147,7 +147,7 @@ async fn senders_learn_that_the_output_failed() {
 
 /// C57: a reader that is slow costs no more memory than a fast one, however long the messages.
 #[tokio::test]
-async fn what_waits_is_bounded_in_bytes() {
+async fn queued_messages_are_bounded_in_bytes() {
     let (output, mut input) = tokio::io::duplex(1024);
     let (sender, writer) = LineWriter::spawn(&TaskTracker::new(), output, 1024);
     let message = Bytes::from(vec![b'x'; 64 * 1024]);

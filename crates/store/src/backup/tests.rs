@@ -49,7 +49,7 @@ async fn nothing_is_overwritten_and_nothing_left_behind() {
     let error = store.backup(&path).await.unwrap_err();
     assert!(matches!(error, BackupError::Exists(_)), "{error}");
     assert!(
-        error.to_string().contains("letter.txt is there already"),
+        error.to_string().contains("letter.txt exists already"),
         "{error}"
     );
     assert_eq!(fs::read(&path).unwrap(), b"Dear reader");
@@ -60,9 +60,9 @@ async fn nothing_is_overwritten_and_nothing_left_behind() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
-/// Others write while the copy is made, without waiting for it.
+/// Concurrent writes succeed during a backup.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_copy_holds_up_nobody() {
+async fn writes_succeed_during_a_backup() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("plexus.db"), &[NOTES]).unwrap();
     let path = folder.path().join("copy.db");

@@ -76,7 +76,7 @@ fn a_step_that_fails_leaves_nothing_behind() {
     open(&path, &[NOTES]).unwrap();
 }
 
-/// Each owner has its own history, and need not know of the others.
+/// The migrations of each owner are independent: a process may open the file with some owners only.
 #[test]
 fn owners_come_and_go() {
     let (_folder, path) = place();
@@ -91,7 +91,7 @@ fn owners_come_and_go() {
 }
 
 #[test]
-fn what_a_newer_version_wrote_is_left_alone() {
+fn a_database_of_a_newer_version_is_not_opened() {
     let (_folder, path) = place();
     drop(open(&path, &[LONGER_NOTES]).unwrap());
     let error = open(&path, &[NOTES]).unwrap_err();
@@ -130,7 +130,7 @@ fn a_file_that_is_no_database_is_left_alone() {
     assert_eq!(fs::read(&path).unwrap(), letter);
 }
 
-/// Damage anywhere is found when the file is opened, not when it is too late.
+/// A file that is overwritten or truncated in the middle is refused when it is opened.
 #[test]
 fn damage_is_found() {
     let (_folder, path) = place();
@@ -159,7 +159,7 @@ fn damage_is_found() {
 }
 
 #[test]
-fn what_cannot_be_created_is_named() {
+fn errors_name_a_path_that_cannot_be_created() {
     let (folder, _) = place();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
@@ -170,7 +170,7 @@ fn what_cannot_be_created_is_named() {
     assert!(matches!(error, OpenError::Unusable { .. }), "{error}");
 }
 
-/// As when several clients start a server of their own at the same moment.
+/// Many threads create the same file at the same time, like clients that each start a server.
 #[test]
 fn many_may_create_the_same_file_at_once() {
     let (_folder, path) = place();

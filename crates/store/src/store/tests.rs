@@ -35,7 +35,7 @@ fn counted(db: &Connection) -> Result<i64, StoreError> {
     Ok(db.query_row(sum, [], |row| row.get(0))?)
 }
 
-/// Lets a statement fail at once instead of after five seconds.
+/// Makes a statement on a locked database fail at once, instead of after `BUSY_TIMEOUT`.
 async fn impatient(store: &Store) {
     let set = |transaction: &Transaction<'_>| -> Result<(), StoreError> {
         Ok(transaction.busy_timeout(Duration::ZERO)?)
@@ -44,7 +44,7 @@ async fn impatient(store: &Store) {
 }
 
 #[tokio::test]
-async fn what_is_written_can_be_read() {
+async fn writes_are_visible_to_reads_and_after_reopening() {
     let (_folder, store) = store();
     assert_eq!(store.read(counted).await.unwrap(), 0);
     store.write(count).await.unwrap();
@@ -94,7 +94,8 @@ async fn references_are_kept() {
     assert!(matches!(dangling, Err(StoreError::Statement(_))));
 }
 
-/// Neither a reader nor a writer is held up by the other.
+/// A reader sees a snapshot. A concurrent write does not wait for the reader, and does not change
+/// the snapshot.
 #[tokio::test]
 async fn a_reader_sees_one_moment() {
     let (_folder, store) = store();
@@ -119,7 +120,8 @@ async fn a_reader_sees_one_moment() {
     assert_eq!(store.read(counted).await.unwrap(), 1);
 }
 
-/// A write that is dropped before its turn changes nothing. One that is dropped later is completed.
+/// A write that is dropped while it waits for the lock changes nothing. A write that is dropped
+/// later still completes.
 #[tokio::test]
 async fn dropping_a_write_never_leaves_half_of_it() {
     let (_folder, store) = store();
@@ -143,7 +145,7 @@ async fn dropping_a_write_never_leaves_half_of_it() {
         assert!(futures_poll(waiting.as_mut()).await.is_none());
     }
     go_on.send(()).unwrap();
-    // The next writer waits for the one whose caller has gone.
+    // The next write waits for the running one, whose future was dropped.
     store.write(count).await.unwrap();
     assert_eq!(store.read(counted).await.unwrap(), 3);
 }
@@ -184,15 +186,15 @@ async fn a_locked_database_is_busy() {
     let other = Connection::open(store.path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let error = store.write(count).await.unwrap_err();
-    assert!(error.is_retryable(), "{error}");
+    assert!(matches!(error, StoreError::Busy), "{error}");
     assert_eq!(store.read(counted).await.unwrap(), 0);
     other.execute_batch("ROLLBACK").unwrap();
     store.write(count).await.unwrap();
 }
 
-/// A caller's patience ends, even if those before it never do.
+/// Waiting for the write lock or for a read permit ends with `Busy` after [`LOCK_TIMEOUT`].
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_forever() {
+async fn waiting_for_a_lock_or_permit_ends_with_busy() {
     let (_folder, store) = store();
     let access = store.access().await.unwrap();
     let turn = access.writer.lock().await;
@@ -239,7 +241,7 @@ async fn a_read_only_database_can_still_be_read() {
     assert_eq!(store.read(counted).await.unwrap(), 1);
 }
 
-/// A disk may be too full even for what processes share beside the file.
+/// `Full` is also the error if there is no space for the shared-memory file.
 #[test]
 fn a_full_disk_is_told_as_such() {
     for code in [ffi::SQLITE_FULL, ffi::SQLITE_IOERR_SHMSIZE] {
@@ -268,8 +270,8 @@ async fn a_database_damaged_under_way_says_so() {
     assert!(matches!(error, StoreError::Damaged), "{error:?}");
 }
 
-/// A file that cannot be used fails only its own users, with the reason; once repaired, it is used
-/// without a restart.
+/// While a file cannot be used, every use of the store returns the reason. Once it is repaired, the
+/// same store works.
 #[tokio::test]
 async fn a_file_that_cannot_be_used_is_tried_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -298,7 +300,7 @@ async fn a_file_that_cannot_be_used_is_tried_again() {
     assert_eq!(store.read(counted).await.unwrap(), 1);
 }
 
-/// Whether a file could be used is found out without making its tables.
+/// `try_out` creates an empty file, and the first write creates the tables.
 #[tokio::test]
 async fn a_file_is_opened_when_it_is_needed() {
     let folder = tempfile::tempdir().unwrap();
@@ -329,4 +331,44 @@ async fn the_version_tells_what_others_wrote() {
     let after = store.version_elsewhere().await.unwrap();
     assert_ne!(after, before);
     assert_eq!(store.version_elsewhere().await.unwrap(), after);
+}
+
+/// A large file is used at once: reading all of it to look for damage takes long. The damage is found
+/// meanwhile, and the file is refused from then on.
+#[tokio::test]
+async fn a_large_file_is_checked_while_it_is_used() {
+    let (folder, store) = store();
+    let fill = |transaction: &Transaction<'_>| -> Result<(), StoreError> {
+        transaction.execute_batch(
+            "CREATE TABLE ballast (bytes BLOB NOT NULL) STRICT;
+             INSERT INTO ballast VALUES (zeroblob(2000000))",
+        )?;
+        count(transaction)
+    };
+    store.write(fill).await.unwrap();
+    let path = store.path().to_owned();
+    drop(store);
+
+    let intact = Store::open(&path, &[COUNTERS]).unwrap();
+    assert_eq!(intact.read(counted).await.unwrap(), 1);
+    drop(intact);
+    assert!(crate::connection::check_file(&path).is_ok());
+
+    // A page in the middle, which nothing else reads.
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 4096 / 2 * 4096;
+    bytes[middle..middle + 4096].fill(0xa5);
+    std::fs::write(&path, bytes).unwrap();
+    let damaged = Store::open(&path, &[COUNTERS]).unwrap();
+    let refused = async {
+        loop {
+            if let Err(error) = damaged.read(counted).await {
+                return error.to_string();
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let refused = tokio::time::timeout(Duration::from_secs(30), refused).await;
+    assert!(refused.unwrap().contains("is damaged"));
+    drop(folder);
 }

@@ -15,7 +15,7 @@ pub(super) const JWT_BEARER_GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
-/// The `typ` header of an ID-ID_JAG_TYP.
+/// The `typ` header of an identity assertion (ID-JAG).
 const ID_JAG_TYP: &str = "oauth-id-jag+jwt";
 const ASSERTION_LIFETIME_SECS: u64 = 300;
 

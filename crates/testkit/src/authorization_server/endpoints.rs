@@ -24,12 +24,12 @@ pub(super) const NONCE: &str = "a-nonce";
 const USER: &str = "alice";
 
 pub(super) type Fields = HashMap<String, String>;
-type HttpResponse = Response<Full<Bytes>>;
+type FullResponse = Response<Full<Bytes>>;
 
 /// An error response.
-pub(super) type Refused = Box<HttpResponse>;
+pub(super) type Refused = Box<FullResponse>;
 
-pub(super) async fn answer(shared: &SharedState, request: &ParsedRequest) -> HttpResponse {
+pub(super) async fn answer(shared: &SharedState, request: &ParsedRequest) -> FullResponse {
     let done = match (&request.method, request.path.as_str()) {
         (&Method::GET, "/.well-known/oauth-authorization-server") => Ok(metadata(shared)),
         (&Method::GET, "/jwks") => {
@@ -78,8 +78,8 @@ fn metadata(shared: &SharedState) -> Value {
     })
 }
 
-/// The sign-in page. Its only user decides at once.
-async fn authorize(shared: &SharedState, fields: &Fields) -> HttpResponse {
+/// The sign-in page. It redirects at once, since the user is simulated.
+async fn authorize(shared: &SharedState, fields: &Fields) -> FullResponse {
     let field = |name: &str| fields.get(name).cloned().unwrap_or_default();
     let redirect_uri = field("redirect_uri");
     let client = register::client(shared, &field("client_id")).await;
@@ -373,7 +373,7 @@ fn fields(text: &str) -> Fields {
         .collect()
 }
 
-fn reply(status: StatusCode, body: &Value) -> HttpResponse {
+fn reply(status: StatusCode, body: &Value) -> FullResponse {
     let mut answer = Response::new(Full::from(body.to_string()));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
@@ -382,7 +382,7 @@ fn reply(status: StatusCode, body: &Value) -> HttpResponse {
     answer
 }
 
-fn plain(status: StatusCode) -> HttpResponse {
+fn plain(status: StatusCode) -> FullResponse {
     let mut answer = Response::new(Full::default());
     *answer.status_mut() = status;
     answer

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use url::Url;
 
 use super::endpoints::{Refused, oauth_error};
-use super::state::{Client, random_id};
+use super::state::{RegisteredClient, random_id};
 use super::{ParsedRequest, SharedState};
 use crate::timeout::within;
 
@@ -47,7 +47,7 @@ pub(super) fn register(shared: &SharedState, request: &ParsedRequest) -> Result<
         answer["client_secret"] = json!(secret);
         answer["client_secret_expires_at"] = json!(0);
     }
-    let client = Client {
+    let client = RegisteredClient {
         secret,
         key: None,
         redirect_uris: Some(metadata.redirect_uris),
@@ -58,7 +58,10 @@ pub(super) fn register(shared: &SharedState, request: &ParsedRequest) -> Result<
 }
 
 /// The client with this id: a known one, or one whose id is the URL of its metadata document.
-pub(super) async fn client(shared: &SharedState, client_id: &str) -> Result<Client, String> {
+pub(super) async fn client(
+    shared: &SharedState,
+    client_id: &str,
+) -> Result<RegisteredClient, String> {
     if let Some(client) = shared.state().clients.get(client_id) {
         return Ok(client.clone());
     }
@@ -71,7 +74,7 @@ pub(super) async fn client(shared: &SharedState, client_id: &str) -> Result<Clie
     if metadata.client_id.as_deref() != Some(client_id) {
         return Err("the document is about another client".to_owned());
     }
-    Ok(Client {
+    Ok(RegisteredClient {
         secret: None,
         key: None,
         redirect_uris: Some(metadata.redirect_uris),

@@ -37,7 +37,7 @@ pub(super) struct State {
     pub(super) key: SigningKey,
     /// The number of earlier keys.
     keys_before: u32,
-    pub(super) clients: HashMap<String, Client>,
+    pub(super) clients: HashMap<String, RegisteredClient>,
     pub(super) codes: HashMap<String, Code>,
     /// Grants by refresh token.
     pub(super) grants: HashMap<String, Grant>,
@@ -51,7 +51,7 @@ pub(super) struct State {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Client {
+pub(super) struct RegisteredClient {
     pub(super) secret: Option<String>,
     /// The public key, if the client authenticates with a key.
     pub(super) key: Option<Jwk>,
@@ -82,7 +82,7 @@ pub(super) struct Grant {
 impl State {
     pub(super) fn new(behaviour: &Behaviour) -> Self {
         let key = new_key();
-        let by_hand = |secret: Option<String>, key: Option<Jwk>| Client {
+        let by_hand = |secret: Option<String>, key: Option<Jwk>| RegisteredClient {
             secret,
             key,
             redirect_uris: None,

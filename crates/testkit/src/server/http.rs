@@ -41,6 +41,14 @@ impl HttpServer {
     ) -> Self {
         let listener = TcpListener::bind(address).await;
         let listener = listener.unwrap_or_else(|error| panic!("no port: {error}"));
+        Self::start_on(listener, handler)
+    }
+
+    /// Starts a server on a listening socket.
+    pub fn start_on(
+        listener: TcpListener,
+        handler: impl Fn(&Received) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let address = listener.local_addr();
         let address = address.unwrap_or_else(|error| panic!("no address: {error}"));
         let requests = Record::default();

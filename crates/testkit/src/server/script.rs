@@ -36,7 +36,7 @@ pub enum Step {
     Echo,
     /// Sends this message.
     Say(Value),
-    /// Writes this line, which need not be a message.
+    /// Writes this line as it is. It may be an invalid message.
     Print(String),
     /// Writes this text without ending the line.
     Write(String),

@@ -181,7 +181,7 @@ fn ids_are_strings_or_integers() {
 }
 
 #[test]
-fn what_is_malformed_keeps_its_id() {
+fn malformed_messages_keep_their_id() {
     for (json, reason) in [
         (r#"{"id":5,"method":"a"}"#, MalformedReason::Version),
         (

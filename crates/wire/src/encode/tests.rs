@@ -124,7 +124,7 @@ fn as_received(mut message: Message) -> Message {
 }
 
 proptest! {
-    /// STDIO-01, S000-35, S004-K003: whatever is sent is one line, and arrives as it was sent.
+    /// STDIO-01, S000-35, S004-K003: every message is one line, and is decoded to the same message.
     #[test]
     fn messages_are_one_line_and_read_back(sent in testing::message()) {
         let mut out = BytesMut::new();

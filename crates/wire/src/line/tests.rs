@@ -124,7 +124,7 @@ fn every_cut_in_two_gives_the_same_lines() {
     assert_eq!(lines(4, input.chunks(1)), expected);
 }
 
-/// Pieces of any length, made of the bytes that matter.
+/// Chunks of any length, of the bytes that the decoder distinguishes.
 fn pieces() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let byte = prop_oneof![
         Just(b'a'),

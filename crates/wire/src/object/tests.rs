@@ -65,7 +65,7 @@ fn an_empty_object_is_written_as_such() {
 }
 
 #[test]
-fn what_was_not_edited_is_the_bytes_that_arrived() {
+fn unedited_objects_keep_the_original_bytes() {
     let arrived = raw(r#"{ "a" : 1 , "b":[ ] }"#);
     let mut members = Object::parse(&arrived).unwrap();
     assert_eq!(members.remove("c"), None);
@@ -146,7 +146,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_set_is_found(json in json_object(), key in any::<String>(), value in json()) {
+    fn a_set_member_is_found(json in json_object(), key in any::<String>(), value in json()) {
         let mut members = object(&json);
         members.set(key.clone(), raw(&value));
         let again = Object::parse(&members.to_raw()).unwrap();

@@ -76,7 +76,7 @@ fn keys_and_ids_may_have_escapes() {
     assert_eq!(skim(text.as_bytes()), [response("a\"\\\u{e9}")]);
 }
 
-/// A log line that quotes a message is no message.
+/// A log line that quotes a message is not a message.
 #[test]
 fn only_messages_count() {
     let sent = r#"{"jsonrpc":"2.0","id":5,"result":{}}"#;
@@ -101,7 +101,7 @@ fn broken_input_gives_what_was_complete() {
     assert_eq!(skim(text.as_bytes()), [response(5_i64)]);
     let text = r#"{"jsonrpc":"2.0","id":5,"result":}}}},"id":6,"#;
     assert_eq!(skim(text.as_bytes()), [response(5_i64)]);
-    // More digits may have followed.
+    // The id is incomplete: more digits may have followed.
     let text = r#"{"jsonrpc":"2.0","result":1,"id":5"#;
     assert_eq!(skim(text.as_bytes()), []);
 }

@@ -44,7 +44,7 @@ pub struct Decoder {
     input: BytesMut,
     /// The length of the prefix of the input without a line ending.
     searched: usize,
-    position: Position,
+    position: StreamPosition,
     fields: Fields,
     /// Set while the current event is too long: its lines are discarded until it ends.
     skipped: Option<Box<Skipped>>,
@@ -62,7 +62,7 @@ struct Skipped {
 
 /// The position of the input in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Position {
+enum StreamPosition {
     /// Nothing: a byte order mark may follow.
     StreamStart,
     LineStart,
@@ -88,7 +88,7 @@ impl Decoder {
             max_event,
             input: BytesMut::new(),
             searched: 0,
-            position: Position::StreamStart,
+            position: StreamPosition::StreamStart,
             fields: Fields::default(),
             skipped: None,
         }
@@ -139,7 +139,7 @@ impl Decoder {
     fn next_line(&mut self) -> Option<BytesMut> {
         loop {
             self.skip_mark_and_line_feed();
-            if self.position == Position::StreamStart {
+            if self.position == StreamPosition::StreamStart {
                 return None;
             }
             let unsearched = self.input.get(self.searched..).unwrap_or_default();
@@ -149,10 +149,10 @@ impl Decoder {
             };
             let line = self.input.split_to(self.searched + offset);
             self.searched = 0;
-            let was_begun_earlier = self.position == Position::MidLine;
+            let was_begun_earlier = self.position == StreamPosition::MidLine;
             self.position = match self.input.get_u8() {
-                b'\r' => Position::AfterCr,
-                _ => Position::LineStart,
+                b'\r' => StreamPosition::AfterCr,
+                _ => StreamPosition::LineStart,
             };
             if !was_begun_earlier {
                 return Some(line);
@@ -166,21 +166,21 @@ impl Decoder {
     /// Skips a byte order mark at the start, and the LF of a CRLF, however the input was split.
     fn skip_mark_and_line_feed(&mut self) {
         match self.position {
-            Position::StreamStart => {
+            StreamPosition::StreamStart => {
                 if self.input.starts_with(BYTE_ORDER_MARK) {
                     self.input.advance(BYTE_ORDER_MARK.len());
                 } else if BYTE_ORDER_MARK.starts_with(&self.input) {
                     return;
                 }
-                self.position = Position::LineStart;
+                self.position = StreamPosition::LineStart;
             }
-            Position::AfterCr if !self.input.is_empty() => {
+            StreamPosition::AfterCr if !self.input.is_empty() => {
                 if self.input.starts_with(b"\n") {
                     self.input.advance(1);
                 }
-                self.position = Position::LineStart;
+                self.position = StreamPosition::LineStart;
             }
-            Position::AfterCr | Position::LineStart | Position::MidLine => {}
+            StreamPosition::AfterCr | StreamPosition::LineStart | StreamPosition::MidLine => {}
         }
     }
 
@@ -191,7 +191,7 @@ impl Decoder {
 
     /// Discards the unfinished line if its event is skipped or it is already too long.
     fn bound_input(&mut self) {
-        let is_mid_line = self.position == Position::MidLine;
+        let is_mid_line = self.position == StreamPosition::MidLine;
         // A shorter beginning does not show whether it is a data line.
         let is_known = is_mid_line || self.input.len() >= DATA_PREFIX.len();
         let is_too_long = self.input.len() > self.max_line();
@@ -206,7 +206,7 @@ impl Decoder {
             skipped.line(&start);
         }
         self.searched = 0;
-        self.position = Position::MidLine;
+        self.position = StreamPosition::MidLine;
     }
 
     /// Discards the current event: the data so far and the rest.

@@ -172,7 +172,7 @@ fn an_event_over_the_limit_tells_its_ids_wherever_it_is_cut() {
 }
 
 #[test]
-fn a_flood_without_a_line_ending_is_not_kept_and_told_at_its_end() {
+fn a_long_line_without_ending_is_not_buffered_beyond_the_limit() {
     let mut decoder = Decoder::new(1000);
     decoder.feed(b"data: ");
     for _ in 0..1000 {

@@ -1,6 +1,5 @@
-//! A client made with `rmcp`, the official Rust SDK, goes through all that the fixture server
-//! offers: with every version that can be agreed on by a handshake, and without one, over pipes and
-//! HTTP.
+//! A client made with `rmcp`, the official Rust SDK, uses every feature of the fixture server: in
+//! every handshake revision and in the stateless one, over stdio and HTTP.
 
 #![expect(
     clippy::unwrap_used,
@@ -67,7 +66,7 @@ walks! {
     stdio_2026_07_28 http_2026_07_28 V_2026_07_28,
 }
 
-/// A client that does not know the era finds it out.
+/// A client without a configured era detects the newest one.
 #[tokio::test]
 async fn the_newest_era_is_found() {
     let (peer, _inbox) = Peer::new(ProtocolVersion::V_2025_11_25);
@@ -224,7 +223,7 @@ async fn listens(client: &Client) {
     subscription.cancel().await.unwrap();
 }
 
-/// Questions in the middle of a call; the SDK answers them in the way of each era by itself.
+/// Questions during a call. The SDK answers them as the era requires.
 async fn asks(client: &Client, version: &ProtocolVersion) {
     let sampled = call(
         client,
@@ -269,7 +268,7 @@ fn lifecycle(version: &ProtocolVersion) -> ClientLifecycleMode {
     }
 }
 
-/// The fixture server, which is built beside the tests of the workspace.
+/// The path of the fixture server, which is built in the target directory of the workspace.
 fn server() -> std::path::PathBuf {
     let test = std::env::current_exe().unwrap();
     let profile = test.parent().and_then(std::path::Path::parent).unwrap();

@@ -31,7 +31,7 @@ impl Inbox {
     }
 }
 
-/// A client that answers everything.
+/// A client that accepts every question, and forwards notifications to an [`Inbox`].
 pub(crate) struct Peer {
     config: ClientConfig,
     heard: mpsc::Sender<Heard>,

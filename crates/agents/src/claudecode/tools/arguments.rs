@@ -13,7 +13,7 @@ pub(super) struct NoArguments {}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Create {
+pub(super) struct CreateSession {
     /// A name that no other session has
     #[schemars(length(min = 1, max = 200))]
     name: String,
@@ -85,8 +85,8 @@ pub(super) struct Poll {
     pub(super) wait_ms: u64,
 }
 
-impl From<Create> for NewSession {
-    fn from(arguments: Create) -> Self {
+impl From<CreateSession> for NewSession {
+    fn from(arguments: CreateSession) -> Self {
         Self {
             name: arguments.name,
             working_dir: arguments.working_dir,

@@ -10,7 +10,7 @@ use crate::cone::{Cone, NewCone};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Create {
+pub(super) struct CreateCone {
     /// A name that no other conversation has
     #[schemars(length(min = 1, max = 100))]
     pub(super) name: String,
@@ -41,7 +41,7 @@ pub(super) struct ConeIdentifier {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Chat {
+pub(super) struct ConeChatArguments {
     /// The conversation's name or id, or an unambiguous prefix of either
     pub(super) identifier: String,
     /// The message to the model
@@ -86,7 +86,7 @@ pub(super) struct ConeList {
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub(super) struct Deleted {
+pub(super) struct DeletedCone {
     /// The conversation's id.
     pub(super) cone_id: String,
     /// The tree that still holds the messages.
@@ -117,8 +117,8 @@ pub(super) struct ProviderStatus {
     pub(super) models: Vec<String>,
 }
 
-impl From<Create> for NewCone {
-    fn from(new: Create) -> Self {
+impl From<CreateCone> for NewCone {
+    fn from(new: CreateCone) -> Self {
         Self {
             name: new.name,
             model_id: new.model_id,
@@ -140,7 +140,7 @@ impl From<Cone> for Created {
     }
 }
 
-impl From<Cone> for Deleted {
+impl From<Cone> for DeletedCone {
     fn from(cone: Cone) -> Self {
         Self {
             cone_id: cone.id,

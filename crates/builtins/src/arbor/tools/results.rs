@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::arbor::model::Node;
+use crate::arbor::model::TreeNode;
 
 macro_rules! results {
     ($($name:ident { $($(#[doc = $doc:literal])+ $member:ident: $type:ty,)* })*) => {
@@ -52,7 +52,7 @@ results! {
         /// The tree's id.
         tree_id: String,
         /// The node.
-        node: Node,
+        node: TreeNode,
     }
     Below {
         /// The tree's id.
@@ -86,7 +86,7 @@ results! {
         /// The tree's id.
         tree_id: String,
         /// The nodes from the root to the requested node.
-        nodes: Vec<Node>,
+        nodes: Vec<TreeNode>,
     }
     Handles {
         /// The tree's id.

@@ -5,9 +5,9 @@ use plexus_mcp_store::rusqlite::OptionalExtension;
 use plexus_mcp_wire::Kind;
 
 use super::read::node_of;
-use super::{MAX_CONTENT_BYTES, NewNode, Payload, WriteTransaction};
+use super::{MAX_CONTENT_BYTES, NewTreeNode, Payload, WriteTransaction};
 use crate::arbor::error::ArborError;
-use crate::arbor::model::{Node, TreeSummary};
+use crate::arbor::model::{TreeNode, TreeSummary};
 use crate::arbor::resources;
 use crate::arbor::tables;
 use crate::notifying_store::timestamp_text;
@@ -92,8 +92,8 @@ impl WriteTransaction<'_> {
     }
 
     /// Adds a node to an active tree.
-    pub fn add(&mut self, node: NewNode) -> Result<Node, ArborError> {
-        let NewNode {
+    pub fn add(&mut self, node: NewTreeNode) -> Result<TreeNode, ArborError> {
+        let NewTreeNode {
             tree_id,
             parent,
             payload,

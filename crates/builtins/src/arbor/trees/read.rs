@@ -5,7 +5,7 @@ use plexus_mcp_store::rusqlite::{Connection, Params};
 use super::{MAX_CONTENT_BYTES, Trees};
 use crate::arbor::error::ArborError;
 use crate::arbor::handle::Handle;
-use crate::arbor::model::{Node, Skeleton, State, Tree, TreeSummary};
+use crate::arbor::model::{Skeleton, State, Tree, TreeNode, TreeSummary};
 use crate::arbor::tables::{self, PATH};
 
 impl Trees {
@@ -69,7 +69,7 @@ impl Trees {
         &self,
         tree_id: impl Into<String>,
         node_id: impl Into<String>,
-    ) -> Result<Node, ArborError> {
+    ) -> Result<TreeNode, ArborError> {
         let (tree, node) = (tree_id.into(), node_id.into());
         self.read(move |db| node_of(db, &tree, &node)).await
     }
@@ -78,7 +78,7 @@ impl Trees {
     ///
     /// # Errors
     /// No tree has this id.
-    pub async fn root(&self, tree_id: impl Into<String>) -> Result<Node, ArborError> {
+    pub async fn root(&self, tree_id: impl Into<String>) -> Result<TreeNode, ArborError> {
         let (tree, now) = (tree_id.into(), self.now());
         self.read(move |db| node_of(db, &tree, &tables::tree(db, &tree, now)?.root))
             .await
@@ -88,7 +88,7 @@ impl Trees {
     ///
     /// # Errors
     /// No tree has this id.
-    pub async fn head(&self, tree_id: impl Into<String>) -> Result<Node, ArborError> {
+    pub async fn head(&self, tree_id: impl Into<String>) -> Result<TreeNode, ArborError> {
         let (tree, now) = (tree_id.into(), self.now());
         self.read(move |db| node_of(db, &tree, &tables::tree(db, &tree, now)?.head))
             .await
@@ -120,7 +120,7 @@ impl Trees {
         &self,
         tree_id: impl Into<String>,
         node_id: impl Into<String>,
-    ) -> Result<Vec<Node>, ArborError> {
+    ) -> Result<Vec<TreeNode>, ArborError> {
         let (tree, node) = (tree_id.into(), node_id.into());
         self.read(move |db| path_nodes(db, &tree, &node)).await
     }
@@ -172,7 +172,7 @@ impl Trees {
     }
 }
 
-pub(super) fn node_of(db: &Connection, tree: &str, node: &str) -> Result<Node, ArborError> {
+pub(super) fn node_of(db: &Connection, tree: &str, node: &str) -> Result<TreeNode, ArborError> {
     tables::must_exist(db, tree)?;
     let clauses = "WHERE node.tree_id = ?1 AND node.id = ?2";
     let mut found = tables::nodes(db, "", clauses, [tree, node])?;
@@ -183,7 +183,7 @@ pub(super) fn node_of(db: &Connection, tree: &str, node: &str) -> Result<Node, A
 }
 
 /// The nodes from the root of a tree to `node`, in this order.
-pub fn path_nodes(db: &Connection, tree: &str, node: &str) -> Result<Vec<Node>, ArborError> {
+pub fn path_nodes(db: &Connection, tree: &str, node: &str) -> Result<Vec<TreeNode>, ArborError> {
     present(db, tree, node)?;
     let joined = "JOIN path USING (seq)";
     bounded(db, tree, PATH, joined, [tree, node])?;

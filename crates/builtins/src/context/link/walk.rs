@@ -125,36 +125,45 @@ impl Graph {
 /// Ranks the eligible nodes that are up to two links away from the best hits of a search.
 pub(in crate::context) fn proximity(
     db: &Connection,
-    index: &Index,
+    index: &Index<'_>,
     hits: &[(Slot, f32)],
     eligible: &[bool],
     limit: usize,
 ) -> rusqlite::Result<Ranking> {
-    let start = |&(slot, score): &(Slot, f32)| {
-        let document = index.document(slot)?;
-        Some(Path::from(document.id.clone(), f64::from(score)))
-    };
-    // The index knows which nodes are live, so only the links are read.
+    let mut starts = Vec::new();
+    for &(slot, score) in hits {
+        if let Some(id) = index.id(slot)? {
+            starts.push(Path::from(id, f64::from(score)));
+        }
+    }
     let mut links = db.prepare_cached(
-        "SELECT target AS other, weight FROM context_links WHERE source = ?1
-         UNION ALL SELECT source, weight FROM context_links WHERE target = ?1
+        "SELECT other, weight, segment, position FROM (
+             SELECT target AS other, weight FROM context_links WHERE source = ?1
+             UNION ALL SELECT source, weight FROM context_links WHERE target = ?1
+         ) JOIN context_nodes ON context_nodes.id = other AND state = 'live'
          ORDER BY weight DESC, other LIMIT ?2",
     )?;
-    let starts = hits.iter().filter_map(start).collect();
+    let mut slots = HashMap::new();
     let ways = walk(starts, 2, SEARCH_BEAM_WIDTH, |id| {
-        let steps = links.query_map((id, MAX_LINKS_PER_NODE), |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?;
-        let is_live = |(id, _): &(String, f64)| index.slot(id).is_some();
-        let steps = steps.filter(|step| step.as_ref().map_or(true, is_live));
-        steps.collect()
+        let mut steps = Vec::new();
+        let mut rows = links.query((id, MAX_LINKS_PER_NODE))?;
+        while let Some(row) = rows.next()? {
+            let other: String = row.get("other")?;
+            let segment: Option<i64> = row.get("segment")?;
+            let place = segment.zip(row.get("position")?);
+            if let Some(slot) = index.slot(&other, place) {
+                slots.insert(other.clone(), slot);
+                steps.push((other, row.get("weight")?));
+            }
+        }
+        Ok(steps)
     })?;
-    let slots = ways.into_iter().filter_map(|way| {
-        let slot = index.slot(&way.end)?;
+    let ranked = ways.into_iter().filter_map(|way| {
+        let slot = *slots.get(&way.end)?;
         let eligible = eligible.get(slot).is_some_and(|&eligible| eligible);
         (eligible && way.score > 0.0).then_some((slot, single(way.score)))
     });
-    Ok(index.best(slots, limit))
+    Ok(index.best(ranked, limit))
 }
 
 /// A path along links, with the score at its end.

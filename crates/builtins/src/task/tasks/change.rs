@@ -3,7 +3,7 @@
 use super::{NewTask, Update, WriteTransaction, dependents};
 use crate::notifying_store::timestamp_text;
 use crate::task::error::TaskError;
-use crate::task::model::{Status, Task};
+use crate::task::model::{Task, TaskStatus};
 use crate::task::resources;
 use crate::task::tables::{self, ids};
 
@@ -26,7 +26,7 @@ impl WriteTransaction<'_> {
                 description,
                 unless_empty(new.context),
                 new.priority,
-                Status::Pending,
+                TaskStatus::Pending,
                 timestamp_text(self.now),
             ))?;
         self.touch(&id);
@@ -92,7 +92,7 @@ impl WriteTransaction<'_> {
 
     /// Changes the state of a task, with its times of start and end. A task that is not in progress
     /// has no claim.
-    pub(super) fn enter(&self, task: &mut Task, status: Status) {
+    pub(super) fn enter(&self, task: &mut Task, status: TaskStatus) {
         if task.status == status {
             return;
         }
@@ -100,11 +100,11 @@ impl WriteTransaction<'_> {
         task.status = status;
         task.completed_at = if status.is_over() { now() } else { None };
         task.started_at = match status {
-            Status::Pending => None,
-            Status::InProgress => task.started_at.take().or_else(now),
-            Status::Completed | Status::Failed => task.started_at.take(),
+            TaskStatus::Pending => None,
+            TaskStatus::InProgress => task.started_at.take().or_else(now),
+            TaskStatus::Completed | TaskStatus::Failed => task.started_at.take(),
         };
-        if status != Status::InProgress {
+        if status != TaskStatus::InProgress {
             task.claimed_by = None;
             task.claimed_until = None;
         }

@@ -11,11 +11,12 @@ use super::blockers::open_blockers;
 use super::{Tasks, WriteTransaction};
 use crate::notifying_store::timestamp_text;
 use crate::task::error::TaskError;
-use crate::task::model::{Status, Task};
+use crate::task::model::{Task, TaskStatus};
 use crate::task::tables;
 
 /// Selects the tasks that are ready at the time `?1`: pending, or in progress with an expired claim,
-/// and without open blockers. Each kind has an index, from which the first `?2` are read.
+/// and without open blockers. Each kind has an index, from which the first `?2` are read; those with
+/// an expired claim are found among all claims, and few claims are in force at any time.
 pub(super) const READY: &str = "
     WHERE id IN (
         SELECT id FROM (
@@ -24,8 +25,11 @@ pub(super) const READY: &str = "
             ORDER BY priority, created_at, id LIMIT ?2
         )
         UNION ALL
-        SELECT id FROM tasks INDEXED BY tasks_by_claim
-        WHERE status = 'in_progress' AND claimed_until <= ?1 AND open_blockers = 0
+        SELECT id FROM (
+            SELECT id FROM tasks INDEXED BY tasks_claimed
+            WHERE status = 'in_progress' AND open_blockers = 0 AND claimed_until <= ?1
+            ORDER BY priority, created_at, id LIMIT ?2
+        )
     )
     ORDER BY priority, created_at, id
     LIMIT ?2";
@@ -87,7 +91,7 @@ impl Tasks {
         let (id, owner) = (id.into(), owner.into());
         self.change(move |change| {
             let mut task = change.claimed(&id, owner)?;
-            change.enter(&mut task, Status::Pending);
+            change.enter(&mut task, TaskStatus::Pending);
             change.save(task)
         })
         .await
@@ -122,7 +126,7 @@ impl WriteTransaction<'_> {
                     until: until.clone(),
                 });
             }
-            (None, _) if task.status != Status::Pending => {
+            (None, _) if task.status != TaskStatus::Pending => {
                 let status = task.status;
                 return Err(TaskError::NotClaimable { id, status });
             }
@@ -146,7 +150,7 @@ impl WriteTransaction<'_> {
     }
 
     fn give(&mut self, mut task: Task, owner: String, lease: Duration) -> Result<Task, TaskError> {
-        self.enter(&mut task, Status::InProgress);
+        self.enter(&mut task, TaskStatus::InProgress);
         task.claimed_by = Some(owner);
         // The addition overflows only at the end of the calendar.
         task.claimed_until = Some(timestamp_text(

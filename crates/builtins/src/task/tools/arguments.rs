@@ -5,8 +5,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::task::model::Status;
-use crate::task::tasks::{Filter, NewTask, Update};
+use crate::task::model::TaskStatus;
+use crate::task::tasks::{NewTask, TaskFilter, Update};
 
 /// The maximum number of tasks in one list.
 pub(in crate::task) const MAX_LISTED: u32 = 1000;
@@ -31,7 +31,7 @@ pub(super) struct Create {
 #[serde(deny_unknown_fields)]
 pub(super) struct Filtered {
     /// Only tasks in this state
-    status: Option<Status>,
+    status: Option<TaskStatus>,
     /// Only subtasks of this task
     parent_id: Option<String>,
     /// The maximum number of tasks
@@ -59,7 +59,7 @@ pub(super) struct Updated {
     #[schemars(range(min = 1, max = 5))]
     priority: Option<u8>,
     /// The state of the task
-    status: Option<Status>,
+    status: Option<TaskStatus>,
     /// Background information for the work; an empty text removes it
     context: Option<String>,
     /// The result of the work; an empty text removes it
@@ -162,7 +162,7 @@ impl From<Create> for NewTask {
     }
 }
 
-impl From<Filtered> for Filter {
+impl From<Filtered> for TaskFilter {
     fn from(arguments: Filtered) -> Self {
         Self {
             status: arguments.status,

@@ -1,4 +1,4 @@
-//! Programs that run during a test, and what can be seen of them.
+//! Programs that run during a test, and helpers to observe them.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, test_kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::PATIENCE;
+use super::TEST_TIMEOUT;
 use crate::child::{Child, ChildInput, ChildOutput, Program, StartError};
 
 pub(super) struct Running {
@@ -31,13 +31,13 @@ impl Running {
         line.trim_end().to_owned()
     }
 
-    /// The tail of all that it writes to its standard error, however slow the machine is.
+    /// The tail of all output to standard error, read until the pipe is closed.
     pub(super) async fn whole_stderr(mut self) -> Vec<String> {
         within(self.child.stderr.closed()).await;
         self.child.stderr_tail()
     }
 
-    /// The number of a process that the program writes.
+    /// The next line as a process id.
     pub(super) async fn pid(&mut self) -> Pid {
         parse(&self.line().await)
     }
@@ -77,8 +77,8 @@ pub(super) fn exists(pid: Pid) -> bool {
     test_kill_process(pid).is_ok()
 }
 
-/// Whether a process exists and is no zombie. Those of strangers stay for as long as the system's
-/// first process likes, which in a container may be for ever.
+/// Whether a process exists and is not a zombie. Zombies that are not our children may stay for
+/// ever if the init process of a container does not collect them.
 pub(super) fn runs(pid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid()));
     let zombie = stat.is_ok_and(|stat| {
@@ -100,12 +100,14 @@ pub(super) fn ignores(pid: Pid, signal: Signal) -> bool {
 }
 
 pub(super) async fn within<F: Future>(future: F) -> F::Output {
-    timeout(PATIENCE, future).await.expect("it did not happen")
+    timeout(TEST_TIMEOUT, future)
+        .await
+        .expect("it did not happen")
 }
 
-/// Waits for something of which the system gives no notice.
+/// Polls until `happened`, for conditions without a notification.
 pub(super) async fn until(what: &str, mut happened: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while !happened() {
         assert!(Instant::now() < deadline, "waited in vain for {what}");
         sleep(Duration::from_millis(5)).await;

@@ -174,7 +174,7 @@ async fn a_body_that_breaks_off_is_broken() {
 }
 
 #[tokio::test]
-async fn an_event_stream_that_breaks_off_gives_what_came_then_the_error_then_nothing() {
+async fn a_broken_event_stream_gives_its_events_then_an_error_then_ends() {
     let answer = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n";
     let mut events = response_to(&client(), answer).await.events();
     assert_eq!(events.next().await.unwrap().unwrap().data, "1");

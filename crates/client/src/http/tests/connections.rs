@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use http_body_util::Full;
+use hyper_util::client::legacy::connect::capture_connection;
 
 use super::peer::{EMPTY, Peer};
 use super::{client, get, options, post};
+use crate::http::lost::{lost, unless_lost};
 use crate::http::{HttpClient, HttpError, Stage};
 
 #[tokio::test]
@@ -202,4 +205,30 @@ async fn an_answer_that_is_not_http_is_broken() {
     });
     let error = error.unwrap_err();
     assert!(matches!(error, HttpError::Broken { .. }), "{error:?}");
+}
+
+/// hyper can lose a request that it passes to a connection which closes at that moment.
+#[tokio::test]
+async fn a_request_without_an_outcome_ends_with_its_connection() {
+    let client = client();
+    let peer = Peer::bind().await;
+    let mut request = get(&peer.url("/")).map(Full::new);
+    let connection = capture_connection(&mut request);
+    let opening = client.opening.clone();
+    let sending = client.client.request(request);
+    let closing = async {
+        let link = peer.accept().await;
+        let is_open = lost(connection.clone(), opening.clone())
+            .now_or_never()
+            .is_none();
+        assert!(is_open, "the connection is open");
+        drop(link);
+    };
+    let (sent, ()) = tokio::join!(sending, closing);
+    sent.unwrap_err();
+    tokio::time::pause();
+    let lost_request = std::future::pending::<()>();
+    let error = unless_lost(lost_request, lost(connection, opening)).await;
+    let reason = "the connection was closed before the response";
+    assert_eq!(error.unwrap_err().to_string(), reason);
 }

@@ -142,7 +142,7 @@ async fn an_answer_of_unclear_length_is_broken() {
 
 /// An unsolicited response must not be taken for the response to the next request.
 #[tokio::test]
-async fn what_comes_on_an_unused_connection_is_no_answer() {
+async fn an_unsolicited_response_is_not_used_for_the_next_request() {
     let client = client();
     let peer = Peer::bind().await;
     let url = peer.url("/");

@@ -117,7 +117,7 @@ async fn a_certificate_of_an_extra_root_is_trusted() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_nobody_known_or_for_another_name_is_not() {
+async fn certificates_of_unknown_issuers_or_other_names_are_refused() {
     let authority = TestAuthority::new();
     let other = TestAuthority::new();
     let knowing = HttpClient::new(&trusting(authority.pem())).unwrap();
@@ -145,7 +145,7 @@ async fn a_plain_server_under_a_secure_url_is_a_tls_error() {
 }
 
 #[test]
-fn extra_roots_that_are_none_are_told() {
+fn invalid_extra_roots_are_an_error() {
     let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     let unended = "-----BEGIN CERTIFICATE-----\nAAAA\n";
     for pem in [broken, unended] {

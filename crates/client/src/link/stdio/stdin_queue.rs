@@ -4,7 +4,8 @@ use std::io;
 
 use bytes::Bytes;
 use plexus_mcp_core::wire_log::{Direction, log_message};
-use tokio::io::{AsyncWriteExt, BufWriter};
+use tokio::io::{AsyncWriteExt, BufWriter, Interest};
+use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +23,8 @@ pub(super) struct StdinQueue {
 
 impl StdinQueue {
     /// Messages are written to `input` while the returned future is polled. The future ends after
-    /// [`close`](Self::close), or with an error when the process takes no more input.
+    /// [`close`](Self::close), or with an error when no process reads the input any more, whether
+    /// anything is to be written or not.
     pub(super) fn new(input: ChildInput) -> (Self, impl Future<Output = io::Result<()>>) {
         let (sender, queue) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let closing = CancellationToken::new();
@@ -63,6 +65,7 @@ async fn write(
     mut queue: mpsc::Receiver<Bytes>,
     closing: CancellationToken,
 ) -> io::Result<()> {
+    let input = pipe::Sender::from_owned_fd(input.into_owned_fd()?)?;
     let mut input = BufWriter::with_capacity(WRITE_BUFFER_BYTES, input);
     let mut is_closing = false;
     loop {
@@ -72,6 +75,11 @@ async fn write(
             input.flush().await?;
             tokio::select! {
                 next = queue.recv() => next,
+                // The reading end of the pipe was closed.
+                ready = input.get_ref().ready(Interest::ERROR) => {
+                    ready?;
+                    return Err(io::ErrorKind::BrokenPipe.into());
+                }
                 () = closing.cancelled(), if !is_closing => {
                     is_closing = true;
                     queue.close();

@@ -2,7 +2,7 @@ use super::*;
 
 const IDLES: [Idle; 4] = [Idle::New, Idle::Failed, Idle::NeedsAuth, Idle::Disconnected];
 
-/// A state machine, and a clock that only the test moves.
+/// A state machine with a fake clock.
 struct Case {
     lifecycle: Lifecycle,
     now: Instant,
@@ -36,13 +36,16 @@ impl Case {
         }
     }
 
-    /// An attempt that begins and fails at once.
+    /// An attempt that fails at once.
     fn crash(&mut self) {
-        let started = Some(self.now);
-        let needs_auth = false;
+        self.crash_after(Duration::ZERO);
+    }
+
+    /// An attempt whose process ended by itself after this time.
+    fn crash_after(&mut self, lasted: Duration) {
         self.handle(Input::Failed {
-            needs_auth,
-            started,
+            needs_auth: false,
+            crashed_after: Some(lasted),
         });
     }
 
@@ -67,22 +70,25 @@ fn lost() -> Input {
 fn failed() -> Input {
     Input::Failed {
         needs_auth: false,
-        started: None,
+        crashed_after: None,
     }
 }
 
 fn refused() -> Input {
     Input::Failed {
         needs_auth: true,
-        started: None,
+        crashed_after: None,
     }
 }
 
-/// Every pair of a phase and an input: what is to be done, and which phase follows.
+/// The action and the next phase for every pair of a phase and an input.
 #[test]
 fn every_transition() {
     let now = Instant::now();
-    let ready = Phase::Ready { started: None };
+    let ready = Phase::Ready {
+        since: now,
+        is_process: false,
+    };
     let backoff = Phase::Backoff {
         until: now + Duration::from_secs(5),
     };
@@ -107,7 +113,7 @@ fn every_transition() {
     };
     let off = Phase::Idle(Idle::Disconnected);
     for phase in all {
-        for input in inputs {
+        for input in &inputs {
             let expected = match (phase, input) {
                 (Phase::Idle(Idle::New), Input::Start | Input::Call)
                 | (Phase::Idle(Idle::NeedsAuth), Input::Call)
@@ -129,12 +135,12 @@ fn every_transition() {
                 | (Phase::Ready { .. }, Input::Lost { .. } | Input::SessionLost { .. }) => {
                     (Action::Nothing, again)
                 }
-                // Everything else was overtaken by something: it changes nothing.
+                // All other inputs are outdated, and change nothing.
                 _ => (Action::Nothing, phase),
             };
             let mut case = Case::at(phase);
             case.now = now;
-            let action = case.handle(input);
+            let action = case.handle(input.clone());
             assert_eq!(
                 (action, case.lifecycle.phase),
                 expected,
@@ -144,23 +150,24 @@ fn every_transition() {
     }
 }
 
-/// What comes twice does nothing the second time.
+/// A repeated input has no effect.
 #[test]
 fn duplicates_change_nothing() {
     let mut case = Case::new(true);
     assert_eq!(case.handle(Input::Start), Action::Connect);
     for input in [Input::Start, Input::Call, Input::Connect] {
-        assert_eq!(case.handle(input), Action::Nothing, "{input:?}");
+        let name = format!("{input:?}");
+        assert_eq!(case.handle(input), Action::Nothing, "{name}");
     }
     let connected = case.connected();
     for _ in 0..2 {
-        assert_eq!(case.handle(connected), Action::Nothing);
+        assert_eq!(case.handle(connected.clone()), Action::Nothing);
         assert!(matches!(case.lifecycle.phase, Phase::Ready { .. }));
     }
     case.handle(lost());
     let phase = case.lifecycle.phase;
     case.handle(lost());
-    assert_eq!(case.lifecycle.phase, phase, "it was lost once");
+    assert_eq!(case.lifecycle.phase, phase, "a repeated input is ignored");
     assert_eq!(case.lifecycle.crashes, 1);
 }
 
@@ -185,7 +192,7 @@ fn attempts_back_off_from_half_a_second_to_a_minute() {
         assert_eq!(case.delay(), Duration::from_secs_f64(delay));
         case.wait_for_deadline();
     }
-    // A connection on which something was answered was a good one.
+    // An answered request resets the backoff.
     let connected = Input::Connected { started: None };
     case.handle(connected);
     case.handle(Input::Lost { answered: true });
@@ -199,10 +206,10 @@ fn five_short_starts_without_an_answer_are_a_crash_loop() {
     for crashes in 1..CRASH_LOOP_STARTS {
         case.crash();
         assert!(!case.lifecycle.is_crash_looping(), "{crashes}");
-        // Until then, a call starts it at once.
+        // Before that, a call connects at once.
         assert_eq!(case.handle(Input::Call), Action::Connect);
     }
-    // One that is connected first, and then ends, counts as well.
+    // A server that connects and then exits counts as a crash, too.
     let connected = case.connected();
     case.handle(connected);
     case.pass(CRASH_WINDOW / 2);
@@ -220,13 +227,41 @@ fn five_short_starts_without_an_answer_are_a_crash_loop() {
         case.crash();
         assert_eq!(case.delay(), Duration::from_secs(seconds));
     }
-    // One answered request ends it.
+    // One answered request ends the crash loop.
     case.wait_for_deadline();
     let connected = case.connected();
     case.handle(connected);
     case.handle(Input::Lost { answered: true });
     assert!(!case.lifecycle.is_crash_looping());
     assert_eq!(case.delay(), RECONNECT_BACKOFF_MIN);
+}
+
+/// A server that crashes at once is started after the delays of the backoff until it is crash-looping.
+#[test]
+fn a_server_that_crashes_at_once_has_all_delays_before_it_is_crash_looping() {
+    let mut case = Case::new(true);
+    let began = case.now;
+    case.handle(Input::Start);
+    for seconds in [0.5, 1.5, 3.5, 7.5] {
+        case.crash();
+        case.wait_for_deadline();
+        assert_eq!(case.now - began, Duration::from_secs_f64(seconds));
+    }
+    case.crash();
+    assert!(case.lifecycle.is_crash_looping());
+    assert_eq!(case.delay(), CRASH_LOOP_BACKOFF_MIN);
+}
+
+#[test]
+fn a_failed_attempt_whose_process_lasted_breaks_the_row() {
+    let mut case = Case::new(true);
+    case.handle(Input::Start);
+    for _ in 1..CRASH_LOOP_STARTS {
+        case.crash();
+        case.wait_for_deadline();
+    }
+    case.crash_after(CRASH_WINDOW);
+    assert_eq!(case.lifecycle.crashes, 0);
 }
 
 #[test]
@@ -245,26 +280,50 @@ fn a_start_that_lasts_breaks_the_row() {
     assert_eq!(case.delay(), RECONNECT_BACKOFF_MIN);
 }
 
-/// A server that hangs at its start has not crashed, but it is not started over and over either.
+/// A connection without a process that lasted resets the backoff, even without calls.
+#[test]
+fn a_connection_that_lasted_resets_the_backoff() {
+    let mut case = Case::new(true);
+    case.handle(Input::Start);
+    for _ in 0..5 {
+        case.handle(failed());
+        case.wait_for_deadline();
+    }
+    case.handle(Input::Connected { started: None });
+    case.pass(CRASH_WINDOW);
+    case.handle(lost());
+    assert_eq!(case.delay(), RECONNECT_BACKOFF_MIN);
+}
+
+#[test]
+fn a_start_that_does_not_crash_breaks_the_row() {
+    let mut case = Case::new(true);
+    case.handle(Input::Start);
+    for _ in 0..CRASH_LOOP_STARTS {
+        case.crash();
+        case.wait_for_deadline();
+    }
+    assert!(case.lifecycle.is_crash_looping());
+    case.handle(failed());
+    assert!(!case.lifecycle.is_crash_looping());
+    assert_eq!(case.handle(Input::Call), Action::Connect);
+}
+
+/// A server that hangs at its start has not crashed, but is started again only with backoff.
 #[test]
 fn a_start_that_fails_late_still_backs_off() {
     let mut case = Case::new(true);
     case.handle(Input::Start);
     for delay in [0.5, 1.0, 2.0] {
-        let started = Some(case.now);
         case.pass(CRASH_WINDOW);
-        let needs_auth = false;
-        case.handle(Input::Failed {
-            needs_auth,
-            started,
-        });
+        case.crash_after(CRASH_WINDOW);
         assert_eq!(case.delay(), Duration::from_secs_f64(delay));
         assert_eq!(case.lifecycle.crashes, 0);
         case.wait_for_deadline();
     }
 }
 
-/// A server that forgets each session before anything was answered on it is not greeted over and over.
+/// A server that loses each session before it has answered a request is reconnected with backoff.
 #[test]
 fn sessions_that_are_lost_at_once_back_off() {
     for auto_restart in [true, false] {
@@ -279,7 +338,7 @@ fn sessions_that_are_lost_at_once_back_off() {
     }
 }
 
-/// Nothing of ours is started there, so an attempt costs little, and a call always makes one.
+/// Without a process, an attempt is cheap, so every call makes one.
 #[test]
 fn a_server_without_a_process_never_crash_loops() {
     let mut case = Case::new(true);
@@ -319,11 +378,12 @@ fn without_auto_restart_only_a_person_brings_it_back() {
         assert_eq!(case.lifecycle.phase, Phase::Idle(Idle::Failed));
         assert_eq!(case.lifecycle.deadline(), None);
         for input in [Input::Start, Input::Call, Input::DeadlinePassed] {
-            assert_eq!(case.handle(input), Action::Nothing, "{input:?}");
+            let name = format!("{input:?}");
+            assert_eq!(case.handle(input), Action::Nothing, "{name}");
         }
         assert_eq!(case.handle(Input::Connect), Action::Connect);
     }
-    // A forgotten session is no crash.
+    // A lost session is not a crash.
     let mut case = Case::new(false);
     case.handle(Input::Call);
     let connected = case.connected();

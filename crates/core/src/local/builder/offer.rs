@@ -115,7 +115,7 @@ fn list<'a>(
     };
     let mut entries = Vec::new();
     for (name, definition) in definitions {
-        let entry = Entry::kept(section, name, definition.clone());
+        let entry = Entry::with_key(section, name, definition.clone());
         entries.push(entry.map_err(|source| invalid(name, source))?);
     }
     List::new(entries).map_err(|source| invalid(section.key(), source))

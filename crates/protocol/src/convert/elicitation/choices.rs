@@ -106,10 +106,10 @@ impl Choices {
         self.all.get(index)
     }
 
-    /// The choices that a text names, with commas between them, each once.
+    /// The choices in a comma-separated text, each once.
     ///
     /// # Errors
-    /// The part of the text that names none.
+    /// A part of the text is not a choice: that part.
     pub(super) fn split<'a>(&self, text: &'a str) -> Result<Vec<&Choice>, &'a str> {
         let mut named = Named::default();
         // The start of each comma-separated part.

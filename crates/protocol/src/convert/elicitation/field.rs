@@ -25,7 +25,7 @@ const LIST_KEYWORDS: [&str; 12] = [
     "anyOf",
 ];
 
-/// A field that was lowered: how its answer becomes what the original schema wants.
+/// A lowered field: how its answer is converted to a value of the original schema.
 #[derive(Debug, Clone)]
 pub(super) enum LoweredField {
     /// One of several values, which may be named by its title.
@@ -50,11 +50,11 @@ pub(super) enum ListItems {
     Scalars,
 }
 
-/// The schema of a field as 2025-06-18 knows it, and the way back; `None` if it knows the field as
-/// it is.
+/// The schema of a field for 2025-06-18, and how to convert the answer back; `None` if that revision
+/// supports the field unchanged.
 ///
 /// # Errors
-/// Why the field cannot be asked for in that revision.
+/// That revision cannot ask for the field; the text is the reason.
 pub(super) fn lowered(field: &Raw) -> Result<Option<(Raw, LoweredField)>, &'static str> {
     let Ok(schema) = Object::parse(field) else {
         return Ok(None);
@@ -97,7 +97,7 @@ impl LoweredField {
     /// Converts `answer` to the form of the original schema; `None` if the field was left empty.
     ///
     /// # Errors
-    /// Why the answer is invalid.
+    /// The answer is invalid; the text is the reason.
     pub(super) fn raise(&self, answer: &Raw, is_required: bool) -> Result<Option<Raw>, String> {
         let text = answer.text();
         let is_blank = answer.kind() == Kind::Null || text.as_deref().is_some_and(is_blank);
@@ -167,7 +167,7 @@ impl ListItems {
     }
 }
 
-/// The type of a schema, `null` beside it not counted.
+/// The JSON type of a schema. `null` in a list of types is ignored.
 fn type_of(schema: &Object) -> Option<String> {
     let declared = schema.get("type")?;
     let names = items(declared).unwrap_or_else(|| vec![declared.clone()]);

@@ -101,9 +101,9 @@ fn a_text_is_raised_to_the_list_it_names() {
     }
 }
 
-/// The asking server gets nothing that its own schema refuses.
+/// An answer that violates the original schema is refused with the reason.
 #[test]
-fn what_does_not_fit_the_original_form_is_told() {
+fn answers_that_violate_the_original_form_are_refused() {
     let params = form(&json!({"c": colors(), "n": {"type": "integer"}}), &["c"]);
     for (content, reason) in [
         (
@@ -152,7 +152,7 @@ fn other_answers_than_acceptance_are_passed_on() {
     assert_eq!(value(&form.raise(&accepted).unwrap()), expected);
 }
 
-/// Clients send empty texts for fields that the human left alone.
+/// Clients send empty texts for fields that the user did not fill in.
 #[test]
 fn an_empty_text_is_an_empty_list_or_no_answer() {
     let list = |min: u64| json!({"type": "array", "items": {"enum": ["a"]}, "minItems": min});
@@ -215,7 +215,7 @@ fn values_that_are_no_strings_are_written_as_text_and_come_back_typed() {
     raised(&params, &json!({"sizes": "1, two"})).unwrap_err();
 }
 
-/// A value is found by itself before it is found by a title, and never by what two choices share.
+/// A value takes precedence over a title, and a text that several choices share selects none.
 #[test]
 fn words_that_several_choices_share_name_none() {
     let items = json!({"anyOf": [{"const": "a", "title": "b"}, {"const": "b", "title": "Same"},
@@ -230,7 +230,7 @@ fn words_that_several_choices_share_name_none() {
 
 /// A field that cannot be lowered is refused with its name and the reason.
 #[test]
-fn what_has_no_counterpart_is_refused_with_the_reason() {
+fn fields_that_cannot_be_lowered_are_refused_with_the_reason() {
     let refused = |field: Value| {
         let refused = lowered(&form(&json!({"f": field}), &[]), V06);
         refused
@@ -274,7 +274,7 @@ fn what_has_no_counterpart_is_refused_with_the_reason() {
     );
 }
 
-/// A keyword that forms do not have is left out, and still decides about the answer.
+/// A keyword that forms do not have is not sent, but the answer is still validated against it.
 #[test]
 fn unknown_alternatives_are_validated_without_being_shown() {
     let fields = json!({"f": {"type": "string", "oneOf": [{"pattern": "^x"}]}});
@@ -285,7 +285,7 @@ fn unknown_alternatives_are_validated_without_being_shown() {
 }
 
 #[test]
-fn the_reason_is_told_in_the_message() {
+fn the_message_of_a_repeated_question_has_the_reason() {
     let params = form(&json!({"c": colors()}), &[]);
     let LoweredElicitation { params, form } = lowered(&params, V06).unwrap();
     let answer = raw(&json!({"action": "accept", "content": {"c": "x"}}));

@@ -240,7 +240,7 @@ fn annotations_elsewhere_are_refused() {
 }
 
 #[test]
-fn what_only_looks_like_an_annotation_is_left_alone() {
+fn header_annotations_outside_a_property_schema_are_ignored() {
     for properties in [
         r#""x-mcp-header":{"type":"number"}"#,
         r#""p":{"type":"number","default":{"x-mcp-header":7}}"#,

@@ -8,9 +8,8 @@ use thiserror::Error;
 
 /// A host name or address, with or without a port.
 ///
-/// Names compare without regard to case; nothing else is taken to be the same. In particular a
-/// name with a dot at its end is a different name, and odd spellings of addresses (`127.1`) are
-/// names.
+/// Names are compared case-insensitively, otherwise byte by byte: a trailing dot makes a different
+/// name, and unusual spellings of addresses (`127.1`) are names, not addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
     name: Name,
@@ -34,6 +33,11 @@ impl Host {
     /// Whether it is an address, for which no name server was asked.
     pub fn is_address(&self) -> bool {
         matches!(self.name, Name::Address(_))
+    }
+
+    /// The port, if one is named.
+    pub(super) fn port(&self) -> Option<u16> {
+        self.port
     }
 
     /// Whether `other` is this host; without a port, this host is meant at any port.
@@ -95,14 +99,15 @@ enum Name {
     Domain(String),
 }
 
-const LONGEST_DOMAIN: usize = 255;
+/// The maximum length of a domain name (RFC 1035, section 2.3.4).
+const MAX_DOMAIN_BYTES: usize = 255;
 
 fn parse_name(text: &str) -> Result<Name, InvalidHost> {
     if let Ok(address) = text.parse::<Ipv4Addr>() {
         return Ok(Name::Address(address.into()));
     }
     let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-    if text.is_empty() || text.len() > LONGEST_DOMAIN || !text.bytes().all(is_legal) {
+    if text.is_empty() || text.len() > MAX_DOMAIN_BYTES || !text.bytes().all(is_legal) {
         return Err(InvalidHost);
     }
     Ok(Name::Domain(text.to_ascii_lowercase()))

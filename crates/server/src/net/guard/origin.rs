@@ -1,4 +1,4 @@
-//! The page a request comes from.
+//! Parses and checks `Origin`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,6 +25,12 @@ impl Origin {
     /// Whether the page was served by this machine.
     pub(super) fn is_loopback(&self) -> bool {
         matches!(self.scheme.as_str(), "http" | "https") && self.host.is_loopback()
+    }
+
+    /// Whether the page was served by this machine at `port`.
+    pub(super) fn is_loopback_at(&self, port: u16) -> bool {
+        let served_at = self.host.port().or_else(|| implied_port(&self.scheme));
+        self.is_loopback() && served_at == Some(port)
     }
 
     /// Whether the page was served by `host`.

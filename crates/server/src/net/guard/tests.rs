@@ -92,8 +92,29 @@ fn on_loopback_only_local_hosts_are_ours() {
     }
 }
 
+/// Where callers are not authenticated, another program of this machine must not be able to have its
+/// pages use the server.
+#[test]
+fn on_loopback_pages_of_other_ports_are_not_ours() {
+    let cases = [
+        ("localhost:8080", "http://localhost:8080", 200),
+        ("127.0.0.1:8080", "http://localhost:8080", 200),
+        ("localhost:9000", "http://localhost:9000", 200),
+        ("localhost:8080", "http://localhost", 403),
+        ("localhost:8080", "http://localhost:6274", 403),
+        ("127.0.0.1:8080", "http://127.0.0.1:3000", 403),
+        ("localhost:8080", "ftp://localhost:8080", 403),
+    ];
+    for (host, origin, expected) in cases {
+        let found = status(&loopback(), host, Some(origin));
+        assert_eq!(found, expected, "Host: {host}, Origin: {origin}");
+    }
+}
+
 #[test]
 fn on_loopback_only_local_pages_may_call() {
+    let mut guard = loopback();
+    guard.trust_local_pages();
     let cases = [
         ("http://localhost", 200),
         ("http://localhost:6274", 200),
@@ -122,7 +143,7 @@ fn on_loopback_only_local_pages_may_call() {
         ("http://löcalhost", 403),
     ];
     for (origin, expected) in cases {
-        let found = status(&loopback(), "localhost:8080", Some(origin));
+        let found = status(&guard, "localhost:8080", Some(origin));
         assert_eq!(found, expected, "Origin: {origin}");
     }
 }
@@ -137,7 +158,7 @@ fn on_loopback_a_foreign_host_is_refused_whatever_the_origin() {
 }
 
 #[test]
-fn what_was_allowed_is_allowed() {
+fn configured_hosts_and_origins_are_allowed() {
     let guard = loopback()
         .allow_host(host("Plexus.Example.com"))
         .allow_host(host("other.example.com:8443"))
@@ -160,7 +181,7 @@ fn what_was_allowed_is_allowed() {
         ("https://app.example.com", 200),
         ("https://APP.example.com:443", 200),
         ("vscode-webview://abc", 200),
-        ("http://localhost:6274", 200),
+        ("http://localhost:6274", 403),
         ("http://app.example.com", 403),
         ("https://app.example.com:8443", 403),
         ("https://app.example.com.evil.com", 403),
@@ -214,8 +235,8 @@ fn in_public_a_page_must_be_ours_or_allowed() {
     }
 }
 
-/// A page at a name that its owner has pointed at our address has the same name as `Host` and as
-/// `Origin`; only an address, or a name we were told of, proves that the page is ours.
+/// With DNS rebinding, the foreign page has the same name as `Host` and as `Origin`. So only an
+/// address or an allowed name proves that the page is from this server.
 #[test]
 fn in_public_a_rebound_name_does_not_vouch_for_itself() {
     let guard = public();

@@ -120,7 +120,7 @@ async fn a_body_without_end_is_408() {
 }
 
 #[tokio::test]
-async fn a_body_cut_short_is_dropped_and_harms_nobody_else() {
+async fn a_truncated_body_is_refused_and_the_server_continues() {
     let (_server, address) = Server::tcp(Limits::default()).await;
     let mut client = TcpStream::connect(address).await.unwrap();
     let request = post("/echo", "{\"unfinished\":true}");
@@ -139,19 +139,22 @@ async fn connections_beyond_the_cap_wait_their_turn() {
     };
     let (server, address) = Server::tcp(limits).await;
     let mut first = TcpStream::connect(address).await.unwrap();
-    echo(&mut first).await;
+    send(&mut first, &post("/wait", "")).await;
+    soon(server.stage.waiting.notified()).await;
     let mut second = TcpStream::connect(address).await.unwrap();
     send(&mut second, &post("/echo", "{}")).await;
-    for _ in 0..10 {
-        echo(&mut first).await;
-    }
-    assert_eq!(server.stage.requests.load(Ordering::Relaxed), 11);
-
-    drop(first);
+    // Long enough for the first connection to be evicted, if that were possible.
+    let waited = timeout(Duration::from_millis(300), second.read_u8()).await;
+    assert!(
+        waited.is_err(),
+        "a connection with a request is not evicted"
+    );
+    server.stage.proceed.notify_one();
+    assert!(read_answer(&mut first).await.ends_with("waited"));
     assert!(read_answer(&mut second).await.ends_with("{}"));
 }
 
-/// Out of descriptors, say: the server neither spins nor ends.
+/// After a failure to accept, for example without free descriptors, the server pauses and goes on.
 #[tokio::test(start_paused = true)]
 async fn failures_to_accept_are_waited_out() {
     let (_server, connections) = Server::in_memory(Limits::default());
@@ -166,4 +169,90 @@ async fn failures_to_accept_are_waited_out() {
     echo(&mut client).await;
     let pauses = [10, 20, 40].map(Duration::from_millis);
     assert_eq!(start.elapsed(), pauses.iter().sum());
+}
+
+/// A connection that is idle, or whose client does not read, makes room for a new one.
+#[tokio::test(start_paused = true)]
+async fn idle_and_unread_connections_make_room() {
+    let limits = Limits {
+        connections: 2,
+        ..Limits::default()
+    };
+    let (_server, connections) = Server::in_memory(limits);
+    let mut unread = connect(&connections).await;
+    send(&mut unread, &post("/large", "")).await;
+    let mut idle = connect(&connections).await;
+    echo(&mut idle).await;
+    let start = Instant::now();
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        let mut client = connect(&connections).await;
+        echo(&mut client).await;
+        held.push(client);
+    }
+    assert!(
+        start.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        start.elapsed()
+    );
+    let received = read_to_end(&mut unread).await;
+    assert!(received.len() < LARGE_BODY_BYTES, "it was closed unread");
+    assert_eq!(idle.read(&mut [0; 1]).await.unwrap(), 0);
+}
+
+/// The time for reading a response begins again with each piece that the client reads.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_is_disconnected() {
+    let limits = Limits::default();
+    let (_server, connections) = Server::in_memory(limits.clone());
+    let mut slow = connect(&connections).await;
+    let mut silent = connect(&connections).await;
+    for client in [&mut slow, &mut silent] {
+        send(client, &post("/large", "")).await;
+    }
+    let mut received = 0;
+    while received < LARGE_BODY_BYTES / 2 {
+        tokio::time::sleep(limits.write_stall * 9 / 10).await;
+        let mut piece = vec![0; 32 * 1024];
+        received += slow.read(&mut piece).await.unwrap();
+    }
+    let mut rest = Vec::new();
+    slow.read_to_end(&mut rest).await.unwrap();
+    assert!(
+        received + rest.len() > LARGE_BODY_BYTES,
+        "a slow client gets all"
+    );
+    let received = read_to_end(&mut silent).await;
+    assert!(received.len() < LARGE_BODY_BYTES, "{}", received.len());
+}
+
+/// Responses that are not read are limited together. The client that did not read for the longest time
+/// is disconnected, and the newest gets its response.
+#[tokio::test(start_paused = true)]
+async fn unread_responses_are_limited_in_bytes() {
+    let limits = Limits {
+        unread_bytes: 2 * LARGE_BODY_BYTES,
+        ..Limits::default()
+    };
+    let (_server, connections) = Server::in_memory(limits);
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        let mut client = connect(&connections).await;
+        send(&mut client, &post("/large", "")).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        clients.push(client);
+    }
+    let mut complete = Vec::new();
+    for client in &mut clients {
+        complete.push(read_to_end_or_idle(client).await > LARGE_BODY_BYTES);
+    }
+    assert_eq!(complete, [false, false, true]);
+}
+
+/// How many bytes come before the connection is closed or idle.
+async fn read_to_end_or_idle(client: &mut DuplexStream) -> usize {
+    let mut received = Vec::new();
+    let read = client.read_to_end(&mut received);
+    drop(timeout(Duration::from_secs(5), read).await);
+    received.len()
 }

@@ -26,7 +26,7 @@ async fn idle_connections_close_and_answers_finish() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_finish_is_dropped() {
+async fn requests_that_exceed_the_drain_time_are_dropped() {
     let limits = Limits::default();
     let (server, connections) = Server::in_memory(limits.clone());
     let mut client = connect(&connections).await;
@@ -41,7 +41,7 @@ async fn what_does_not_finish_is_dropped() {
     assert_eq!(client.read(&mut [0; 1]).await.unwrap(), 0);
 }
 
-/// A client that ignores our closing cannot hold up the end.
+/// A client that does not close its connection does not delay the shutdown.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_stays_is_left_behind() {
     let (server, connections) = Server::in_memory(Limits::default());

@@ -1,4 +1,4 @@
-//! Every kind of descriptor a parent may hand us (S000-03, S002-02).
+//! Every kind of descriptor that a parent may pass (S000-03, S002-02).
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream as BlockingSocket;
@@ -17,7 +17,7 @@ fn is_nonblocking(descriptor: &impl AsFd) -> bool {
 async fn a_pipe_is_read_to_its_end() {
     let (reader, mut writer) = std::io::pipe().unwrap();
     let mut input = input(&reader).unwrap().unwrap();
-    assert!(matches!(input, Input::Pipe(_)));
+    assert!(matches!(input, StdInput::Pipe(_)));
 
     let mut received = [0; 6];
     writer.write_all(b"first\n").unwrap();
@@ -47,7 +47,7 @@ async fn a_pipe_closed_before_we_look_still_ends() {
 async fn a_pipe_is_written() {
     let (mut reader, writer) = std::io::pipe().unwrap();
     let mut output = output(&writer).unwrap().unwrap();
-    assert!(matches!(output, Output::Pipe(_)));
+    assert!(matches!(output, StdOutput::Pipe(_)));
 
     output.write_all(b"answer\n").await.unwrap();
     drop((output, writer));
@@ -66,7 +66,7 @@ async fn writing_to_a_closed_pipe_is_a_broken_pipe() {
     assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
 }
 
-/// The reader leaves while a write waits for room: the write ends, it does not hang.
+/// The reader closes the pipe while a write waits for room: the write fails and does not hang.
 #[tokio::test]
 async fn a_waiting_write_learns_that_the_reader_has_gone() {
     let (reader, writer) = std::io::pipe().unwrap();
@@ -96,7 +96,7 @@ async fn a_socket_pair_is_polled_both_ways() {
     let mut output = output(&ours).unwrap().unwrap();
     assert!(matches!(
         (&input, &output),
-        (Input::Socket(_), Output::Socket(_))
+        (StdInput::Socket(_), StdOutput::Socket(_))
     ));
 
     theirs.write_all(b"ping\n").unwrap();

@@ -55,7 +55,7 @@ pub(super) struct NativeEventEncoder {
     method: Box<str>,
     subscription: u64,
     /// The parts of the result that were already sent as events.
-    told: Repeated,
+    sent: Repeated,
     /// Whether standard error was sent as an event. It is not a block of the result.
     warned: bool,
 }
@@ -74,36 +74,36 @@ impl NativeEventEncoder {
         Self {
             method,
             subscription,
-            told: Repeated::default(),
+            sent: Repeated::default(),
             warned: false,
         }
     }
 
     pub(super) fn start(&self) -> Bytes {
-        self.told(&NativeEvent::Start)
+        self.encode(&NativeEvent::Start)
     }
 
     /// The notification for an event; `None` for a question, which is sent as a request.
     pub(super) fn event(&mut self, event: &Event) -> Option<Bytes> {
         match event {
             Event::Content(data) => {
-                self.told.text = true;
-                Some(self.told(&NativeEvent::Stdout { data }))
+                self.sent.text = true;
+                Some(self.encode(&NativeEvent::Stdout { data }))
             }
             Event::Stderr(data) => {
                 self.warned = true;
-                Some(self.told(&NativeEvent::Stderr { data }))
+                Some(self.encode(&NativeEvent::Stderr { data }))
             }
             Event::ToolUse(ToolUse { name, input }) => {
-                self.told.tools = true;
-                Some(self.told(&NativeEvent::ToolUse {
+                self.sent.tools = true;
+                Some(self.encode(&NativeEvent::ToolUse {
                     tool_name: name,
                     input,
                 }))
             }
             Event::Recovered(message) => {
-                self.told.errors = true;
-                Some(self.told(&NativeEvent::Error {
+                self.sent.errors = true;
+                Some(self.encode(&NativeEvent::Error {
                     message,
                     code: None,
                     data: None,
@@ -114,7 +114,7 @@ impl NativeEventEncoder {
                 progress,
                 total,
                 message,
-            }) => Some(self.told(&NativeEvent::Progress {
+            }) => Some(self.encode(&NativeEvent::Progress {
                 progress: *progress,
                 total: *total,
                 message: message.as_deref(),
@@ -123,7 +123,7 @@ impl NativeEventEncoder {
                 level,
                 logger,
                 data,
-            }) => Some(self.told(&NativeEvent::Log {
+            }) => Some(self.encode(&NativeEvent::Log {
                 level: *level,
                 logger: logger.as_deref(),
                 data,
@@ -146,7 +146,7 @@ impl NativeEventEncoder {
                     message,
                     data,
                 } = error(&fault);
-                vec![self.told(&NativeEvent::Error {
+                vec![self.encode(&NativeEvent::Error {
                     message: &message,
                     code: Some(code),
                     data: data.as_ref(),
@@ -167,8 +167,8 @@ impl NativeEventEncoder {
             text: streamed,
             tools,
             errors,
-        } = self.told;
-        let repeated = [streamed, tools, errors].into_iter().filter(|told| *told);
+        } = self.sent;
+        let repeated = [streamed, tools, errors].into_iter().filter(|sent| *sent);
         let rest = content.iter().skip(repeated.count());
 
         // C14: a command that exited has completed, whatever its exit code.
@@ -176,7 +176,7 @@ impl NativeEventEncoder {
         let exited = exit_code.is_some_and(|code| code.kind() == Kind::Number);
         if is_error && !exited {
             let texts: Vec<_> = rest.filter_map(text).collect();
-            return vec![self.told(&NativeEvent::Error {
+            return vec![self.encode(&NativeEvent::Error {
                 message: &texts.join("\n"),
                 code: None,
                 data: None,
@@ -186,8 +186,8 @@ impl NativeEventEncoder {
         let mut messages = Vec::new();
         if structured.is_none() {
             messages.extend(rest.map(|block| match text(block) {
-                Some(data) => self.told(&NativeEvent::Stdout { data: &data }),
-                None => self.told(&NativeEvent::Content { content: block }),
+                Some(data) => self.encode(&NativeEvent::Stdout { data: &data }),
+                None => self.encode(&NativeEvent::Content { content: block }),
             }));
         }
         messages.push(self.event_of(&self.completion(structured)));
@@ -201,7 +201,7 @@ impl NativeEventEncoder {
         let Some(mut structured) = structured else {
             return complete.to_raw();
         };
-        if self.told.text || self.warned {
+        if self.sent.text || self.warned {
             structured.remove("stdout");
             structured.remove("stderr");
         }
@@ -215,7 +215,7 @@ impl NativeEventEncoder {
         complete.to_raw()
     }
 
-    fn told(&self, event: &NativeEvent<'_>) -> Bytes {
+    fn encode(&self, event: &NativeEvent<'_>) -> Bytes {
         self.event_of(&json(event))
     }
 

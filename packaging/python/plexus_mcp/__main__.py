@@ -1,0 +1,5 @@
+"""`python -m plexus_mcp`."""
+
+from . import main
+
+main()
