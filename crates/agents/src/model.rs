@@ -16,8 +16,10 @@ mod models;
 mod openai;
 mod question;
 
-pub use answer::{AnswerStream, Finish, Usage};
+pub use answer::{AnswerPart, AnswerStream, Finish, Usage};
 pub use error::ModelError;
 pub use id::{ModelId, Provider};
 pub use models::Models;
-pub use question::{ChatMessage, Question, Speaker};
+pub use question::{
+    ChatMessage, Image, MessagePart, Question, Speaker, ToolCall, ToolDefinition, ToolOutcome,
+};

@@ -69,14 +69,64 @@ impl Dialect {
         }
     }
 
+    /// The events for a call of a tool, the one at this position, with its input in two pieces.
+    fn call(self, position: usize, call: &ScriptedCall) -> String {
+        let ScriptedCall { id, name, input } = call;
+        let mut middle = (0..=input.len() / 2).rev();
+        let middle = middle.find(|&at| input.is_char_boundary(at));
+        let (begin, end) = input.split_at(middle.unwrap_or_default());
+        match self {
+            Self::Anthropic => {
+                // The text before the calls has index 0.
+                let index = position + 1;
+                let block = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
+                let piece = |json: &str| {
+                    let delta = json!({"type": "input_json_delta", "partial_json": json});
+                    event(&json!({"type": "content_block_delta", "index": index, "delta": delta}))
+                };
+                [
+                    event(&json!({
+                        "type": "content_block_start", "index": index, "content_block": block,
+                    })),
+                    piece(begin),
+                    piece(end),
+                    event(&json!({"type": "content_block_stop", "index": index})),
+                ]
+                .concat()
+            }
+            Self::OpenAi => {
+                let delta = |call: Value| {
+                    chunk(&json!([{
+                        "index": 0, "delta": {"tool_calls": [call]}, "finish_reason": null,
+                    }]))
+                };
+                let function = json!({"name": name, "arguments": begin});
+                [
+                    delta(json!({
+                        "index": position, "id": id, "type": "function", "function": function,
+                    })),
+                    delta(json!({"index": position, "function": {"arguments": end}})),
+                ]
+                .concat()
+            }
+        }
+    }
+
     /// The events at the end of a complete stream, with a usage of seven input and three output
     /// tokens.
     pub fn closing(self) -> String {
+        self.end(match self {
+            Self::Anthropic => "end_turn",
+            Self::OpenAi => "stop",
+        })
+    }
+
+    fn end(self, stop_reason: &str) -> String {
         match self {
             Self::Anthropic => [
                 event(&json!({"type": "content_block_stop", "index": 0})),
                 event(&json!({
-                    "type": "message_delta", "delta": {"stop_reason": "end_turn"},
+                    "type": "message_delta", "delta": {"stop_reason": stop_reason},
                     "usage": {"output_tokens": 3},
                 })),
                 event(&json!({"type": "message_stop"})),
@@ -87,7 +137,7 @@ impl Dialect {
                     "object": "chat.completion.chunk", "model": MODELS[0], "choices": [],
                     "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
                 });
-                let stopped = json!([{"index": 0, "delta": {}, "finish_reason": "stop"}]);
+                let stopped = json!([{"index": 0, "delta": {}, "finish_reason": stop_reason}]);
                 [chunk(&stopped), data(&usage), "data: [DONE]\n\n".to_owned()].concat()
             }
         }
@@ -113,12 +163,29 @@ impl Dialect {
     }
 }
 
+/// A call of a tool in an answer of the model.
+#[derive(Debug, Clone)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "tests construct it with a struct literal"
+)]
+pub struct ScriptedCall {
+    /// The id of the call.
+    pub id: String,
+    /// The name of the tool.
+    pub name: String,
+    /// The input, JSON or not.
+    pub input: String,
+}
+
 /// The reaction of the model to a request.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Turn {
     /// A complete answer of these chunks.
     Says(Vec<String>),
+    /// A complete answer: a text, then calls of tools.
+    Calls(String, Vec<ScriptedCall>),
     /// These chunks; the stream ends early.
     StopsAfter(Vec<String>),
     /// An error response with this status and message.
@@ -133,6 +200,18 @@ impl Turn {
     /// A complete answer of these chunks.
     pub fn says(pieces: &[&str]) -> Self {
         Self::Says(owned(pieces))
+    }
+
+    /// A complete answer with calls of these tools with these inputs. Their ids are `call-1` and so
+    /// on.
+    pub fn calls(calls: &[(&str, Value)]) -> Self {
+        let calls = calls.iter().enumerate();
+        let calls = calls.map(|(position, (name, input))| ScriptedCall {
+            id: format!("call-{}", position + 1),
+            name: (*name).to_owned(),
+            input: input.to_string(),
+        });
+        Self::Calls(String::new(), calls.collect())
     }
 
     /// These chunks; the stream ends early.
@@ -154,6 +233,17 @@ impl Turn {
         };
         match self {
             Self::Says(pieces) => streamed(pieces, &dialect.closing()),
+            Self::Calls(text, calls) => {
+                let calls = calls.iter().enumerate();
+                let calls: String = calls
+                    .map(|(position, call)| dialect.call(position, call))
+                    .collect();
+                let end = match dialect {
+                    Dialect::Anthropic => dialect.end("tool_use"),
+                    Dialect::OpenAi => dialect.end("tool_calls"),
+                };
+                streamed(vec![text], &[calls, end].concat())
+            }
             Self::StopsAfter(pieces) => streamed(pieces, ""),
             Self::FailsAfter(pieces, message) => streamed(pieces, &dialect.failure(&message)),
             Self::Refuses(status, message) => dialect.refusal(status, &message),

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::cones::{Cone, Cones, touch};
 use super::error::ConeError;
 use super::tables;
-use crate::model::{ChatMessage, Finish, ModelId, Question, Speaker, Usage};
+use crate::model::{AnswerPart, ChatMessage, Finish, ModelId, Question, Speaker, Usage};
 use plexus_mcp_builtins::arbor::{self, ArborError, NewTreeNode, Payload, TreeNode};
 
 /// The maximum number of tokens of a sampled answer, unless the cone sets another.
@@ -131,13 +131,13 @@ impl Cones {
     /// message, since some models refuse two in a row. Every role but that of the model counts as
     /// user.
     async fn messages(&self, path: Vec<TreeNode>, prompt: String) -> Vec<ChatMessage> {
-        let mut messages: Vec<ChatMessage> = Vec::new();
-        let mut push = |speaker, text: String| match messages.last_mut() {
-            Some(last) if last.speaker == speaker => {
-                last.text.push_str("\n\n");
-                last.text.push_str(&text);
+        let mut said: Vec<(Speaker, String)> = Vec::new();
+        let mut push = |speaker, text: String| match said.last_mut() {
+            Some((last, joined)) if *last == speaker => {
+                joined.push_str("\n\n");
+                joined.push_str(&text);
             }
-            _ => messages.push(ChatMessage { speaker, text }),
+            _ => said.push((speaker, text)),
         };
         for node in path {
             let speaker = match node.role.as_deref() {
@@ -157,7 +157,10 @@ impl Cones {
             }
         }
         push(Speaker::User, prompt);
+        let messages = said.into_iter();
         messages
+            .map(|(speaker, text)| ChatMessage::text(speaker, text))
+            .collect()
     }
 
     /// Gets the whole answer, and streams it to the caller meanwhile.
@@ -186,14 +189,18 @@ impl Cones {
             model,
             base_url: cone.base_url.clone(),
             system: cone.system_prompt.clone(),
+            tools: Vec::new(),
             messages,
             max_tokens: cone.max_tokens,
         };
         let mut answering = self.models.ask(&question).await?;
         let mut answer = String::new();
-        while let Some(piece) = answering.next().await? {
-            answer.push_str(&piece);
-            caller.stream(piece).await;
+        while let Some(part) = answering.next().await? {
+            // The model was given no tools to call.
+            if let AnswerPart::Text(piece) = part {
+                answer.push_str(&piece);
+                caller.stream(piece).await;
+            }
         }
         let finish = answering.finish().clone();
         require_text(answer, finish)
@@ -252,8 +259,8 @@ async fn sampled(
     caller: &Context,
 ) -> Result<(String, Finish), ConeError> {
     let messages = messages.into_iter().map(|message| match message.speaker {
-        Speaker::User => SamplingMessage::user(message.text),
-        Speaker::Assistant => SamplingMessage::assistant(message.text),
+        Speaker::User => SamplingMessage::user(message.joined_text()),
+        Speaker::Assistant => SamplingMessage::assistant(message.joined_text()),
     });
     let max_tokens = cone.max_tokens.unwrap_or(DEFAULT_SAMPLED_TOKENS);
     let mut params = CreateMessageParams::new(messages, max_tokens.into());

@@ -121,10 +121,16 @@ impl Models {
         let provider = question.provider;
         let endpoint = self.endpoint(provider, question.base_url.as_deref())?;
         let (path, body) = match provider {
-            Provider::Anthropic => (anthropic::PATH, anthropic::body(question)),
-            Provider::OpenAi => (openai::PATH, openai::body(question, &endpoint)),
+            Provider::Anthropic => (
+                anthropic::PATH,
+                serde_json::to_vec(&anthropic::body(question)),
+            ),
+            Provider::OpenAi => (
+                openai::PATH,
+                serde_json::to_vec(&openai::body(question, &endpoint)),
+            ),
         };
-        let body = serde_json::to_vec(&body).map_err(|error| ModelError::Unreadable {
+        let body = body.map_err(|error| ModelError::Unreadable {
             provider,
             why: error.to_string(),
         })?;

@@ -115,6 +115,8 @@ pub struct Received {
     pub headers: HeaderMap,
     /// The message; null if there is none.
     pub body: Value,
+    /// The body as it was received.
+    pub text: String,
     over: watch::Receiver<bool>,
 }
 
@@ -193,12 +195,14 @@ async fn received(request: Request<Incoming>, over: watch::Receiver<bool>) -> Re
     let bytes = body
         .collect()
         .await
-        .map(http_body_util::Collected::to_bytes);
+        .map(http_body_util::Collected::to_bytes)
+        .unwrap_or_default();
     Received {
         method: head.method,
         path: head.uri.to_string(),
         headers: head.headers,
-        body: serde_json::from_slice(&bytes.unwrap_or_default()).unwrap_or_default(),
+        body: serde_json::from_slice(&bytes).unwrap_or_default(),
+        text: String::from_utf8_lossy(&bytes).into_owned(),
         over,
     }
 }
