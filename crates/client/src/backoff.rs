@@ -9,7 +9,7 @@ const JITTER_FRACTION: f64 = 0.5;
 
 /// The delays between attempts: each about twice as long as the one before, up to a maximum.
 #[derive(Debug, Clone)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     min: Duration,
     max: Duration,
     failures: u32,
@@ -17,7 +17,7 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     /// Delays from `min` to `max`.
-    pub(crate) const fn new(min: Duration, max: Duration) -> Self {
+    pub const fn new(min: Duration, max: Duration) -> Self {
         Self {
             min,
             max,
@@ -26,7 +26,7 @@ impl Backoff {
     }
 
     /// The delay after one more failure. `random` is from 0 up to 1.
-    pub(crate) fn next_delay(&mut self, random: f64) -> Duration {
+    pub fn next_delay(&mut self, random: f64) -> Duration {
         let doubled = self.min.saturating_mul(1 << self.failures.min(16));
         self.failures = self.failures.saturating_add(1);
         // The longest delays vary, too.
@@ -37,13 +37,13 @@ impl Backoff {
     }
 
     /// The next delay is the shortest again.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.failures = 0;
     }
 }
 
 /// A random number from 0 up to 1 for [`Backoff::next_delay`]; 0.5 where the system gives none.
-pub(crate) fn random() -> f64 {
+pub fn random() -> f64 {
     getrandom::u32().map_or(0.5, |number| f64::from(number) / f64::from(u32::MAX))
 }
 

@@ -94,7 +94,7 @@
 
 mod api;
 pub mod auth;
-mod backoff;
+pub mod backoff;
 pub mod child;
 mod connect;
 mod connected_server;

@@ -21,7 +21,7 @@ pub use request::{CallStream, Request};
 
 use crate::call::{Service, Updates};
 use crate::catalogue::{Catalogue, Section};
-use crate::peer::{Peer, Principal};
+use crate::peer::{Peer, Presence, Principal};
 
 /// A client of a [`Service`], with the operations of MCP as typed methods. Cheap to clone.
 ///
@@ -91,6 +91,14 @@ impl Client {
     #[must_use]
     pub fn with_info(mut self, info: &Implementation) -> Self {
         Arc::make_mut(&mut self.peer).client_info = Raw::encode(info).ok();
+        self
+    }
+
+    /// Gives the client a presence, so that state which its calls set up, such as subscriptions,
+    /// lasts as long as the presence.
+    #[must_use]
+    pub fn present(mut self, presence: Presence) -> Self {
+        Arc::make_mut(&mut self.peer).presence = Some(presence);
         self
     }
 

@@ -47,6 +47,7 @@ use plexus_mcp_config::{self as config, Action, Mode, Rule};
 use applicable::ApplicableRules;
 use arguments::Arguments;
 
+pub use consents::{Consent, ConsentRecord, Consents};
 pub use facts::ToolFacts;
 pub(crate) use gate::{Gate, Permit, ToolIdentity};
 
@@ -124,6 +125,12 @@ impl Policy {
 
     /// Decides about a call of `tool` with `arguments`.
     pub fn decide(&self, tool: &ToolFacts<'_>, arguments: &Raw) -> Decision<'_> {
+        self.decide_by_rules(tool, arguments)
+            .unwrap_or_else(|| self.unmatched(tool))
+    }
+
+    /// Decides about a call by the rules alone; `None` if no rule matches, so that a mode decides.
+    pub fn decide_by_rules(&self, tool: &ToolFacts<'_>, arguments: &Raw) -> Option<Decision<'_>> {
         let arguments = Arguments::new(arguments);
         let mut first = None;
         let applicable = self.applicable.of(&self.rules, tool);
@@ -131,16 +138,15 @@ impl Policy {
             let undecided = first.is_none() || rule.wins();
             if undecided && rule.matches_arguments(&arguments) {
                 if rule.source.action == Action::Deny {
-                    return Decision::Deny(Reason::Rule(&rule.source));
+                    return Some(Decision::Deny(Reason::Rule(&rule.source)));
                 }
                 first = Some(&rule.source);
             }
         }
-        match first {
-            Some(rule) if rule.action == Action::Allow => Decision::Allow,
-            Some(rule) => Decision::Ask(Reason::Rule(rule)),
-            None => self.unmatched(tool),
-        }
+        first.map(|rule| match rule.action {
+            Action::Allow => Decision::Allow,
+            Action::Ask | Action::Deny => Decision::Ask(Reason::Rule(rule)),
+        })
     }
 
     /// Whether every call is allowed.

@@ -114,6 +114,49 @@ pub enum ModelError {
     },
 }
 
+impl ModelError {
+    /// Whether the same request may succeed later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Refused { status, .. } => matches!(status, 408 | 409 | 429 | 500..),
+            Self::Unreachable { .. }
+            | Self::Silent { .. }
+            | Self::Unfinished(_)
+            | Self::Failed { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// How long the provider wants callers to wait, if it said so in seconds.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused { retry_after, .. } => {
+                let seconds = retry_after.as_deref()?.trim().parse().ok()?;
+                Some(Duration::from_secs(seconds))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the conversation is longer than the model's context window.
+    pub fn is_about_context_length(&self) -> bool {
+        const PHRASES: [&str; 5] = [
+            "prompt is too long",
+            "context_length_exceeded",
+            "maximum context length",
+            "context window",
+            "exceed context limit",
+        ];
+        match self {
+            Self::Refused { status, said, .. } if matches!(status, 400 | 413) => {
+                let said = said.to_lowercase();
+                PHRASES.iter().any(|phrase| said.contains(phrase))
+            }
+            _ => false,
+        }
+    }
+}
+
 fn retry(after: Option<&str>) -> String {
     match after {
         Some(seconds) if seconds.bytes().all(|byte| byte.is_ascii_digit()) => {

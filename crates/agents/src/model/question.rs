@@ -1,6 +1,7 @@
 //! Questions to language models: the conversation so far, and the tools that the model may call.
 
 use plexus_mcp_wire::{Limits, Raw};
+use serde::{Deserialize, Serialize};
 
 use super::id::Provider;
 
@@ -73,7 +74,8 @@ impl ChatMessage {
 }
 
 /// A part of a message.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[expect(
     clippy::exhaustive_enums,
     reason = "an API must be able to encode every part"
@@ -88,7 +90,7 @@ pub enum MessagePart {
 }
 
 /// A call of a tool by a model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(
     clippy::exhaustive_structs,
     reason = "callers construct it with a struct literal"
@@ -121,7 +123,7 @@ impl ToolCall {
 }
 
 /// The result of a call, as a model gets it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[expect(
     clippy::exhaustive_structs,
     reason = "callers construct it with a struct literal"
@@ -138,7 +140,7 @@ pub struct ToolOutcome {
 }
 
 /// A picture.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(
     clippy::exhaustive_structs,
     reason = "callers construct it with a struct literal"

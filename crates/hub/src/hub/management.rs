@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use plexus_mcp_core::{Call, Fault, Outcome, Peer};
+use plexus_mcp_core::{Call, Fault, Outcome, Peer, Presence};
 
 use super::{Hub, Inner};
 use crate::manage::SubscriptionRegistry;
@@ -27,6 +27,15 @@ impl Hub {
             ))))
         };
         self.inner.registry.get_or_init(new)
+    }
+
+    /// What the caller's subscriptions and polls found since it was last reported. A host puts it
+    /// before its next request to the model; clients get it in their next tool result.
+    pub fn take_news(&self, presence: &Presence) -> Vec<String> {
+        match self.inner.registry.get() {
+            Some(registry) => registry.take_news(presence),
+            None => Vec::new(),
+        }
     }
 
     /// Runs a call on `member`, whose parameters already have the member's own names.

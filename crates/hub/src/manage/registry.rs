@@ -45,14 +45,7 @@ impl SubscriptionRegistry {
         let Some((mut edited, mut content)) = extensible(&result) else {
             return result;
         };
-        let news: Vec<String> = {
-            let kept = self.kept();
-            let own = kept
-                .iter()
-                .map(|kept| &kept.subscription)
-                .filter(|subscription| subscription.subscriber.presence.as_ref() == Some(presence));
-            own.filter_map(|subscription| subscription.news()).collect()
-        };
+        let news = self.take_news(presence);
         if news.is_empty() {
             return result;
         }
@@ -61,6 +54,16 @@ impl SubscriptionRegistry {
             edited.set("content", content);
         }
         edited.to_raw()
+    }
+
+    /// The unreported changes of the caller's subscriptions, which are reported with this.
+    pub(crate) fn take_news(&self, presence: &Presence) -> Vec<String> {
+        let kept = self.kept();
+        let own = kept
+            .iter()
+            .map(|kept| &kept.subscription)
+            .filter(|subscription| subscription.subscriber.presence.as_ref() == Some(presence));
+        own.filter_map(|subscription| subscription.news()).collect()
     }
 
     pub(super) fn hub(&self) -> Result<Hub, ToolError> {

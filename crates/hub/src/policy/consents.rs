@@ -12,31 +12,40 @@ use serde::Serialize;
 use plexus_mcp_config::edit;
 
 /// The digest of everything that an "always allow" applies to.
-pub(super) type Consent = [u8; 32];
+pub type Consent = [u8; 32];
 
 /// The consents, and the directory that stores them; there is none at first.
 #[derive(Debug, Default)]
-pub(super) struct Consents {
+pub struct Consents {
     given: Mutex<HashSet<Consent>>,
     directory: Mutex<Option<PathBuf>>,
 }
 
 /// The content of a consent's file, for users who inspect it.
 #[derive(Debug, Serialize)]
-pub(super) struct About<'a> {
-    pub(super) tool: &'a str,
-    pub(super) server: &'a str,
-    pub(super) principal: &'a str,
-    pub(super) asked_because_of: &'a str,
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "callers construct it with a struct literal"
+)]
+pub struct ConsentRecord<'a> {
+    /// The tool, as users see it.
+    pub tool: &'a str,
+    /// Its server.
+    pub server: &'a str,
+    /// Whose consent it is.
+    pub principal: &'a str,
+    /// Why the user was asked.
+    pub asked_because_of: &'a str,
 }
 
 impl Consents {
     /// Stores consents in `directory` from now on, and uses those that it already has.
-    pub(super) fn keep_in(&self, directory: PathBuf) {
+    pub fn keep_in(&self, directory: PathBuf) {
         *lock(&self.directory) = Some(directory);
     }
 
-    pub(super) fn has(&self, consent: &Consent) -> bool {
+    /// Whether the user gave this consent, and has not revoked it since.
+    pub fn has(&self, consent: &Consent) -> bool {
         match self.file(consent) {
             // The user may have revoked it by deleting the file.
             Some(file) => file.exists(),
@@ -44,7 +53,8 @@ impl Consents {
         }
     }
 
-    pub(super) fn give(&self, consent: Consent, about: &About<'_>) {
+    /// Stores a consent of the user.
+    pub fn give(&self, consent: Consent, about: &ConsentRecord<'_>) {
         let Some(file) = self.file(&consent) else {
             lock(&self.given).insert(consent);
             return;

@@ -10,7 +10,8 @@ use plexus_mcp_wire::Raw;
 #[derive(Debug, Clone)]
 pub struct ToolFacts<'a> {
     server: &'a str,
-    names: [String; 4],
+    /// The name that users see, then the others.
+    names: Vec<String>,
     trusted: bool,
     ours: bool,
     annotations: Annotations,
@@ -31,7 +32,7 @@ impl<'a> ToolFacts<'a> {
     pub fn new(shown: &str, server: &'a str, tool: &str) -> Self {
         Self {
             server,
-            names: [
+            names: vec![
                 shown.to_owned(),
                 format!("mcp__{server}__{tool}"),
                 format!("{server}.{tool}"),
@@ -44,6 +45,15 @@ impl<'a> ToolFacts<'a> {
             annotations: Annotations::Known(ToolAnnotations::default()),
             principal: Principal::anonymous(),
             scopes: None,
+        }
+    }
+
+    /// A tool that is part of the program and belongs to no server. Only a rule with its own name
+    /// matches it, so `mcp__*` does not.
+    pub fn of_program(name: &'a str) -> Self {
+        Self {
+            names: vec![name.to_owned()],
+            ..Self::new(name, name, name)
         }
     }
 
@@ -100,13 +110,12 @@ impl<'a> ToolFacts<'a> {
 
     /// The name that clients see.
     pub(super) fn shown(&self) -> &str {
-        let [shown, ..] = &self.names;
-        shown
+        self.names.first().map_or("", String::as_str)
     }
 
     /// Every name by which a rule may match it.
     pub(crate) fn names(&self) -> &[String] {
-        match &self.names {
+        match self.names.as_slice() {
             [shown, ..] if self.ours => std::slice::from_ref(shown),
             names => names,
         }

@@ -7,7 +7,7 @@ use plexus_mcp_core::{EventSender, Principal};
 use plexus_mcp_wire::Raw;
 use sha2::{Digest, Sha256};
 
-use super::consents::{About, Consent, Consents};
+use super::consents::{Consent, ConsentRecord, Consents};
 use super::question::{self, ApprovalAnswer};
 use super::{Decision, Policy, Reason, ToolFacts};
 use plexus_mcp_config as config;
@@ -87,7 +87,7 @@ impl Gate {
         let unanswered = match question::put(tool, arguments, reason, events).await {
             Ok(Some(ApprovalAnswer::Once)) => return Ok(permit),
             Ok(Some(ApprovalAnswer::Always)) => {
-                let about = About {
+                let about = ConsentRecord {
                     tool: tool.shown(),
                     server: tool.server(),
                     principal,
