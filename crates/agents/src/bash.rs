@@ -6,6 +6,7 @@
 mod command;
 mod text;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -26,8 +27,26 @@ use plexus_mcp_builtins::support::to_json;
 /// left out. A caller that asked for progress notifications got all of it (C57).
 const MAX_OUTPUT_BYTES: usize = 256 * 1024;
 
+/// Where and how commands are run.
+#[derive(Debug, Clone, Default)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "callers construct it with a struct literal"
+)]
+pub struct CommandSettings {
+    /// The working directory of calls that name none; `None` for that of this process.
+    pub cwd: Option<PathBuf>,
+    /// Variables in addition to the environment of this process.
+    pub env: BTreeMap<String, String>,
+}
+
 /// Adds the tool `bash.execute`.
 pub fn bash(builder: Builder, names: Names) -> Builder {
+    bash_with(builder, names, CommandSettings::default())
+}
+
+/// The same, with these settings.
+pub fn bash_with(builder: Builder, names: Names, settings: CommandSettings) -> Builder {
     let mut tool = names
         .tool("bash", "execute")
         .title("Run a shell command")
@@ -50,7 +69,7 @@ pub fn bash(builder: Builder, names: Names) -> Builder {
     }
     let ending = TaskTracker::new();
     builder.tool(tool, move |arguments, context| {
-        execute(arguments, context, ending.clone())
+        execute(arguments, context, settings.clone(), ending.clone())
     })
 }
 
@@ -80,14 +99,23 @@ struct Output {
     exit_code: Option<i32>,
 }
 
-async fn execute(arguments: Execute, context: Context, ending: TaskTracker) -> ToolResult {
+async fn execute(
+    arguments: Execute,
+    context: Context,
+    settings: CommandSettings,
+    ending: TaskTracker,
+) -> ToolResult {
     let Execute {
         command,
         cwd,
         timeout_ms,
     } = arguments;
     let limit = Duration::from_millis(timeout_ms);
-    let command = Command::start(command, cwd, ending).map_err(|error| {
+    let settings = CommandSettings {
+        cwd: cwd.or(settings.cwd),
+        env: settings.env,
+    };
+    let command = Command::start(command, settings, ending).map_err(|error| {
         let reason = std::error::Error::source(&error)
             .map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
         ToolError::Failed(reason)

@@ -6,11 +6,13 @@
 //! it registers their tools, and removes them when they are gone.
 
 pub mod agent;
+pub mod host_tools;
 pub mod model_client;
 pub mod observer;
 pub mod permission;
 mod registry;
 mod result_text;
+mod schema;
 pub mod servers;
 pub mod sub_agent;
 pub mod system_prompt;
@@ -18,4 +20,5 @@ mod tool;
 pub mod transcript;
 
 pub use registry::Registry;
+pub use schema::SetupError;
 pub use tool::{Tool, ToolContext, ToolOutput};

@@ -64,6 +64,13 @@ pub enum AgentEvent {
         /// The progress.
         progress: Progress,
     },
+    /// A call wrote output.
+    CallOutput {
+        /// The model's id of the call.
+        id: Arc<str>,
+        /// A piece of its output.
+        text: String,
+    },
     /// A call ended.
     CallEnded {
         /// The model's id of the call.

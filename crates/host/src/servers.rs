@@ -12,12 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use plexus_mcp_client::ServerState;
 use plexus_mcp_core::{
-    BuildError, Client, Entry, Implementation, Presence, QuestionHandler, Section, Service, Tool,
+    Client, Entry, Implementation, Presence, QuestionHandler, Section, Service, Tool,
 };
 use plexus_mcp_hub::names::Names;
 use plexus_mcp_hub::{Hub, MemberStatus, Origin};
 
 use crate::registry::Registry;
+use crate::schema::SetupError;
 use crate::system_prompt::PromptServer;
 use management::{ManagementTool, Needs};
 use server_tool::ServerTool;
@@ -134,7 +135,7 @@ impl Servers {
     ///
     /// # Errors
     /// A tool cannot be offered; this is a mistake in the program.
-    pub fn register_management_tools(self: &Arc<Self>) -> Result<(), BuildError> {
+    pub fn register_management_tools(self: &Arc<Self>) -> Result<(), SetupError> {
         for tool in ManagementTool::all(self)? {
             if tool.needs() == Needs::Nothing || self.has_servers() {
                 self.registry.register(Arc::new(tool));

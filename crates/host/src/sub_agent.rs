@@ -2,18 +2,19 @@
 
 use std::fmt::Write;
 use std::sync::{Arc, Weak};
-use std::time::Instant;
 
 use plexus_mcp_agents::model::{ToolDefinition, Usage};
 use plexus_mcp_core::Boxed;
 use plexus_mcp_wire::Raw;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use crate::agent::{Agent, AgentParts, End, ModelChoice, PromptOutcome};
 use crate::model_client::ModelClient;
 use crate::permission::{Risk, Subject};
 use crate::registry::Registry;
+use crate::schema::{self, SetupError};
 use crate::tool::{Tool, ToolContext, ToolOutput};
 use crate::transcript::Transcript;
 
@@ -81,8 +82,7 @@ impl AgentTool {
         parent: &AgentParts,
         max_depth: usize,
         choose_model: ChooseModel,
-    ) -> Result<Self, serde_json::Error> {
-        let schema = schemars::schema_for!(AgentArguments);
+    ) -> Result<Self, SetupError> {
         Ok(Self {
             client: Arc::clone(&parent.client),
             model: parent.model.clone(),
@@ -91,7 +91,7 @@ impl AgentTool {
             max_turns: parent.max_turns,
             max_depth,
             choose_model,
-            schema: Raw::encode(&schema)?,
+            schema: schema::of::<AgentArguments>()?,
         })
     }
 

@@ -1,6 +1,5 @@
 //! A running shell command.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use plexus_mcp_client::child::{
@@ -11,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use super::MAX_OUTPUT_BYTES;
+use super::{CommandSettings, MAX_OUTPUT_BYTES};
 use super::text::Decoder;
 
 /// Size of the read buffer.
@@ -50,11 +49,14 @@ impl Command {
     /// Starts `command` in a shell. If it must be ended later, a task on `ending` does so.
     pub(super) fn start(
         command: String,
-        cwd: Option<PathBuf>,
+        settings: CommandSettings,
         ending: TaskTracker,
     ) -> Result<Self, StartError> {
         let mut program = Program::new("bash").arg("-c").arg(command);
-        program.cwd = cwd;
+        program.cwd = settings.cwd;
+        for (name, value) in settings.env {
+            program = program.env(name, value);
+        }
         let (child, stdout, stderr) = Child::start_command(&program)?;
         Ok(Self {
             child: Some(child),

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use plexus_mcp_core::{Boxed, BuildError, Client, Section, Tool as Definition};
+use plexus_mcp_core::{Boxed, Client, Section, Tool as Definition};
 use plexus_mcp_hub::manage;
 use plexus_mcp_hub::{MemberKind, MemberSpec};
 use plexus_mcp_wire::Raw;
@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::{PREFIX, Servers};
 use crate::permission::{Risk, Subject};
 use crate::result_text;
+use crate::schema::SetupError;
 use crate::tool::{Tool, ToolContext, ToolOutput};
 
 /// The tools that are offered without servers, too (C58).
@@ -42,7 +43,7 @@ struct PolledTool {
 
 impl ManagementTool {
     /// All six, in the order of the service.
-    pub(super) fn all(servers: &Arc<Servers>) -> Result<Vec<Self>, BuildError> {
+    pub(super) fn all(servers: &Arc<Servers>) -> Result<Vec<Self>, SetupError> {
         let MemberSpec { kind, .. } = manage::member(&servers.hub)?;
         let MemberKind::Local(service) = kind else {
             return Ok(Vec::new());
