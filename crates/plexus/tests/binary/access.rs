@@ -118,7 +118,8 @@ fn strangers_are_not_served_without_a_token() {
             assert!(said.contains(advice), "{said}");
         }
     }
-    let said = home.fails(&["serve", "--require-token"]);
+    let loopback = ["serve", "--http", "127.0.0.1:0"];
+    let said = home.fails(&[&loopback[..], &["--require-token"]].concat());
     assert!(said.contains("there is none yet"), "{said}");
     let issuer = [
         "serve",
@@ -129,7 +130,7 @@ fn strangers_are_not_served_without_a_token() {
     ];
     let said = home.fails(&issuer);
     assert!(said.contains("--resource https://"), "{said}");
-    let said = home.fails(&["serve", "--issuer", "http://as.example"]);
+    let said = home.fails(&[&loopback[..], &["--issuer", "http://as.example"]].concat());
     assert!(said.contains("would not be encrypted"), "{said}");
 }
 
