@@ -121,6 +121,46 @@ async fn commands_name_every_skipped_server() {
     }
 }
 
+/// Each loss of a server is told, also if it is lost again for the same reason.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_loss_of_a_server_is_told() {
+    let server = echoing().await;
+    let home = Home::with(&[(".mcp.json", &file(&[("s", definition(&server))]))]);
+    let mut plexus = home.start(&["serve", "--stdio"]);
+    plexus.initialize("2025-06-18");
+    for n in 1..=2 {
+        // A call starts the server if the gateway has not done so yet.
+        plexus.send(&call("s__work", n));
+        answer(&plexus, &json!(n));
+        server.process().await.perform(Step::Exit(3)).await;
+        plexus.wait_for_stderr("server \"s\": failed: ");
+    }
+    assert_eq!(plexus.end().code, Some(0));
+}
+
+/// A gateway that ends tells nothing about servers that were starting: they did not fail.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_blames_no_server() {
+    let offer = Offer::tools(Revision::V2025_06_18, [tool("work")]);
+    let server = StdioServer::new(Script::from(&offer).ignoring("initialize")).await;
+    let mut starting = definition(&server);
+    starting["era"] = json!("legacy");
+    // Its start waits for the slots of the others.
+    let servers: Vec<_> = (0..40).map(|n| format!("s{n}")).collect();
+    let servers: Vec<_> = servers
+        .iter()
+        .map(|name| (name.as_str(), starting.clone()))
+        .collect();
+    let home = Home::with(&[(".mcp.json", &file(&servers))]);
+    let mut plexus = home.start(&["serve", "--stdio"]);
+    plexus.initialize("2025-06-18");
+    plexus.send(crate::gateway::LIST);
+    server.process().await;
+    let ended = plexus.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.is_empty(), "{ended:?}");
+}
+
 /// A server that runs `plexus serve` on the same configuration is not started, under any name; one
 /// that does so behind a shell is refused when it starts. Other servers work.
 #[tokio::test(flavor = "multi_thread")]
