@@ -2,6 +2,8 @@ use std::ffi::OsString;
 
 use super::*;
 
+mod examples;
+
 fn read(line: &str) -> Result<Command, clap::Error> {
     Cli::read_from(line.split_whitespace().map(OsString::from).collect())
 }
