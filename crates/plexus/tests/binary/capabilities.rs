@@ -97,3 +97,32 @@ async fn a_shared_session_is_listed_once_and_refuses_what_cannot_be_asked() {
     assert!(needed["elicitation"].is_object(), "{failed}");
     assert_eq!(plexus.end().code, Some(0));
 }
+
+/// A server with a session for each caller is asked in a session that has the capabilities of the
+/// client.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_with_a_session_for_each_caller_is_asked_in_one() {
+    let whole = Offer::tools(Revision::V2025_11_25, [tool("work"), tool("ask")]);
+    let server = StdioServer::new(Script::from(&whole).on("tools/list", [])).await;
+    let mut definition = definition(&server);
+    definition["affinity"] = json!("principal");
+    let home = Home::with(&[(".mcp.json", &file(&[("s", definition)]))]);
+    let mut plexus = home.start(&["serve", "--stdio", "--builtin", "none"]);
+    plexus.send(&request("l", "tools/list", json!({}), &json!({})));
+
+    // The catalogue is that of a client with all capabilities.
+    let process = server.process().await;
+    let list = process.received("tools/list").await;
+    let tools = whole.answer("tools/list").unwrap();
+    process.reply(&list, tools).await;
+    let process = server.process().await;
+    let greeting = process.received("initialize").await;
+    assert_eq!(greeting["params"]["capabilities"], json!({}), "{greeting}");
+    let list = process.received("tools/list").await;
+    process.reply(&list, json!({"tools": [tool("work")]})).await;
+    let page = answer(&plexus, &json!("l"));
+    let tools = page["result"]["tools"].as_array().expect("a list");
+    let names: Vec<_> = tools.iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["s__work"], "{page}");
+    assert_eq!(plexus.end().code, Some(0));
+}
