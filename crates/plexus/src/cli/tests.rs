@@ -1,4 +1,9 @@
 use std::ffi::OsString;
+use std::time::Duration;
+
+use plexus_mcp_server::Options;
+use plexus_mcp_server::http::SsePaths;
+use plexus_mcp_server::net::{Host, Origin};
 
 use super::*;
 
