@@ -33,7 +33,7 @@ use load::{has_invalid_servers, load, selected_builtins};
 use crate::auth::SignInCallbacks;
 use crate::cli::Profile;
 use crate::process_env::locations;
-use crate::serve_chain::ServeChain;
+use crate::serve_chain::{OwnEndpoint, ServeChain};
 use crate::{data, health};
 
 /// The key of the settings for clients without settings of their own.
@@ -57,6 +57,8 @@ pub(crate) struct Gateway {
     data: PathBuf,
     /// Listeners for sign-in redirects, if callers are offered sign-in pages.
     callbacks: Option<SignInCallbacks>,
+    /// Where it serves HTTP, if it does.
+    endpoint: Option<OwnEndpoint>,
     /// The limits that the settings had when the gateway was opened.
     limits: Arc<Limits>,
     /// The gateways that this process and the programs it starts were started by.
@@ -93,6 +95,8 @@ pub(crate) struct GatewayOptions {
     pub(crate) tool_search: bool,
     /// Listeners for sign-in redirects, if callers are offered sign-in pages.
     pub(crate) callbacks: Option<SignInCallbacks>,
+    /// Where it serves HTTP, if it does.
+    pub(crate) endpoint: Option<OwnEndpoint>,
     /// A server that is in no file. The others and the built-in services are not used then.
     pub(crate) ad_hoc: Option<Box<ServerEntry>>,
 }
@@ -148,6 +152,7 @@ impl Gateway {
             also,
             tool_search,
             callbacks,
+            endpoint,
             ad_hoc,
         } = options;
         let mut locations = locations()?;
@@ -187,6 +192,7 @@ impl Gateway {
             locations,
             data,
             callbacks,
+            endpoint,
             limits: Arc::new(loaded.settings.limits.clone()),
             chain: ServeChain::of_process(),
             current: Mutex::default(),

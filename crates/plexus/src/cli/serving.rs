@@ -230,6 +230,7 @@ impl ServeArgs {
             also: self.also(),
             tool_search: self.tool_search,
             callbacks,
+            endpoint: None,
             ad_hoc: None,
         }
     }

@@ -48,6 +48,7 @@ impl Gateway {
                 startup_wait,
                 limits,
                 &chain,
+                self.endpoint.as_ref(),
             ));
             trusted.extend(entry.trusted.then(|| entry.name.clone()));
         }

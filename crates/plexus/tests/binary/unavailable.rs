@@ -212,6 +212,33 @@ async fn a_gateway_does_not_start_itself() {
     );
 }
 
+/// The same for a server with the address of the gateway, whose tools would be listed again and
+/// again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_does_not_connect_to_itself() {
+    let (_port, address) = crate::returning::port();
+    let mine = echoing().await;
+    let own = format!("http://{address}/mcp");
+    let servers = file(&[
+        ("mine", definition(&mine)),
+        ("own", json!({"type": "http", "url": own})),
+    ]);
+    let home = Home::with(&[(".mcp.json", &servers)]);
+    let plexus = home.start(&["serve", "--http", &address.to_string()]);
+    let told = plexus.wait_for_stderr("server \"own\": failed: ");
+    assert!(told.contains("that of the gateway itself"), "{told}");
+    assert!(told.contains("plexus mcp remove own"), "{told}");
+    let status = loop {
+        let status = control::status(&home, &plexus);
+        if status["servers"][1]["state"] == "connected" {
+            break status;
+        }
+    };
+    let own = &status["servers"][2];
+    assert_eq!(own["name"], "own", "{status}");
+    assert_eq!(own["state"], "failed", "{status}");
+}
+
 /// A list that a server answers with an error is answered with that error by the bridge, which
 /// serves one server unchanged.
 #[tokio::test(flavor = "multi_thread")]
