@@ -4,14 +4,13 @@ use plexus_mcp_protocol::Revision;
 use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
 use serde_json::{Value, json};
 
-use crate::gateway::{LIST, answer, definition, file};
+use crate::gateway::{DISCOVER, LIST, answer, definition, file};
 use crate::home::Home;
 use crate::process::Plexus;
 
 const REVISION: Revision = Revision::V2025_11_25;
 const UI: &str = "io.modelcontextprotocol/ui";
 const SKILLS: &str = "io.modelcontextprotocol/skills";
-const DISCOVER: &str = r#"{"jsonrpc":"2.0","id":"d","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 
 /// A gateway in front of the servers `one` and `two`, whose lists are known.
 async fn serve(one: Script, two: Script) -> (Home, Plexus, [StdioServer; 2]) {

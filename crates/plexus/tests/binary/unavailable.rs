@@ -4,10 +4,9 @@ use plexus_mcp_protocol::Revision;
 use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
 use serde_json::{Value, json};
 
-use crate::gateway::{answer, call, control, definition, echoing, file, until_tools};
+use crate::gateway::{DISCOVER, answer, call, control, definition, echoing, file, until_tools};
 use crate::home::Home;
 
-const DISCOVER: &str = r#"{"jsonrpc":"2.0","id":"d","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 const SKIPPED: [&str; 4] = ["theirs", "wrong", "unset", "plexus"];
 
 /// A server that is not trusted, one with a wrong definition, one with a variable that is not set,
