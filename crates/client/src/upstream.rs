@@ -256,6 +256,11 @@ impl Upstream {
         self.handle.shared.is_failing()
     }
 
+    /// When the next attempt to connect it begins, while it is in backoff. A call makes one at once.
+    pub fn next_attempt(&self) -> Option<Instant> {
+        self.handle.shared.next_attempt()
+    }
+
     /// Diagnostics of the server, if it is connected.
     pub fn report(&self) -> Option<Report> {
         let server = self.handle.shared.server()?;

@@ -1,13 +1,15 @@
 //! The gateway: the built-in tools and the configured servers, as one service.
 
+mod apply;
 mod builtin;
 mod call_log;
 mod failures;
 mod fixed_catalogue;
+mod load;
 mod members;
+mod notice;
 mod report;
 
-use std::collections::HashSet;
 use std::convert::Infallible;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -15,27 +17,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::bail;
 use plexus_mcp_agents::{Builtin, BuiltinSelection, Extras};
-use plexus_mcp_client::ServerState;
 use plexus_mcp_config::{
-    self as config, ConfigProblem, Kind, Limits, Loaded, Locations, Scope, ServerEntry, Settings,
-    Start, WatchError, Watcher,
+    self as config, ConfigProblem, Limits, Loaded, Locations, ServerEntry, Settings, Start,
 };
 use plexus_mcp_core::Service;
+use plexus_mcp_hub::Hub;
 use plexus_mcp_hub::catalogue_cache::CatalogueCache;
-use plexus_mcp_hub::policy::Policy;
-use plexus_mcp_hub::{Hub, MemberStatus, SetMembers, manage};
 
 pub(crate) use members::{refuse_reserved, refused};
 pub(crate) use report::ServerReport;
 
 use builtin::Builtins;
+use load::{has_invalid_servers, load, selected_builtins};
 
 use crate::auth::SignInCallbacks;
 use crate::cli::Profile;
-use crate::process_env::{environment, locations};
-use crate::serve_chain::ServeChain;
-use crate::trust::{self, Approvals, NOT_TRUSTED};
-use crate::{announce, data, health};
+use crate::process_env::locations;
+use crate::serve_chain::{OwnEndpoint, ServeChain};
+use crate::{data, health};
 
 /// The key of the settings for clients without settings of their own.
 const ANY_CLIENT: &str = "*";
@@ -58,6 +57,8 @@ pub(crate) struct Gateway {
     data: PathBuf,
     /// Listeners for sign-in redirects, if callers are offered sign-in pages.
     callbacks: Option<SignInCallbacks>,
+    /// Where it serves HTTP, if it does.
+    endpoint: Option<OwnEndpoint>,
     /// The limits that the settings had when the gateway was opened.
     limits: Arc<Limits>,
     /// The gateways that this process and the programs it starts were started by.
@@ -94,6 +95,8 @@ pub(crate) struct GatewayOptions {
     pub(crate) tool_search: bool,
     /// Listeners for sign-in redirects, if callers are offered sign-in pages.
     pub(crate) callbacks: Option<SignInCallbacks>,
+    /// Where it serves HTTP, if it does.
+    pub(crate) endpoint: Option<OwnEndpoint>,
     /// A server that is in no file. The others and the built-in services are not used then.
     pub(crate) ad_hoc: Option<Box<ServerEntry>>,
 }
@@ -149,6 +152,7 @@ impl Gateway {
             also,
             tool_search,
             callbacks,
+            endpoint,
             ad_hoc,
         } = options;
         let mut locations = locations()?;
@@ -188,6 +192,7 @@ impl Gateway {
             locations,
             data,
             callbacks,
+            endpoint,
             limits: Arc::new(loaded.settings.limits.clone()),
             chain: ServeChain::of_process(),
             current: Mutex::default(),
@@ -244,58 +249,6 @@ impl Gateway {
         current.problems.iter().map(ToString::to_string).collect()
     }
 
-    /// The servers that are defined but not among the members, because their definitions or names
-    /// cannot be used, each with the problem.
-    fn refused(&self) -> Vec<(String, ConfigProblem)> {
-        let members = self.hub.status();
-        let current = self.current();
-        let refused = members::refused(&current.problems, &current.servers);
-        refused
-            .into_iter()
-            .filter(|problem| {
-                let name = problem.server.as_deref().unwrap_or_default();
-                !members
-                    .iter()
-                    .any(|member| *member.name == *name && member.status.is_some())
-            })
-            .map(|problem| {
-                let name = problem.server.as_deref().unwrap_or_default();
-                (name.to_owned(), problem.clone())
-            })
-            .collect()
-    }
-
-    /// Tells clients how many servers are not available.
-    fn update_notice(&self) {
-        let members = self.hub.status();
-        let failed = members
-            .iter()
-            .filter(|member| is_unavailable(member))
-            .count();
-        let broken = self
-            .current()
-            .problems
-            .iter()
-            .any(ConfigProblem::is_about_settings);
-        let mut notices = Vec::new();
-        match failed + self.refused().len() {
-            0 => {}
-            1 => notices.push("1 server is not available: run `plexus status`.".to_owned()),
-            many => notices.push(format!(
-                "{many} servers are not available: run `plexus status`."
-            )),
-        }
-        if broken {
-            notices.push(
-                "A plexus.toml has an error, so the settings from before it apply: run `plexus \
-                 doctor`."
-                    .to_owned(),
-            );
-        }
-        let notice = (!notices.is_empty()).then(|| notices.join(" "));
-        self.hub.set_notice(notice);
-    }
-
     /// Whether a definition of a server, or a file with servers, is invalid.
     pub(crate) fn has_invalid_servers(&self) -> bool {
         has_invalid_servers(&self.current().problems, &self.locations)
@@ -327,67 +280,9 @@ impl Gateway {
         self.hub.connect_unknown_in_background();
     }
 
-    /// Loads the files again, and applies the changes. Unchanged servers are not touched.
-    pub(crate) async fn reload(&self) -> SetMembers {
-        let (locations, ad_hoc) = (self.locations.clone(), self.ad_hoc.clone());
-        let reading = tokio::task::spawn_blocking(move || load(&locations, ad_hoc.as_deref()));
-        match reading.await {
-            Ok(loaded) => {
-                let changes = self.refresh(loaded).await;
-                self.connect();
-                changes
-            }
-            // The runtime is shutting down.
-            Err(_) => SetMembers::default(),
-        }
-    }
-
-    /// Watches the files and applies changes, for as long as it is polled.
-    ///
-    /// # Errors
-    /// The system cannot watch files.
-    pub(crate) async fn follow_files(&self) -> Result<Infallible, WatchError> {
-        let environment = Arc::new(environment);
-        let (loaded, mut watcher) = Watcher::start(self.locations.clone(), environment).await?;
-        // The files may have changed since they were first read.
-        if !self.refresh(loaded).await.is_nothing() {
-            self.connect();
-        }
-        #[expect(
-            clippy::infinite_loop,
-            reason = "the caller drops the future to end it"
-        )]
-        loop {
-            let loaded = watcher.changed().await;
-            self.refresh(loaded).await;
-            self.connect();
-        }
-    }
-
     /// Closes all connections.
     pub(crate) async fn close(&self) {
         self.hub.close().await;
-    }
-
-    async fn refresh(&self, loaded: Loaded) -> SetMembers {
-        let changes = self.apply(loaded).await;
-        if !changes.is_nothing() {
-            let SetMembers {
-                added,
-                removed,
-                updated,
-                errors,
-                ..
-            } = &changes;
-            tracing::info!(
-                ?added,
-                ?removed,
-                ?updated,
-                ?errors,
-                "the configured servers changed"
-            );
-        }
-        changes
     }
 
     /// Starts to connect the servers that the settings select. Servers whose offer is cached are not
@@ -400,200 +295,7 @@ impl Gateway {
         }
     }
 
-    /// Applies the configuration to the hub.
-    async fn apply(&self, mut loaded: Loaded) -> SetMembers {
-        let _one_at_a_time = self.applying.lock().await;
-        if self.profile.is_closed() {
-            let named = |entry: &ServerEntry| entry.source.scope == Scope::Explicit;
-            loaded.servers.retain(named);
-        }
-        self.keep_servers_of_broken_files(&mut loaded);
-        self.keep_settings_of_broken_files(&mut loaded);
-        let approvals = Approvals::read(&self.data).unwrap_or_else(|error| {
-            announce::problem(&format!("{error:#}"));
-            Approvals::none(&self.data)
-        });
-        trust::rules::apply(&approvals, self.project(), &mut loaded);
-        refuse_reserved(&mut loaded);
-        let choice = selected_builtins(self.choice.as_ref(), &mut loaded, &self.locations);
-        if let Err(error) = self.builtins.choose(choice.with(&self.also)) {
-            announce::problem(&error);
-        }
-        let mut members = vec![self.builtins.member()];
-        let chain = self.chain.below(&self.locations);
-        let mut trusted = Vec::new();
-        for entry in &loaded.servers {
-            let admitted = approvals.admit(self.project(), entry);
-            let startup_wait = loaded.settings.hub.startup_wait;
-            let callbacks = self.callbacks.as_ref();
-            let limits = &self.limits;
-            members.extend(members::configured(
-                entry,
-                admitted,
-                callbacks,
-                startup_wait,
-                limits,
-                &chain,
-            ));
-            trusted.extend(entry.trusted.then(|| entry.name.clone()));
-        }
-        members.extend(members::broken(&loaded));
-        let policy = Policy::behind_client(&loaded.settings.policy).trusting(trusted);
-        self.hub.set_policy(policy);
-        let mut clients = loaded.settings.clients.clone();
-        if self.tool_search {
-            clients.entry(ANY_CLIENT.to_owned()).or_default();
-            for client in clients.values_mut() {
-                client.search = true;
-            }
-        }
-        self.hub.set_clients(clients);
-        if self.ad_hoc.is_some() {
-            for member in &mut members {
-                member.plain_names = true;
-            }
-        } else if loaded.settings.hub.management && members.len() > 1 {
-            match manage::member(&self.hub) {
-                Ok(management) => members.insert(1, management),
-                Err(error) => announce::problem(&error),
-            }
-        }
-        let mut changes = self.hub.set_members(members).await;
-        for problem in &loaded.problems {
-            if let Some(server) = &problem.server {
-                changes
-                    .errors
-                    .insert(server.to_string(), problem.to_string());
-            }
-        }
-        self.note(loaded);
-        self.update_notice();
-        changes
-    }
-
-    /// Keeps the settings while a file with settings cannot be used, for example after a typing
-    /// error: it may deny anything.
-    fn keep_settings_of_broken_files(&self, loaded: &mut Loaded) {
-        let current = self.current();
-        if !current.is_applied {
-            return;
-        }
-        let mut is_broken = false;
-        for problem in &mut loaded.problems {
-            if problem.is_about_settings() {
-                is_broken = true;
-                *problem = problem
-                    .clone()
-                    .advice("until then, the settings from before apply");
-            }
-        }
-        if is_broken {
-            loaded.settings = current.settings.clone();
-        }
-    }
-
-    /// Keeps the servers of a file that can no longer be parsed, for example after a typing error,
-    /// until it can be parsed again.
-    fn keep_servers_of_broken_files(&self, loaded: &mut Loaded) {
-        let broken = |file: &Path| {
-            let mut problems = loaded.problems.iter();
-            problems.any(|problem| problem.is_about_whole_file() && problem.file == file)
-        };
-        let taken: HashSet<_> = loaded
-            .servers
-            .iter()
-            .map(|entry| entry.name.to_lowercase())
-            .collect();
-        let mut kept = self.servers();
-        kept.retain(|entry| {
-            broken(&entry.source.file) && !taken.contains(&entry.name.to_lowercase())
-        });
-        if kept.is_empty() {
-            return;
-        }
-        let sources = self.locations.sources();
-        let rank = |entry: &ServerEntry| sources.iter().position(|source| *source == entry.source);
-        loaded.servers.extend(kept);
-        loaded.servers.sort_by_key(rank);
-    }
-
-    /// Stores the loaded configuration, and prints its new problems.
-    fn note(&self, loaded: Loaded) {
-        let problems = loaded.problems.clone();
-        let now = LoadedConfig {
-            is_applied: true,
-            servers: loaded.servers,
-            problems: loaded.problems,
-            settings: loaded.settings,
-        };
-        let before = std::mem::replace(&mut *self.current(), now);
-        for problem in problems {
-            if !before.problems.contains(&problem) {
-                announce::problem(&problem);
-            }
-        }
-    }
-
     fn current(&self) -> std::sync::MutexGuard<'_, LoadedConfig> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Reads the files; of those, only the settings count for a server that is in no file.
-fn load(locations: &Locations, ad_hoc: Option<&ServerEntry>) -> Loaded {
-    let Some(entry) = ad_hoc else {
-        return config::load(locations, &environment);
-    };
-    let (settings, problems) = config::load_settings(locations);
-    let mut loaded = Loaded::default();
-    loaded.settings = settings;
-    loaded.problems = problems;
-    loaded.servers.push(entry.clone());
-    loaded
-}
-
-/// Whether a definition of a server, or a file with servers, is invalid.
-fn has_invalid_servers(problems: &[ConfigProblem], locations: &Locations) -> bool {
-    let sources = locations.sources();
-    problems.iter().any(|problem| {
-        let is_in_servers_file = || sources.iter().any(|source| source.file == problem.file);
-        !problem.is_about_permissions() && (problem.server.is_some() || is_in_servers_file())
-    })
-}
-
-/// The selected built-in services: those of the command line, else of the settings; else, if no
-/// server is configured, the default ones. An invalid selection in the settings is added to the
-/// problems.
-fn selected_builtins(
-    asked: Option<&BuiltinSelection>,
-    loaded: &mut Loaded,
-    locations: &Locations,
-) -> BuiltinSelection {
-    if let Some(choice) = asked {
-        return choice.clone();
-    }
-    match loaded.settings.hub.builtin.as_ref().map(builtin::chosen) {
-        Some(Ok(choice)) => return choice,
-        Some(Err(problem)) if !loaded.problems.contains(&problem) => loaded.problems.push(problem),
-        Some(Err(_)) | None => {}
-    }
-    // A server that is disabled or invalid is configured as well: the built-in services must not
-    // appear whenever a definition breaks.
-    let is_upstream = |entry: &ServerEntry| !matches!(entry.kind, Kind::Builtin(_));
-    let has_servers =
-        loaded.servers.iter().any(is_upstream) || has_invalid_servers(&loaded.problems, locations);
-    if has_servers {
-        BuiltinSelection::none()
-    } else {
-        BuiltinSelection::usual()
-    }
-}
-
-/// Whether an enabled server cannot be used: it has failed, or waits for the user.
-fn is_unavailable(member: &MemberStatus) -> bool {
-    match member.state() {
-        ServerState::Failed | ServerState::NeedsAuth => true,
-        ServerState::Pending => member.reason() == Some(NOT_TRUSTED),
-        _ => false,
     }
 }

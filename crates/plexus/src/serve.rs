@@ -19,6 +19,7 @@ use crate::access::HttpAccess;
 use crate::cli::{Compat, DownstreamArgs, ServeArgs};
 use crate::gateway::{self, Gateway};
 use crate::process_env::locations;
+use crate::serve_chain::OwnEndpoint;
 #[cfg(unix)]
 use crate::signals::ReloadSignals;
 use crate::signals::{Ending, Signals};
@@ -41,7 +42,10 @@ pub(crate) fn run(arguments: &ServeArgs) -> anyhow::Result<ExitCode> {
         options.profile = arguments.profile.into();
         options.native = arguments.native;
         options.mcp_validator = arguments.compat == Some(Compat::McpValidator);
-        let gateway_options = arguments.gateway_options(downstream.callbacks());
+        let mut gateway_options = arguments.gateway_options(downstream.callbacks());
+        let http_options = downstream.http_options();
+        let address = downstream.address();
+        gateway_options.endpoint = address.map(|own| OwnEndpoint::new(own, &http_options));
         let gateway = gateway::configured(gateway_options).await?;
         gateway.check_chain()?;
         options.page_size = gateway.page_size().unwrap_or(options.page_size);

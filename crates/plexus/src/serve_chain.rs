@@ -2,11 +2,15 @@
 //! defines the server would start itself again and again.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use anyhow::bail;
+use http::Uri;
+use http::uri::Scheme;
 use plexus_mcp_client::Program;
 use plexus_mcp_config::{Kind, Locations, Scope, ServerEntry, Text};
+use plexus_mcp_server::http::HttpOptions;
 
 use crate::process_env::environment;
 
@@ -54,6 +58,54 @@ impl ServeChain {
         let mut links = self.0.clone();
         links.push(link(locations));
         links.join(",")
+    }
+}
+
+/// Where a gateway serves HTTP. A server with this address is the gateway itself, whose lists would
+/// have their own entries again and again.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnEndpoint {
+    address: SocketAddr,
+    paths: Vec<String>,
+}
+
+impl OwnEndpoint {
+    pub(crate) fn new(address: SocketAddr, options: &HttpOptions) -> Self {
+        let mut paths = vec![options.path.clone()];
+        paths.extend(options.sse.iter().map(|sse| sse.stream.clone()));
+        Self { address, paths }
+    }
+
+    /// Why a server cannot be used, if it is at this address.
+    pub(crate) fn loop_in(&self, entry: &ServerEntry) -> Option<String> {
+        let (Kind::Http { url, .. } | Kind::Sse { url, .. }) = &entry.kind else {
+            return None;
+        };
+        let remove = Program::new("plexus").args(["mcp", "remove", &entry.name]);
+        self.is_at(url.expanded()).then(|| {
+            format!(
+                "this address is that of the gateway itself, which would list its own tools again \
+                 and again; to remove it: {remove}"
+            )
+        })
+    }
+
+    fn is_at(&self, url: &str) -> bool {
+        let Ok(url) = url.parse::<Uri>() else {
+            return false;
+        };
+        let own = self.address.ip();
+        let host = url.host().unwrap_or_default();
+        let is_here = if host.eq_ignore_ascii_case("localhost") {
+            own.is_loopback() || own.is_unspecified()
+        } else {
+            let host = host.trim_matches(['[', ']']).parse::<IpAddr>();
+            host.is_ok_and(|ip| ip == own || own.is_unspecified() && ip.is_loopback())
+        };
+        is_here
+            && url.scheme() == Some(&Scheme::HTTP)
+            && url.port_u16().unwrap_or(80) == self.address.port()
+            && self.paths.iter().any(|path| path == url.path())
     }
 }
 
@@ -151,6 +203,26 @@ mod tests {
                 loop_in(&entry(command, args)).is_none(),
                 "{command} {args:?}"
             );
+        }
+    }
+
+    #[test]
+    fn the_address_of_a_gateway_is_recognised() {
+        let own = |address: &str| {
+            let options = HttpOptions::default();
+            OwnEndpoint::new(address.parse().unwrap(), &options)
+        };
+        for (address, url, expected) in [
+            ("127.0.0.1:4445", "http://127.0.0.1:4445/mcp", true),
+            ("127.0.0.1:4445", "http://LOCALHOST:4445/mcp", true),
+            ("[::1]:4445", "http://[::1]:4445/mcp", true),
+            ("0.0.0.0:80", "http://127.0.0.1/mcp", true),
+            ("127.0.0.1:4445", "http://127.0.0.1:4446/mcp", false),
+            ("127.0.0.1:4445", "http://127.0.0.1:4445/other", false),
+            ("127.0.0.1:443", "https://127.0.0.1:443/mcp", false),
+            ("127.0.0.1:4445", "http://a.example:4445/mcp", false),
+        ] {
+            assert_eq!(own(address).is_at(url), expected, "{address} {url}");
         }
     }
 

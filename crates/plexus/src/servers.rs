@@ -9,13 +9,17 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
+use plexus_mcp_config::{Locations, Scope};
 use plexus_mcp_core::{Limits, Raw};
 use serde::Serialize;
 
 use crate::announce;
+use crate::cli::existing_file;
 use crate::control::{self, RunningGateway};
+use crate::gateway::ServerReport;
 use crate::output::{Misuse, as_json, print};
 use crate::printable::one_line;
+use crate::process_env::locations;
 use crate::suggest::{alike, did_you_mean};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -72,6 +76,8 @@ enum ServersCommand {
         /// Write the change to the file that defines the server as well.
         #[arg(long)]
         save: bool,
+        #[command(flatten)]
+        files: ServerFileArgs,
     },
     /// Close a server's connection and open a new one.
     #[command(after_help = "Example:\n  plexus servers reconnect git --json")]
@@ -92,7 +98,19 @@ Examples:
         /// The definition, as in .mcp.json; - reads it from standard input.
         #[arg(value_name = "JSON")]
         definition: String,
+        #[command(flatten)]
+        files: ServerFileArgs,
     },
+}
+
+/// Arguments that select files with servers.
+#[derive(Debug, Args)]
+struct ServerFileArgs {
+    /// Look for the server in this file first, which has the format of .mcp.json.
+    ///
+    /// The files of a gateway that runs with --mcp-config are known. This option may be repeated.
+    #[arg(long, value_name = "FILE", value_parser = existing_file())]
+    mcp_config: Vec<PathBuf>,
 }
 
 /// The result.
@@ -115,6 +133,19 @@ struct Done<'a> {
 struct Holder {
     gateway: RunningGateway,
     enabled: bool,
+    /// The file that defines the server, if the gateway was started with it.
+    named_file: Option<PathBuf>,
+}
+
+impl Holder {
+    fn new(gateway: RunningGateway, server: &ServerReport) -> Self {
+        let is_named = server.scope.as_deref() == Some(Scope::Explicit.as_str());
+        Self {
+            gateway,
+            enabled: server.enabled,
+            named_file: server.file.clone().filter(|_| is_named),
+        }
+    }
 }
 
 /// Runs `plexus servers`.
@@ -125,13 +156,14 @@ pub(crate) fn run(arguments: &ServersArgs) -> anyhow::Result<ExitCode> {
             on,
             off,
             save,
+            files,
         } => {
             let wanted = match (on, off) {
                 (true, _) => Some(true),
                 (_, true) => Some(false),
                 _ => None,
             };
-            toggle(name, wanted, *save)?
+            toggle(name, wanted, *save, &files.mcp_config)?
         }
         ServersCommand::Reconnect { name } => {
             let holders = holders(name, "plexus serve starts one")?;
@@ -141,16 +173,21 @@ pub(crate) fn run(arguments: &ServersArgs) -> anyhow::Result<ExitCode> {
             }
             (done, "reconnected")
         }
-        ServersCommand::Set { name, definition } => (set(name, definition)?, "replaced"),
+        ServersCommand::Set {
+            name,
+            definition,
+            files,
+        } => (set(name, definition, &files.mcp_config)?, "replaced"),
     };
     done.finish(what, arguments.json)
 }
 
-fn toggle(
-    name: &str,
+fn toggle<'a>(
+    name: &'a str,
     wanted: Option<bool>,
     save: bool,
-) -> anyhow::Result<(Done<'_>, &'static str)> {
+    files: &[PathBuf],
+) -> anyhow::Result<(Done<'a>, &'static str)> {
     let tip = "plexus serve starts one, and --save changes the file for the next";
     let holders = match holders(name, tip) {
         Ok(holders) => holders,
@@ -159,13 +196,14 @@ fn toggle(
         Err(error) => return Err(error),
     };
     let mut done = Done::new(name);
+    let locations = file_locations(files, &holders)?;
     let enabled = match (wanted, holders.first()) {
         (Some(wanted), _) => wanted,
         (None, Some(holder)) => !holder.enabled,
-        (None, None) => !file::is_enabled(name)?,
+        (None, None) => !file::is_enabled(&locations, name)?,
     };
     if save {
-        done.file = Some(file::enable(name, enabled)?);
+        done.file = Some(file::enable(&locations, name, enabled)?);
     }
     for Holder { gateway, .. } in &holders {
         done.note(gateway, gateway.toggle(name, enabled));
@@ -174,7 +212,7 @@ fn toggle(
     Ok((done, if enabled { "enabled" } else { "disabled" }))
 }
 
-fn set<'a>(name: &'a str, definition: &str) -> anyhow::Result<Done<'a>> {
+fn set<'a>(name: &'a str, definition: &str, files: &[PathBuf]) -> anyhow::Result<Done<'a>> {
     let text = if definition == "-" {
         let mut read = String::new();
         let mut input = io::stdin().lock().take(MAX_INPUT_BYTES);
@@ -188,7 +226,10 @@ fn set<'a>(name: &'a str, definition: &str) -> anyhow::Result<Done<'a>> {
     let definition = Raw::parse(text.into(), &Limits::default())
         .map_err(|error| Misuse(format!("the definition is not JSON: {error}")))?;
     let mut done = Done::new(name);
-    done.file = Some(file::replace(name, &definition)?);
+    // Without a gateway that has the server, only the files that every gateway reads may define it.
+    let holders = holders(name, "").unwrap_or_default();
+    let locations = file_locations(files, &holders)?;
+    done.file = Some(file::replace(&locations, name, &definition)?);
     for gateway in control::running() {
         match gateway.reload() {
             Ok(reloaded) => match reloaded.errors.get(name) {
@@ -200,6 +241,18 @@ fn set<'a>(name: &'a str, definition: &str) -> anyhow::Result<Done<'a>> {
         }
     }
     Ok(done)
+}
+
+/// The files that may define the server: those named here, those that its gateways were started
+/// with, and those that every gateway reads.
+fn file_locations(files: &[PathBuf], holders: &[Holder]) -> anyhow::Result<Locations> {
+    let mut locations = locations()?;
+    let named = holders
+        .iter()
+        .filter_map(|holder| holder.named_file.clone());
+    // A later one has precedence.
+    locations.explicit = named.chain(files.iter().cloned()).collect();
+    Ok(locations)
 }
 
 /// The gateways that have a server of this name. `tip` is for users without a gateway.
@@ -218,10 +271,7 @@ fn holders(name: &str, tip: &str) -> anyhow::Result<Vec<Holder>> {
             Ok(report) => {
                 let server = report.servers.iter().find(|server| server.name == name);
                 names.extend(report.servers.iter().map(|server| server.name.clone()));
-                holders.extend(server.map(|server| Holder {
-                    gateway,
-                    enabled: server.enabled,
-                }));
+                holders.extend(server.map(|server| Holder::new(gateway, server)));
             }
             Err(error) => announce::problem(&format!("{error:#}")),
         }

@@ -16,14 +16,17 @@ use crate::session::{self, ConfigArgs, Session};
 use crate::terminal::Canvas;
 use crate::{VERSION, announce};
 
+use watch::Watch;
+
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   plexus status
   plexus status --watch                     Until Ctrl-C; in a pipe, a line for each change
   plexus status --json | jq -r '.gateways[].servers[] | select(.state == \"failed\") | .name'
 
-If gateways are running (plexus serve), their servers are shown as they are. If none is, all servers
-are started, examined, and closed.
+If gateways are running (plexus serve), their servers are shown as they are. If none is, or with
+--mcp-config, all servers are started, examined, and closed. With --watch, the first gateway that
+starts is shown instead.
 
 The exit code is 0 if every enabled server works, 1 if one has failed, needs credentials or
 approval, or is not defined correctly, 2 for wrong usage, and 130 after Ctrl-C.";
@@ -57,6 +60,9 @@ struct GatewayStatus {
     version: String,
     /// The project that it is for.
     project: PathBuf,
+    /// The files of `--mcp-config`, if this command was started with any.
+    #[serde(skip)]
+    files: Vec<PathBuf>,
     servers: Vec<ServerReport>,
     /// The problems of its configuration.
     problems: Vec<String>,
@@ -70,15 +76,32 @@ pub(crate) fn run(arguments: &StatusArgs) -> anyhow::Result<ExitCode> {
     let is_own = !arguments.config.mcp_config.is_empty() || control::running().is_empty();
     match (arguments.watch, is_own) {
         (false, false) => show(&StatusOutput::running(), arguments.json),
-        (true, false) => watch::running(arguments.json),
+        (true, false) => Watch::new(arguments.json).running(),
         (false, true) => session::run_quietly(&arguments.config, async |session| {
             session.connect_silently(|_| true).await;
-            show(&StatusOutput::own(session).await, arguments.json)
+            let mut output = StatusOutput::own(session, &arguments.config).await;
+            output.forget_next_attempts();
+            show(&output, arguments.json)
         }),
-        (true, true) => session::run_quietly(&arguments.config, async |session| {
-            session.hub.connect_in_background();
-            watch::own(session, arguments.json).await
-        }),
+        (true, true) => watch_own(arguments),
+    }
+}
+
+/// Watches our own servers until a gateway is started, and then the gateways. Servers of a file that
+/// was named here are watched to the end.
+fn watch_own(arguments: &StatusArgs) -> anyhow::Result<ExitCode> {
+    let mut watch = Watch::new(arguments.json);
+    let mut gateway_started = false;
+    let ended = session::run_quietly(&arguments.config, async |session| {
+        session.hub.connect_in_background();
+        gateway_started = watch.own(session, &arguments.config).await?;
+        Ok(ExitCode::SUCCESS)
+    })?;
+    // A signal may have come while our servers were closed.
+    if gateway_started && ended == ExitCode::SUCCESS {
+        watch.running()
+    } else {
+        Ok(ended)
     }
 }
 
@@ -108,18 +131,27 @@ impl StatusOutput {
     }
 
     /// The servers that this command has opened.
-    async fn own(session: &Session) -> Self {
+    async fn own(session: &Session, config: &ConfigArgs) -> Self {
         let gateway = &session.gateway;
         let gateway_status = GatewayStatus {
             pid: None,
             version: VERSION.to_owned(),
             project: gateway.project().to_owned(),
+            files: config.mcp_config.clone(),
             servers: gateway.report().await,
             problems: gateway.problems(),
             has_invalid_servers: gateway.has_invalid_servers(),
         };
         Self {
             gateways: vec![gateway_status],
+        }
+    }
+
+    /// Leaves out when servers are tried again: this command closes them.
+    fn forget_next_attempts(&mut self) {
+        let gateways = self.gateways.iter_mut();
+        for server in gateways.flat_map(|gateway| &mut gateway.servers) {
+            server.next_attempt_in_ms = None;
         }
     }
 
@@ -141,6 +173,7 @@ impl From<Report> for GatewayStatus {
             pid: Some(report.pid),
             version: report.version,
             project: report.project,
+            files: Vec::new(),
             servers: report.servers,
             problems: report.problems,
             has_invalid_servers: report.has_invalid_servers,

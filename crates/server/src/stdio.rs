@@ -420,9 +420,12 @@ impl Pipe {
         self.tracker.spawn(async move {
             loop {
                 let output = tokio::select! {
-                    output = exchange.next_unless(&cancel) => output,
-                    // The client is gone, so the subscription has no reader.
+                    biased;
+                    // The client is gone, so the subscription has no reader. This is checked first:
+                    // the end of the input also shuts the edge down, which would end the
+                    // subscription with an answer.
                     () = gone.cancelled(), if listening.is_some() => None,
+                    output = exchange.next_unless(&cancel) => output,
                 };
                 match output {
                     Some(

@@ -48,6 +48,8 @@ pub(super) struct Shared {
     is_failing: AtomicBool,
     /// When the last attempt began; `None` before the first one, and while one waits for a start slot.
     started_at: watch::Sender<Option<Instant>>,
+    /// When the next attempt begins, while the server is in backoff.
+    next_attempt: Mutex<Option<Instant>>,
 }
 
 impl Shared {
@@ -75,6 +77,7 @@ impl Shared {
             is_known,
             is_failing: AtomicBool::new(false),
             started_at: watch::Sender::new(None),
+            next_attempt: Mutex::default(),
         }
     }
 
@@ -108,6 +111,14 @@ impl Shared {
 
     pub(super) fn started_at(&self) -> watch::Receiver<Option<Instant>> {
         self.started_at.subscribe()
+    }
+
+    pub(super) fn set_next_attempt(&self, time: Option<Instant>) {
+        *lock(&self.next_attempt) = time;
+    }
+
+    pub(super) fn next_attempt(&self) -> Option<Instant> {
+        *lock(&self.next_attempt)
     }
 
     pub(super) fn note_era(&self, era: Era) {

@@ -35,7 +35,7 @@ impl StartSlots {
     }
 
     /// Whether no program is started any more.
-    pub(crate) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.0.is_closed()
     }
 

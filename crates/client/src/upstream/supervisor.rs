@@ -249,8 +249,11 @@ impl Supervisor {
     }
 
     fn transition(&mut self, input: Input) -> Action {
-        self.lifecycle
-            .handle(Instant::now(), backoff::random(), input)
+        let action = self
+            .lifecycle
+            .handle(Instant::now(), backoff::random(), input);
+        self.shared.set_next_attempt(self.lifecycle.deadline());
+        action
     }
 
     fn connect(&mut self) {

@@ -3,10 +3,8 @@
 use crate::entry::{Scope, Source};
 use crate::problem::ConfigProblem;
 
-use super::{
-    Action, BuiltinWords, ClientSettings, Mode, Order, PageSize, Rule, RuleTable, Settings,
-    SettingsFile, startup_wait,
-};
+use super::file::{Order, PageSize, RuleTable, SettingsFile, startup_wait};
+use super::{Action, BuiltinWords, ClientSettings, Mode, Rule, Settings};
 
 impl SettingsFile {
     /// Merges the file's settings over `settings`.

@@ -150,6 +150,11 @@ impl Hub {
         self.inner.slots.close();
     }
 
+    /// Whether this process is shutting down, so that no program is started any more.
+    pub fn starts_nothing_new(&self) -> bool {
+        self.inner.slots.is_closed()
+    }
+
     /// Connects a member, unless it is connected (S004-51).
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use plexus_mcp_client::{ListProblem, ProcessInfo, Report, ServerState, Status, Upstream};
 use plexus_mcp_config::Scope;
 use plexus_mcp_core::{Fault, Implementation, List, Section};
+use tokio::time::Instant;
 
 use super::Hub;
 use crate::member::Member;
@@ -43,6 +44,8 @@ pub struct MemberStatus {
     pub latency: Option<Duration>,
     /// The last error, and when it happened. It stays after the member has recovered.
     pub last_error: Option<(SystemTime, String)>,
+    /// The time until the next attempt to connect it, while it is in backoff.
+    pub next_attempt_in: Option<Duration>,
     /// Its process; only set by [`Hub::examine`].
     pub process: Option<ProcessInfo>,
 }
@@ -138,6 +141,9 @@ pub(super) fn of(member: &Member) -> MemberStatus {
         connected_in: history.connected_in,
         latency: member.latency(),
         last_error: history.last_error,
+        next_attempt_in: upstream
+            .and_then(Upstream::next_attempt)
+            .map(|time| time.saturating_duration_since(Instant::now())),
         process: None,
     }
 }

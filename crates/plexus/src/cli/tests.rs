@@ -1,6 +1,13 @@
 use std::ffi::OsString;
+use std::time::Duration;
+
+use plexus_mcp_server::Options;
+use plexus_mcp_server::http::SsePaths;
+use plexus_mcp_server::net::{Host, Origin};
 
 use super::*;
+
+mod examples;
 
 fn read(line: &str) -> Result<Command, clap::Error> {
     Cli::read_from(line.split_whitespace().map(OsString::from).collect())

@@ -20,7 +20,12 @@ impl Gateway {
         // Some servers may have failed before the subscription.
         self.tell_failures(&mut told);
         loop {
-            match events.recv().await {
+            let event = events.recv().await;
+            // A server that was starting is stopped, which is no failure.
+            if self.hub.starts_nothing_new() {
+                return;
+            }
+            match event {
                 Ok(HubEvent::Status {
                     name,
                     status: Some(status),
@@ -30,8 +35,11 @@ impl Gateway {
                     self.update_notice();
                 }
                 Ok(HubEvent::Status { .. }) => self.update_notice(),
-                Ok(HubEvent::Members(_)) => self.tell_failures(&mut told),
-                Ok(_) | Err(RecvError::Lagged(_)) => {}
+                // Events that were lost may have had failures.
+                Ok(HubEvent::Members(_)) | Err(RecvError::Lagged(_)) => {
+                    self.tell_failures(&mut told);
+                }
+                Ok(_) => {}
                 Err(RecvError::Closed) => return,
             }
         }
@@ -52,8 +60,12 @@ impl Gateway {
     }
 }
 
-/// Prints why a server is not connected, unless the same was printed last.
+/// Prints why a server is not connected, unless the same was printed since it was last connected.
 fn tell_failure(told: &mut HashMap<Arc<str>, String>, name: &Arc<str>, status: &Status) {
+    if status.state == ServerState::Connected {
+        told.remove(name);
+        return;
+    }
     let failed = matches!(status.state, ServerState::Failed | ServerState::NeedsAuth)
         || status.reason.as_deref() == Some(NOT_TRUSTED);
     let reason = status.reason.as_deref().unwrap_or("it gave no reason");

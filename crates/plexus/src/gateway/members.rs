@@ -9,7 +9,7 @@ use plexus_mcp_config::{ConfigProblem, Kind, Limits, Loaded, ServerEntry};
 use plexus_mcp_hub::{MemberKind, MemberSpec, manage, secrets};
 
 use crate::auth::{self, SignInCallbacks};
-use crate::serve_chain;
+use crate::serve_chain::{self, OwnEndpoint};
 use crate::session::BUILTIN;
 use crate::trust::NOT_TRUSTED;
 
@@ -65,7 +65,8 @@ pub(super) fn broken(loaded: &Loaded) -> Vec<MemberSpec> {
 
 /// The member for a configured server; `None` if it is a built-in one. Before it is `admitted`, no
 /// program of it is started, including those that fetch its secrets. `startup_wait` is the default
-/// for servers without one. `chain` tells its program which gateways it was started by.
+/// for servers without one. `chain` tells its program which gateways it was started by, and
+/// `endpoint` is where the gateway itself serves HTTP.
 pub(super) fn configured(
     entry: &ServerEntry,
     admitted: bool,
@@ -73,6 +74,7 @@ pub(super) fn configured(
     startup_wait: Option<Duration>,
     limits: &Arc<Limits>,
     chain: &str,
+    endpoint: Option<&OwnEndpoint>,
 ) -> Option<MemberSpec> {
     let unavailable = |state, reason: &str| MemberKind::Unavailable {
         state,
@@ -81,6 +83,11 @@ pub(super) fn configured(
     let kind = match &entry.kind {
         Kind::Builtin(_) => return None,
         Kind::Stdio { .. } if let Some(reason) = serve_chain::loop_in(entry) => {
+            unavailable(ServerState::Failed, &reason)
+        }
+        Kind::Http { .. } | Kind::Sse { .. }
+            if let Some(reason) = endpoint.and_then(|own| own.loop_in(entry)) =>
+        {
             unavailable(ServerState::Failed, &reason)
         }
         Kind::Unsupported(reason) => unavailable(ServerState::Failed, reason),

@@ -48,6 +48,9 @@ pub(crate) struct ServerReport {
     pub(crate) latency_ms: Option<u64>,
     /// The last error, with the last lines of its standard error if it exited.
     pub(crate) last_error: Option<LastError>,
+    /// The time until the next attempt to connect it, while it is in backoff.
+    #[serde(default)]
+    pub(crate) next_attempt_in_ms: Option<u64>,
     /// The last lines of its standard error.
     pub(crate) stderr: Vec<String>,
     /// The scope of the file that defines it.
@@ -103,6 +106,7 @@ impl ServerReport {
             connected_in_ms: None,
             latency_ms: None,
             last_error: None,
+            next_attempt_in_ms: None,
             stderr: Vec::new(),
             scope: None,
             file: Some(problem.file),
@@ -152,6 +156,7 @@ impl ServerReport {
                 at: seconds(*at),
                 message: message.clone(),
             }),
+            next_attempt_in_ms: member.next_attempt_in.map(milliseconds),
             stderr: process.map_or_else(Vec::new, |process| process.stderr.clone()),
             scope: entry.map(|entry| entry.source.scope.as_str().to_owned()),
             file: entry.map(|entry| entry.source.file.clone()),

@@ -9,7 +9,7 @@ use plexus_mcp_core::Raw;
 use plexus_mcp_wire::Object;
 
 use crate::announce;
-use crate::process_env::{environment, locations};
+use crate::process_env::environment;
 use crate::suggest::{alike, did_you_mean};
 
 const DISABLED: &str = "disabled";
@@ -24,8 +24,8 @@ struct FileEntry {
 ///
 /// # Errors
 /// No file has such a server.
-pub(super) fn is_enabled(name: &str) -> anyhow::Result<bool> {
-    let entry = find(&locations()?, name)?;
+pub(super) fn is_enabled(locations: &Locations, name: &str) -> anyhow::Result<bool> {
+    let entry = find(locations, name)?;
     let disabled = entry.definition.get(DISABLED);
     Ok(disabled.is_none_or(|disabled| disabled.as_str() != "true"))
 }
@@ -34,11 +34,11 @@ pub(super) fn is_enabled(name: &str) -> anyhow::Result<bool> {
 ///
 /// # Errors
 /// No file has such a server, or it cannot be written.
-pub(super) fn enable(name: &str, enabled: bool) -> anyhow::Result<PathBuf> {
+pub(super) fn enable(locations: &Locations, name: &str, enabled: bool) -> anyhow::Result<PathBuf> {
     let FileEntry {
         source,
         mut definition,
-    } = find(&locations()?, name)?;
+    } = find(locations, name)?;
     if enabled {
         definition.remove(DISABLED);
     } else {
@@ -51,10 +51,13 @@ pub(super) fn enable(name: &str, enabled: bool) -> anyhow::Result<PathBuf> {
 ///
 /// # Errors
 /// No file has such a server, the definition is invalid, or the file cannot be written.
-pub(super) fn replace(name: &str, definition: &Raw) -> anyhow::Result<PathBuf> {
-    let locations = locations()?;
-    let FileEntry { source, .. } = find(&locations, name)?;
-    match config::check(name, definition, &source, &locations, &environment) {
+pub(super) fn replace(
+    locations: &Locations,
+    name: &str,
+    definition: &Raw,
+) -> anyhow::Result<PathBuf> {
+    let FileEntry { source, .. } = find(locations, name)?;
+    match config::check(name, definition, &source, locations, &environment) {
         Err(problem) if !problem.is_about_environment() => return Err(problem.into()),
         // The server is used as soon as the variable is set.
         Err(problem) => announce::problem(&problem),

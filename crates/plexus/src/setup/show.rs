@@ -189,6 +189,7 @@ pub(super) fn undone(undone: &[Undone], stays: bool, json: bool) -> anyhow::Resu
                 servers: back,
                 kept,
                 changed_since,
+                removed,
             } => {
                 let count = servers(back.len());
                 line(format!("{file} has changed since; {count} taken back:"));
@@ -200,6 +201,9 @@ pub(super) fn undone(undone: &[Undone], stays: bool, json: bool) -> anyhow::Resu
                 }
                 for key in changed_since {
                     line(format!("  changed since, and kept: the key {key}"));
+                }
+                for key in removed {
+                    line(format!("  changed since, and removed: the key {key}"));
                 }
             }
         }

@@ -39,6 +39,8 @@ pub(super) enum UndoOutcome {
         kept: Vec<String>,
         /// The keys that were changed since, and are kept.
         changed_since: Vec<String>,
+        /// The keys that were changed since in what setup had added, and are gone with it.
+        removed: Vec<String>,
     },
     /// The file is gone.
     Missing,
@@ -124,7 +126,7 @@ fn undo_agent(change: &AgentChange) -> anyhow::Result<UndoOutcome> {
         .context("this version does not know this agent; use the version that set it up")?;
     let file = &change.file;
     let (mut edited, now) = ClientFile::open(client, file)?;
-    match now {
+    let now = match now {
         None => return Ok(UndoOutcome::Missing),
         Some(now) if now == change.after => {
             restore(file, change.before.as_deref())?;
@@ -132,8 +134,8 @@ fn undo_agent(change: &AgentChange) -> anyhow::Result<UndoOutcome> {
         }
         // A command that was interrupted before it wrote.
         Some(now) if Some(&now) == change.before.as_ref() => return Ok(UndoOutcome::Restored),
-        Some(_) => {}
-    }
+        Some(now) => now,
+    };
     let changed_since = edited.changed_keys(&change.after).unwrap_or_default();
     let (mut servers, mut kept) = (Vec::new(), Vec::new());
     for edit in change.edits.iter().rev() {
@@ -146,12 +148,21 @@ fn undo_agent(change: &AgentChange) -> anyhow::Result<UndoOutcome> {
             list.push(name);
         }
     }
+    let undone = edited.changed_keys(&now).unwrap_or_default();
+    let is_within = |key: &String, other: &String| {
+        let rest = key.strip_prefix(other.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let (removed, changed_since) = changed_since
+        .into_iter()
+        .partition(|key| undone.iter().any(|other| is_within(key, other)));
     edit::write(file, &edited.written())
         .with_context(|| format!("cannot write {}", file.display()))?;
     Ok(UndoOutcome::TakenBack {
         servers,
         kept,
         changed_since,
+        removed,
     })
 }
 
@@ -188,6 +199,7 @@ fn undo_own(added: &[String], change: &Change) -> anyhow::Result<UndoOutcome> {
         servers,
         kept,
         changed_since: Vec::new(),
+        removed: Vec::new(),
     })
 }
 

@@ -49,7 +49,15 @@ fn table(gateway: &GatewayStatus, canvas: Canvas, is_cut: bool) -> Printable {
     let project = gateway.project.display();
     let title = match gateway.pid {
         Some(pid) => format!("gateway {pid}, plexus {}, in {project}", gateway.version),
-        None => format!("no gateway is running; the servers for {project}, when they are started"),
+        None if gateway.files.is_empty() => {
+            format!("no gateway is running; the servers for {project}, when they are started")
+        }
+        None => {
+            let files = gateway.files.iter().map(|file| file.display().to_string());
+            let files: Vec<_> = files.collect();
+            let files = files.join(", ");
+            format!("the servers of {files} and for {project}, when they are started")
+        }
     };
     let title = canvas.paint(Tone::Dim, canvas.fit(&title, 0));
     let heading = [
@@ -110,6 +118,10 @@ fn details(server: &ServerReport) -> Vec<String> {
         let first = server.stderr.len().saturating_sub(MAX_STDERR_LINES);
         let last = server.stderr.get(first..).unwrap_or_default();
         lines.extend(last.iter().map(|line| format!("  {line}")));
+    }
+    if let Some(milliseconds) = server.next_attempt_in_ms {
+        let seconds = milliseconds.div_ceil(1000);
+        lines.push(format!("the next attempt is in {seconds} s"));
     }
     lines
 }

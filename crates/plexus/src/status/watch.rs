@@ -8,11 +8,12 @@ use anyhow::Context;
 use serde::Serialize;
 
 use super::{StatusOutput, text};
+use crate::control;
 use crate::gateway::ServerReport;
 use crate::output::{self, as_json, is_read, print, print_while_read};
 use crate::printable::{Printable, TerminalControl};
 use crate::runtime;
-use crate::session::Session;
+use crate::session::{ConfigArgs, Session};
 use crate::signals::Signals;
 use crate::terminal::Canvas;
 
@@ -20,7 +21,7 @@ use crate::terminal::Canvas;
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The status that was shown last.
-struct Watch {
+pub(super) struct Watch {
     json: bool,
     is_terminal: bool,
     /// The line of every server, by its gateway and its name.
@@ -39,35 +40,41 @@ struct ChangedServer<'a> {
     name: &'a str,
 }
 
-/// Watches the running gateways until a signal arrives.
-pub(super) fn running(json: bool) -> anyhow::Result<ExitCode> {
-    runtime::on_runtime(async {
-        let mut signals = Signals::take().context("cannot wait for signals")?;
-        let mut watch = Watch::new(json);
-        loop {
-            let output = tokio::task::spawn_blocking(StatusOutput::running).await?;
-            if !watch.show(&output)? || !is_read() {
-                return Ok(ExitCode::SUCCESS);
+impl Watch {
+    /// Watches the running gateways until a signal arrives.
+    pub(super) fn running(&mut self) -> anyhow::Result<ExitCode> {
+        runtime::on_runtime(async {
+            let mut signals = Signals::take().context("cannot wait for signals")?;
+            loop {
+                let output = tokio::task::spawn_blocking(StatusOutput::running).await?;
+                if !self.show(&output)? || !is_read() {
+                    return Ok(ExitCode::SUCCESS);
+                }
+                tokio::select! {
+                    () = tokio::time::sleep(POLL_INTERVAL) => {}
+                    signal = signals.next() => return Ok(signal.exit_code()),
+                }
             }
-            tokio::select! {
-                () = tokio::time::sleep(POLL_INTERVAL) => {}
-                signal = signals.next() => return Ok(signal.exit_code()),
+        })
+    }
+
+    /// Watches our own servers until the future is dropped, or a gateway is running, unless `config`
+    /// names files. Returns whether a gateway is running.
+    pub(super) async fn own(
+        &mut self,
+        session: &Session,
+        config: &ConfigArgs,
+    ) -> anyhow::Result<bool> {
+        while self.show(&StatusOutput::own(session, config).await)? && is_read() {
+            tokio::time::sleep(POLL_INTERVAL).await;
+            if config.mcp_config.is_empty() && is_gateway_running().await? {
+                return Ok(true);
             }
         }
-    })
-}
-
-/// Watches our own servers until the future is dropped.
-pub(super) async fn own(session: &Session, json: bool) -> anyhow::Result<ExitCode> {
-    let mut watch = Watch::new(json);
-    while watch.show(&StatusOutput::own(session).await)? && is_read() {
-        tokio::time::sleep(POLL_INTERVAL).await;
+        Ok(false)
     }
-    Ok(ExitCode::SUCCESS)
-}
 
-impl Watch {
-    fn new(json: bool) -> Self {
+    pub(super) fn new(json: bool) -> Self {
         Self {
             json,
             is_terminal: !json && output::is_terminal(),
@@ -128,6 +135,11 @@ impl Watch {
         };
         Ok(print_while_read(&line)?)
     }
+}
+
+async fn is_gateway_running() -> anyhow::Result<bool> {
+    let running = tokio::task::spawn_blocking(|| !control::running().is_empty());
+    Ok(running.await?)
 }
 
 /// As much as fits on the screen.

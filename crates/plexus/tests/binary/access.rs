@@ -73,6 +73,20 @@ async fn a_token_lets_its_holder_in() {
     assert!(again.stderr[0].contains("there is no token"), "{again:?}");
 }
 
+/// The printed command to connect a client has the header that the server requires.
+#[test]
+fn the_command_to_connect_carries_the_header() {
+    let home = Home::with(&[]);
+    output(&home, &["token", "add", "laptop"]);
+    let (guarded, _) = serve(&home, &["--require-token"]);
+    let command = guarded.wait_for_stderr("connect: claude mcp add ");
+    let header = " --header 'Authorization: Bearer TOKEN'";
+    assert!(command.ends_with(header), "{command}");
+    let (open, _) = serve(&home, &[]);
+    let command = open.wait_for_stderr("connect: claude mcp add ");
+    assert!(!command.contains("--header"), "{command}");
+}
+
 /// The token works in both eras, and for a bridge.
 #[tokio::test]
 async fn a_bridge_asks_as_well() {
@@ -118,7 +132,8 @@ fn strangers_are_not_served_without_a_token() {
             assert!(said.contains(advice), "{said}");
         }
     }
-    let said = home.fails(&["serve", "--require-token"]);
+    let loopback = ["serve", "--http", "127.0.0.1:0"];
+    let said = home.fails(&[&loopback[..], &["--require-token"]].concat());
     assert!(said.contains("there is none yet"), "{said}");
     let issuer = [
         "serve",
@@ -129,7 +144,7 @@ fn strangers_are_not_served_without_a_token() {
     ];
     let said = home.fails(&issuer);
     assert!(said.contains("--resource https://"), "{said}");
-    let said = home.fails(&["serve", "--issuer", "http://as.example"]);
+    let said = home.fails(&[&loopback[..], &["--issuer", "http://as.example"]].concat());
     assert!(said.contains("would not be encrypted"), "{said}");
 }
 

@@ -10,7 +10,19 @@ use serde_json::{Value, json};
 
 use crate::gateway::definition;
 use crate::home::Home;
-use crate::servers::{USER, built, fixture, home};
+use crate::servers::{USER, built, fixture};
+
+/// Settings with a port that no program uses, so that it is not a finding.
+const FREE_PORT: (&str, &str) = (
+    ".config/plexus/plexus.toml",
+    "[serve]\nhttp = \"127.0.0.1:0\"\n",
+);
+
+/// A home directory with these servers in the user scope.
+fn home(servers: &Value) -> Home {
+    let servers = json!({"mcpServers": servers}).to_string();
+    Home::with(&[FREE_PORT, (USER, &servers)])
+}
 
 /// The findings, each with its remedy.
 fn findings(home: &Home, arguments: &[&str], code: i32) -> Vec<Value> {
@@ -300,7 +312,7 @@ fn servers_are_moved_to_a_file_of_their_own() {
         "other": {"command": "true"}
     }}"#;
     let own = r#"{"mcpServers": {"same": {"command": "true"}, "Other": {"command": "false"}}}"#;
-    let home = Home::with(&[(".mcp.json", old), (OWN, own)]);
+    let home = Home::with(&[FREE_PORT, (".mcp.json", old), (OWN, own)]);
     let noted = home.start(&["doctor", "--offline"]).end().stdout.join(" ");
     assert!(noted.contains("plexus doctor --fix"), "{noted}");
     assert_eq!(home.read(".mcp.json"), old);

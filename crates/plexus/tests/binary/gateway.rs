@@ -11,6 +11,8 @@ use crate::home::Home;
 use crate::process::Plexus;
 
 pub(crate) const LIST: &str = r#"{"jsonrpc":"2.0","id":"list","method":"tools/list"}"#;
+pub(crate) const DISCOVER: &str = r#"{"jsonrpc":"2.0","id":"d","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+const PING: &str = r#"{"jsonrpc":"2.0","id":"d","method":"ping"}"#;
 const STATELESS_LIST: &str = r#"{"jsonrpc":"2.0","id":"list","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 
 /// A server whose tool `work` returns its arguments.
@@ -298,13 +300,16 @@ async fn a_list_waits_for_a_server_that_is_slow_at_first() {
 async fn a_second_signal_answers_no_list() {
     let (fast, slow) = (echoing().await, StdioServer::new(Script::silent()).await);
     let servers = [("fast", definition(&fast)), ("slow", definition(&slow))];
-    for list in [LIST, STATELESS_LIST] {
+    for (list, next) in [(LIST, PING), (STATELESS_LIST, DISCOVER)] {
         let home = Home::with(&[(".mcp.json", &file(&servers))]);
         let mut program = home.start(&["serve", "--stdio"]);
         if list == LIST {
             program.initialize("2025-06-18");
         }
         program.send(list);
+        // Requests are read in order, so the list is in flight when the next one is answered.
+        program.send(next);
+        answer(&program, &json!("d"));
         slow.process().await.received("server/discover").await;
         program.terminate();
         program.wait_for_stderr("shutting down");

@@ -79,10 +79,15 @@ fn localhost_is_an_address() {
     let url = plexus.wait_for_stderr("listening on ");
     assert!(url.starts_with("http://127.0.0.1:"), "{url}");
 
-    let home = Home::with(&[("project/plexus.toml", "[serve]\nhttp = \"localhost:0\"\n")]);
+    let settings = (
+        ".config/plexus/plexus.toml",
+        "[serve]\nhttp = \"localhost:0\"\n",
+    );
+    let home = Home::with(&[settings]);
     let plexus = home.start(&["serve"]);
     let url = plexus.wait_for_stderr("listening on ");
     assert!(url.starts_with("http://127.0.0.1:"), "{url}");
+    assert!(!url.contains(":4445/"), "the default address: {url}");
 }
 
 /// SEC-01: other hosts than this machine must be allowed explicitly.

@@ -17,6 +17,9 @@ mod bash;
 mod broken_settings;
 #[cfg(test)]
 mod call;
+#[cfg(unix)]
+#[cfg(test)]
+mod capabilities;
 #[cfg(test)]
 mod cone;
 #[cfg(test)]
@@ -30,6 +33,9 @@ mod doctor;
 #[cfg(unix)]
 #[cfg(test)]
 mod edge;
+#[cfg(unix)]
+#[cfg(test)]
+mod extensions;
 #[cfg(unix)]
 #[cfg(test)]
 mod gateway;

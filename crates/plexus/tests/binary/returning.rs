@@ -16,7 +16,7 @@ use crate::servers::USER;
 const REVISIONS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
 
 /// A port that is not assigned to others while no server listens on it.
-fn port() -> (TcpSocket, SocketAddr) {
+pub(crate) fn port() -> (TcpSocket, SocketAddr) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_reuseaddr(true).unwrap();
     socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();

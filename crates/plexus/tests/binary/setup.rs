@@ -193,6 +193,41 @@ fn a_file_edited_since_loses_nothing() {
     assert_eq!(home.json(USER), untouched.json(USER));
 }
 
+/// Edits of servers are kept, whether setup had turned them off or not; an edit of the entry of
+/// Plexus goes with that entry, and is named.
+#[test]
+fn edits_of_servers_are_kept_and_named() {
+    let codex = "[mcp_servers.one]\ncommand = \"x\"\n\n[mcp_servers.two]\ncommand = \"x\"\n";
+    let gemini = r#"{"mcpServers": {"three": {"command": "x"}}}"#;
+    let (toml, json) = (".codex/config.toml", ".gemini/settings.json");
+    let home = Home::with(&[(toml, codex), (json, gemini)]);
+    set_up(&home, &[]);
+    let written = home.read(toml);
+    assert_eq!(written.matches("enabled = false").count(), 2, "{written}");
+    let edited = written
+        .replacen("command = \"x\"", "command = \"y\"", 1)
+        .replace("\"--stdio\"]", "\"--stdio\", \"--tool-search\"]");
+    assert_ne!(edited, written);
+    home.write(toml, &edited);
+    // A server that setup removed was added again with another definition.
+    let mut edited = home.json(json);
+    assert!(edited["mcpServers"]["three"].is_null(), "{edited}");
+    edited["mcpServers"]["three"] = json!({"command": "z"});
+    home.write(json, &edited.to_string());
+
+    let said = undo(&home, &[]);
+    for line in [
+        "  changed since, and kept: the key mcp_servers.one.command",
+        "  changed since, and removed: the key mcp_servers.plexus.args",
+        "  changed since, and kept: three",
+    ] {
+        assert!(said.lines().any(|other| other == line), "{line} in {said}");
+    }
+    assert_eq!(home.read(toml), codex.replacen("\"x\"", "\"y\"", 1));
+    let expected = json!({"mcpServers": {"three": {"command": "z"}}});
+    assert_eq!(home.json(json), expected);
+}
+
 #[test]
 fn one_agent_alone_is_set_up_and_undone() {
     let files = samples();

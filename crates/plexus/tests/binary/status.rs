@@ -316,6 +316,119 @@ fn changes_are_shown_while_they_happen() {
     drop(gateway);
 }
 
+/// A watch that began without a gateway shows the first one that starts, instead of servers of its
+/// own, which it closes.
+#[test]
+fn a_watch_changes_to_a_gateway_that_starts() {
+    let home = home(&json!({"s": fixture("modern")}));
+    let watching = home.start(&["status", "--watch", "--json"]);
+    let mut changes = std::iter::from_fn(|| Some(watching.line()))
+        .map(|line| serde_json::from_str::<Value>(&line).unwrap())
+        .filter(|change| change["name"] == "s");
+    let is_shown = |change: &Value| change["server"].is_object();
+    let is_own = |change: &Value| change["gateway"].is_null();
+    changes.find(|change| is_own(change) && change["server"]["state"] == "connected");
+    let mut gateway = home.start(&["serve", "--stdio"]);
+    gateway.initialize("2025-11-25");
+    // The gateway's server is shown, and the one that the watch started is gone, in any order.
+    let (mut is_gone, mut is_replaced) = (false, false);
+    while !(is_gone && is_replaced) {
+        let change = changes.next().unwrap();
+        is_gone |= is_own(&change) && !is_shown(&change);
+        is_replaced |= change["gateway"] == gateway.pid() && is_shown(&change);
+    }
+    assert_eq!(gateway.end().code, Some(0));
+}
+
+/// A server that waits for its next start says when that is; a command that closes its servers
+/// promises no further start.
+#[test]
+fn the_next_attempt_is_shown() {
+    let home = home(&json!({
+        "gone": {"command": "sh", "args": ["-c", "exit 3"]},
+    }));
+    let ended = run(&home, &["status"]);
+    let text = ended.stdout.join("\n");
+    assert!(text.contains("exited with code 3"), "{text}");
+    assert!(!text.contains("the next attempt"), "{text}");
+
+    let gateway = gateway(&home);
+    let failed = loop {
+        let status = control::status(&home, &gateway);
+        let mut servers = status["servers"].as_array().unwrap().iter();
+        let gone = servers.find(|server| server["name"] == "gone").unwrap();
+        if gone["state"] == "failed" {
+            break gone.clone();
+        }
+    };
+    assert!(failed["next_attempt_in_ms"].is_u64(), "{failed}");
+    let text = loop {
+        let text = run(&home, &["status"]).stdout.join("\n");
+        if text.contains("failed     gone") {
+            break text;
+        }
+    };
+    assert!(text.contains("the next attempt is in "), "{text}");
+    drop(gateway);
+}
+
+/// `--mcp-config` shows the servers of that file, also while a gateway without them is running.
+#[test]
+fn the_servers_of_a_named_file_are_shown() {
+    let home = home(&json!({"s": fixture("modern")}));
+    let named = json!({"mcpServers": {"extra": fixture("legacy")}});
+    home.write("more.json", &named.to_string());
+    let file = home.path("more.json");
+    let file = file.to_str().unwrap();
+    let gateway = gateway(&home);
+    let ended = run(&home, &["status", "--mcp-config", file]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let title = &ended.stdout[0];
+    assert!(title.starts_with("the servers of "), "{title}");
+    assert!(title.contains("more.json"), "{title}");
+    let has_extra = |line: &String| line.starts_with("connected  extra");
+    assert!(ended.stdout.iter().any(has_extra), "{ended:?}");
+    drop(gateway);
+}
+
+/// C38: the same for a server of a file that the gateway was started with, or that is named here.
+#[test]
+fn a_server_of_a_named_file_is_changed_there() {
+    let home = home(&json!({"s": fixture("modern")}));
+    let named = json!({"mcpServers": {"extra": fixture("legacy")}});
+    home.write("more.json", &named.to_string());
+    let file = home.path("more.json");
+    let file = file.to_str().unwrap();
+    let mut gateway = home.start(&["serve", "--stdio", "--mcp-config", file]);
+    gateway.initialize("2025-11-25");
+    control::status(&home, &gateway);
+    let ended = run(&home, &["servers", "toggle", "extra", "--off", "--save"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout[0].ends_with("more.json"), "{ended:?}");
+    assert_eq!(
+        home.json("more.json")["mcpServers"]["extra"]["disabled"],
+        true
+    );
+    let definition = fixture("modern").to_string();
+    let ended = run(&home, &["servers", "set", "extra", &definition]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(
+        home.json("more.json")["mcpServers"]["extra"],
+        fixture("modern")
+    );
+    assert_eq!(gateway.end().code, Some(0));
+
+    let ended = run(&home, &["servers", "toggle", "extra", "--off", "--save"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let toggle = ["servers", "toggle", "extra", "--save", "--mcp-config", file];
+    let ended = run(&home, &toggle);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(
+        home.json("more.json")["mcpServers"]["extra"]["disabled"],
+        true
+    );
+}
+
 #[test]
 fn there_is_a_manual_page_for_each_command() {
     let home = Home::with(&[]);

@@ -250,10 +250,15 @@ fn schemas_of_our_tools_are_accepted_by_every_model_api() {
         &["serve", "--stdio", "--profile", "bossman"],
     ] {
         let servers = r#"{"mcpServers":{"absent":{"command":"no-such-program-anywhere"}}}"#;
-        let home = crate::home::Home::with(&[("servers.json", servers)]);
+        let home = crate::home::Home::with(&[
+            ("servers.json", servers),
+            (".config/plexus/plexus.toml", "[hub]\nmanagement = true\n"),
+        ]);
         let file = home.path("servers.json");
         let profiles = arguments.contains(&"--profile");
-        // With a server, the management tools are offered as well.
+        let searches = arguments.contains(&"--tool-search");
+        let mut names = Vec::new();
+        // With a server, the management tools are offered as well, as the settings say.
         let more = [file.to_str().unwrap()];
         let more: &[&str] = if profiles {
             &[]
@@ -273,6 +278,7 @@ fn schemas_of_our_tools_are_accepted_by_every_model_api() {
             let page = plexus.ask(&list.to_string());
             for tool in page["result"]["tools"].as_array().unwrap() {
                 count += 1;
+                names.push(tool["name"].as_str().unwrap().to_owned());
                 let schema = &tool["inputSchema"];
                 assert_eq!(schema["type"], "object", "{arguments:?}: {tool}");
                 assert!(schema["properties"].is_object(), "{arguments:?}: {tool}");
@@ -287,6 +293,8 @@ fn schemas_of_our_tools_are_accepted_by_every_model_api() {
             }
         }
         assert!(count > 0, "{arguments:?}");
+        let has_management = names.iter().any(|name| name == "ListMcpResources");
+        assert_eq!(has_management, !profiles && !searches, "{names:?}");
         assert_eq!(plexus.end().code, Some(0));
     }
 }

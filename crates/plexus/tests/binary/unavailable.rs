@@ -4,10 +4,9 @@ use plexus_mcp_protocol::Revision;
 use plexus_testkit::server::{Offer, Script, StdioServer, Step, tool};
 use serde_json::{Value, json};
 
-use crate::gateway::{answer, call, control, definition, echoing, file, until_tools};
+use crate::gateway::{DISCOVER, answer, call, control, definition, echoing, file, until_tools};
 use crate::home::Home;
 
-const DISCOVER: &str = r#"{"jsonrpc":"2.0","id":"d","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 const SKIPPED: [&str; 4] = ["theirs", "wrong", "unset", "plexus"];
 
 /// A server that is not trusted, one with a wrong definition, one with a variable that is not set,
@@ -121,6 +120,46 @@ async fn commands_name_every_skipped_server() {
     }
 }
 
+/// Each loss of a server is told, also if it is lost again for the same reason.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_loss_of_a_server_is_told() {
+    let server = echoing().await;
+    let home = Home::with(&[(".mcp.json", &file(&[("s", definition(&server))]))]);
+    let mut plexus = home.start(&["serve", "--stdio"]);
+    plexus.initialize("2025-06-18");
+    for n in 1..=2 {
+        // A call starts the server if the gateway has not done so yet.
+        plexus.send(&call("s__work", n));
+        answer(&plexus, &json!(n));
+        server.process().await.perform(Step::Exit(3)).await;
+        plexus.wait_for_stderr("server \"s\": failed: ");
+    }
+    assert_eq!(plexus.end().code, Some(0));
+}
+
+/// A gateway that ends tells nothing about servers that were starting: they did not fail.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_blames_no_server() {
+    let offer = Offer::tools(Revision::V2025_06_18, [tool("work")]);
+    let server = StdioServer::new(Script::from(&offer).ignoring("initialize")).await;
+    let mut starting = definition(&server);
+    starting["era"] = json!("legacy");
+    // Its start waits for the slots of the others.
+    let servers: Vec<_> = (0..40).map(|n| format!("s{n}")).collect();
+    let servers: Vec<_> = servers
+        .iter()
+        .map(|name| (name.as_str(), starting.clone()))
+        .collect();
+    let home = Home::with(&[(".mcp.json", &file(&servers))]);
+    let mut plexus = home.start(&["serve", "--stdio"]);
+    plexus.initialize("2025-06-18");
+    plexus.send(crate::gateway::LIST);
+    server.process().await;
+    let ended = plexus.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.is_empty(), "{ended:?}");
+}
+
 /// A server that runs `plexus serve` on the same configuration is not started, under any name; one
 /// that does so behind a shell is refused when it starts. Other servers work.
 #[tokio::test(flavor = "multi_thread")]
@@ -170,6 +209,33 @@ async fn a_gateway_does_not_start_itself() {
         shown.contains("cannot be used: it runs 'plexus serve'"),
         "{shown}"
     );
+}
+
+/// The same for a server with the address of the gateway, whose tools would be listed again and
+/// again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_does_not_connect_to_itself() {
+    let (_port, address) = crate::returning::port();
+    let mine = echoing().await;
+    let own = format!("http://{address}/mcp");
+    let servers = file(&[
+        ("mine", definition(&mine)),
+        ("own", json!({"type": "http", "url": own})),
+    ]);
+    let home = Home::with(&[(".mcp.json", &servers)]);
+    let plexus = home.start(&["serve", "--http", &address.to_string()]);
+    let told = plexus.wait_for_stderr("server \"own\": failed: ");
+    assert!(told.contains("that of the gateway itself"), "{told}");
+    assert!(told.contains("plexus mcp remove own"), "{told}");
+    let status = loop {
+        let status = control::status(&home, &plexus);
+        if status["servers"][1]["state"] == "connected" {
+            break status;
+        }
+    };
+    let own = &status["servers"][2];
+    assert_eq!(own["name"], "own", "{status}");
+    assert_eq!(own["state"], "failed", "{status}");
 }
 
 /// A list that a server answers with an error is answered with that error by the bridge, which

@@ -15,7 +15,7 @@ pub(super) fn connections_within_limit(wanted: usize) -> usize {
     };
     let allowed = allowed(limit);
     if wanted > allowed {
-        tracing::info!(
+        tracing::debug!(
             descriptors = limit,
             connections = allowed,
             "the limit on open files (ulimit -n) allows fewer HTTP connections than max_connections"
