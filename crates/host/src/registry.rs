@@ -73,7 +73,7 @@ impl Registry {
             agent: context.agent.clone(),
         };
         if let Err(refusal) = self.permissions.check(request).await {
-            return ToolOutput::error(refusal);
+            return ToolOutput::refused(refusal);
         }
         tool.execute(context, input).await
     }

@@ -26,6 +26,7 @@ pub(crate) fn output(result: CallToolResult) -> ToolOutput {
         images,
         is_error: result.is_error,
         raw: Some(raw),
+        ..ToolOutput::default()
     }
 }
 

@@ -97,6 +97,8 @@ pub struct ToolOutput {
     pub images: Vec<Image>,
     /// Whether the call failed.
     pub is_error: bool,
+    /// Whether the call was not made, because permission is missing.
+    pub is_refused: bool,
     /// The result as the server gave it, for transcripts and for callers of the library.
     pub raw: Option<Raw>,
 }
@@ -107,6 +109,14 @@ impl ToolOutput {
         Self {
             text: text.into(),
             ..Self::default()
+        }
+    }
+
+    /// The result of a call that was not made, because permission is missing.
+    pub fn refused(reason: impl Into<String>) -> Self {
+        Self {
+            is_refused: true,
+            ..Self::error(reason)
         }
     }
 

@@ -6,6 +6,8 @@
 
 mod tables;
 
+use std::path::Path;
+
 use plexus_mcp_agents::model::ChatMessage;
 use plexus_mcp_store::rusqlite;
 use plexus_mcp_store::{Store, StoreError};
@@ -65,6 +67,12 @@ impl Transcripts {
     /// Transcripts in this store, which must have been opened with [`MIGRATIONS`].
     pub fn new(store: Store) -> Self {
         Self { store }
+    }
+
+    /// Transcripts in the database of this data directory, which is opened when it is needed.
+    pub fn in_directory(directory: &Path) -> Self {
+        let path = directory.join(plexus_mcp_store::FILE_NAME);
+        Self::new(Store::at(&path, &[MIGRATIONS]))
     }
 
     /// Begins a transcript for an agent that works in `project`.

@@ -28,6 +28,7 @@ use crate::memory::{self, MemoryArgs};
 use crate::probe::{self, ProbeArgs};
 use crate::prompts::{self, PromptArgs, PromptsArgs};
 use crate::resources::{self, ReadArgs, ResourcesArgs, SubscribeArgs};
+use crate::run::{self, RunArgs};
 use crate::servers::{self, ServersArgs};
 use crate::setup::{self, SetupArgs};
 use crate::status::{self, StatusArgs};
@@ -122,6 +123,9 @@ pub(crate) enum Command {
     /// Print a prompt of a server, with its arguments filled in.
     #[command(after_help = prompts::PROMPT_EXAMPLES)]
     Prompt(PromptArgs),
+    /// Have an agent carry out a prompt with the tools of all servers, and print its answer.
+    #[command(after_help = run::EXAMPLES)]
+    Run(RunArgs),
     /// Show where a tool comes from, whether clients see it, and whether a call is allowed.
     #[command(after_help = explain::EXAMPLES)]
     Explain(ExplainArgs),

@@ -38,7 +38,8 @@ pub(crate) fn directory() -> anyhow::Result<PathBuf> {
     Ok(places()?.directory)
 }
 
-fn models() -> Models {
+/// The models that the environment has keys for.
+pub(crate) fn models() -> Models {
     Models::from_environment(|name| std::env::var_os(name))
 }
 

@@ -36,6 +36,7 @@ mod probe;
 mod process_env;
 mod prompts;
 mod resources;
+mod run;
 mod runtime;
 mod serve;
 mod serve_chain;
@@ -100,6 +101,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Status(arguments) => status::run(&arguments),
         Command::Servers(arguments) => servers::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),
         Command::Mcp(arguments) => mcp::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),

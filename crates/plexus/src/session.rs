@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, bail};
 use clap::Args;
 use futures_util::future::join_all;
+use plexus_mcp_agents::BuiltinSelection;
 use plexus_mcp_client::{ClientCapabilities, Program, ServerState};
 use plexus_mcp_config::{self as config, Mode, ServerEntry};
 use plexus_mcp_core::{Limits, Peer, Principal, Raw, Section};
@@ -21,6 +22,7 @@ use crate::cli::existing_file;
 use crate::extras::BuiltinArgs;
 use crate::gateway::{self, Gateway, GatewayOptions};
 use crate::live::StatusLine;
+use crate::output::say;
 use crate::signals::Signals;
 use crate::suggest::{alike, did_you_mean};
 use crate::tools::entries;
@@ -92,6 +94,24 @@ pub(crate) fn run_chosen(
         ..GatewayOptions::default()
     };
     run_on(gateway::configured(options), selected, work)
+}
+
+/// The same for an agent: built-in services are offered only if they are selected, and problems of
+/// files are warnings of their own (S001-60).
+pub(crate) fn run_host(
+    arguments: &ConfigArgs,
+    work: impl AsyncFnOnce(&Session) -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    let mut options = arguments.options();
+    options.choice = options.choice.or_else(|| Some(BuiltinSelection::none()));
+    let opened = async {
+        let gateway = gateway::configured_quietly(options).await?;
+        for problem in gateway.problems() {
+            say(format!("Warning: MCP config error: {problem}"));
+        }
+        Ok(gateway)
+    };
+    run_on(opened, None, work)
 }
 
 /// The gateway, after its problems are printed.

@@ -133,12 +133,21 @@ impl TerminalPrompts {
 
 /// The root for servers: the current directory.
 fn roots() -> Result<Raw, AskError> {
-    let directory = std::env::current_dir().map_err(|error| malformed(&error))?;
+    let root = project_root().map_err(|error| malformed(&error))?;
+    Ok(ListRootsResult { roots: vec![root] }.to_raw())
+}
+
+/// The current directory as a root.
+///
+/// # Errors
+/// There is no current directory.
+pub(crate) fn project_root() -> std::io::Result<Root> {
+    let directory = std::env::current_dir()?;
     let mut root = Root::new(file_uri(&directory));
     root.name = directory
         .file_name()
         .map(|name| name.to_string_lossy().into_owned());
-    Ok(ListRootsResult { roots: vec![root] }.to_raw())
+    Ok(root)
 }
 
 fn file_uri(path: &std::path::Path) -> String {

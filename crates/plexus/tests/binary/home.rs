@@ -72,7 +72,7 @@ impl Home {
         fs::write(self.path(name), text).unwrap();
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = plexus(arguments);
         command
             .current_dir(self.path("project"))

@@ -87,6 +87,8 @@ mod resources;
 #[cfg(test)]
 mod returning;
 #[cfg(test)]
+mod run;
+#[cfg(test)]
 mod servers;
 #[cfg(unix)]
 #[cfg(test)]
