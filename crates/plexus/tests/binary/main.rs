@@ -32,6 +32,9 @@ mod doctor;
 mod edge;
 #[cfg(unix)]
 #[cfg(test)]
+mod edge_limits;
+#[cfg(unix)]
+#[cfg(test)]
 mod gateway;
 #[cfg(test)]
 mod healthcheck;
