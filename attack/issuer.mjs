@@ -27,6 +27,8 @@ export function unsigned(claims, header, signature = "") {
 /** Starts the issuer with one key. `active` are the tokens that introspection knows, with their claims. */
 export async function startIssuer({ key = keyPair("first"), active = new Map(), delay = 0 } = {}) {
   const counts = { keys: 0, introspections: 0, concurrent: 0, mostConcurrent: 0 };
+  // It can be changed while the issuer runs.
+  const pace = { delay };
   let url;
   const answers = {
     "/keys": () => {
@@ -37,7 +39,7 @@ export async function startIssuer({ key = keyPair("first"), active = new Map(), 
       counts.introspections += 1;
       counts.concurrent += 1;
       counts.mostConcurrent = Math.max(counts.mostConcurrent, counts.concurrent);
-      await new Promise((resolve) => setTimeout(resolve, delay));
+      await new Promise((resolve) => setTimeout(resolve, pace.delay));
       counts.concurrent -= 1;
       const claims = active.get(new URLSearchParams(body).get("token"));
       return claims ? { active: true, ...claims } : { active: false };
@@ -65,5 +67,5 @@ export async function startIssuer({ key = keyPair("first"), active = new Map(), 
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   url = `http://127.0.0.1:${server.address().port}`;
-  return { url, key, counts, close: () => server.close().closeAllConnections() };
+  return { url, key, counts, pace, close: () => server.close().closeAllConnections() };
 }

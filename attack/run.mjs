@@ -26,7 +26,8 @@ const USAGE = `usage: attack/run [MINUTES] [--program PROGRAM] [--only TEXT]
 const LANES = 3;
 
 /** How long the well-behaved principal is alone, before the attacks and after them. */
-const ALONE = 8_000;
+const ALONE = 5_000;
+const FULL_SIZE_ALONE = 8_000;
 
 /** How long the gateway may take to start its servers, and how long nothing changes when it has. */
 const SETTLE_LIMIT = 60_000;
@@ -39,8 +40,12 @@ const FULL_SIZE_ATTACK_LIMIT = 600_000;
 /** The limits of the verdicts on the gateway. */
 const MAX_MEMORY_MIB = 256;
 
-/** How many times its p99 alone the p99 of the well-behaved principal may be. */
-const MAX_SLOWDOWN = 3;
+/**
+ * How many times its p99 alone the p99 of the well-behaved principal may be. A short run is a step of
+ * the checks, which may share the machine with other work.
+ */
+const MAX_SLOWDOWN = 6;
+const FULL_SIZE_MAX_SLOWDOWN = 3;
 
 /** When the gateway holds again what it held at the start. */
 const RETURN_LIMIT = 60_000;
@@ -112,23 +117,24 @@ async function main() {
 async function soak(gateway, place, files, milliseconds) {
   const calm = new Client(place.url, { token: place.tokens.calm });
   await settled(calm);
+  const timeAlone = place.fullSize ? FULL_SIZE_ALONE : ALONE;
   const start = measurable ? await steady(gateway.pid) : undefined;
 
   const load = fork(join(here, "load.mjs"));
   load.send({ url: place.url, token: place.tokens.calm });
-  await sleep(ALONE);
+  await sleep(timeAlone);
   // The first phase has the first connections and compilations of both programs.
   await counted(load, { next: true });
-  await sleep(ALONE);
+  await sleep(timeAlone);
   const alone = [await counted(load, { next: true })];
   const watch = new Watch(gateway.pid);
   const verdicts = await attacks(place, files, milliseconds);
   const attacked = await counted(load, { next: true });
-  await sleep(ALONE);
+  await sleep(timeAlone);
   alone.push(await counted(load, { end: true }));
 
   const counts = await calm.counts().catch((error) => ({ error: error.message }));
-  verdicts.push(...answersVerdicts(alone, attacked, counts));
+  verdicts.push(...answersVerdicts(alone, attacked, counts, place.fullSize ? FULL_SIZE_MAX_SLOWDOWN : MAX_SLOWDOWN));
   if (measurable) verdicts.push(...(await holdingsVerdicts(watch, start)));
   watch.stop();
   const faults = await gateway.stop();
@@ -164,17 +170,24 @@ async function steady(pid) {
 /** Runs the attacks for so many milliseconds, each at least once. Returns a verdict for each. */
 async function attacks(place, files, milliseconds) {
   const end = Date.now() + milliseconds;
-  const verdicts = new Map(files.map((file) => [file, { name: file.replace(".mjs", ""), runs: 0 }]));
+  const verdicts = new Map(files.map((file) => [file, { name: file.replace(".mjs", ""), runs: 0, begun: 0, took: 0 }]));
   let queue = [...files];
+  // An attack that would not end in time is not repeated.
+  const fits = (file) => {
+    const { begun, runs, took } = verdicts.get(file);
+    return begun === 0 || (runs === begun && Date.now() + took < end);
+  };
+  const next = () => {
+    if (!queue.some(fits)) queue = [...files];
+    const at = queue.findIndex(fits);
+    return at < 0 ? undefined : queue.splice(at, 1)[0];
+  };
   const lane = async () => {
     for (;;) {
-      if (queue.length === 0) {
-        if (Date.now() >= end) return;
-        queue = [...files];
-      }
-      const file = queue.shift();
+      const file = next();
+      if (file === undefined) return;
       const verdict = verdicts.get(file);
-      if (verdict.runs > 0 && Date.now() >= end) continue;
+      verdict.begun += 1;
       const began = Date.now();
       const { note, fault: found } = await attack(file, place);
       const fault = found && printable(found);
@@ -182,7 +195,8 @@ async function attacks(place, files, milliseconds) {
       verdict.fault ??= fault && `in run ${verdict.runs}: ${fault}`;
       verdict.last = note;
       verdict.note = `${verdict.runs} runs${verdict.last ? `; ${verdict.last}` : ""}`;
-      const seconds = ((Date.now() - began) / 1000).toFixed(1);
+      verdict.took = Date.now() - began;
+      const seconds = (verdict.took / 1000).toFixed(1);
       console.log(`${fault ? "FAILED" : "holds "} ${verdict.name} (${seconds} s)${fault ? `: ${fault}` : ""}`);
     }
   };
@@ -218,7 +232,7 @@ async function counted(load, message) {
   return (await answer)[0];
 }
 
-function answersVerdicts(alone, attacked, counts) {
+function answersVerdicts(alone, attacked, counts, maxSlowdown) {
   const phases = [...alone, attacked];
   const sum = (key) => phases.reduce((total, phase) => total + phase[key], 0);
   const faults = phases.flatMap(({ faults }) => faults);
@@ -230,7 +244,7 @@ function answersVerdicts(alone, attacked, counts) {
   const times = `p99 ${attacked.p99.toFixed(1)} ms, alone ${slowest.toFixed(1)} ms, ratio ${slowdown.toFixed(2)}`;
   return [
     { name: "answers of the well-behaved principal", ...(lost === 0 && counts.error === undefined ? { note: told } : { fault: `${told}; ${faults.join("; ")}` }) },
-    { name: "its p99", ...(slowdown <= MAX_SLOWDOWN ? { note: times } : { fault: times }) },
+    { name: "its p99", ...(slowdown <= maxSlowdown ? { note: times } : { fault: times }) },
   ];
 }
 

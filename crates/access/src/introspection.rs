@@ -28,10 +28,16 @@ const CACHE_TTL: Duration = Duration::from_secs(15);
 /// The maximum number of cached responses about valid tokens, and the same of those about invalid
 /// ones.
 const MAX_CACHED_RESPONSES: usize = 4096;
-/// How many requests are in flight at a time: invalid tokens of attackers must not overload the issuer.
-const MAX_CONCURRENT_REQUESTS: usize = 16;
-/// How many further requests wait, at most. Beyond that, tokens that are not cached are refused.
-const MAX_WAITING_REQUESTS: usize = 256;
+/// How many requests about new tokens are in flight at a time: invalid tokens of attackers must not
+/// overload the issuer.
+const MAX_CONCURRENT_REQUESTS: usize = 12;
+/// How many further requests about new tokens wait, at most. Beyond that, new tokens are refused with
+/// status 503. Each request that waits has a connection, so it costs little to let many wait.
+const MAX_WAITING_REQUESTS: usize = 1024;
+/// The same for tokens that were valid when the issuer was last asked about them. An attacker has none,
+/// so that invalid tokens cannot lock out callers that were admitted before.
+const MAX_CONCURRENT_RENEWALS: usize = 4;
+const MAX_WAITING_RENEWALS: usize = 1024;
 /// The longest token that is sent to the issuer.
 const MAX_TOKEN_BYTES: usize = 16 * 1024;
 /// The tolerated clock skew.
@@ -50,14 +56,23 @@ pub(crate) struct Introspector {
     /// The introspection endpoint of the issuer's metadata, with the client that may connect to it.
     discovered: OnceCell<(Url, Web)>,
     web: Web,
-    /// Limits the concurrent requests to the issuer.
-    request_permits: Semaphore,
-    /// Limits the requests that wait or are in flight.
-    queue_permits: Semaphore,
+    /// The requests about new tokens.
+    requests: RequestQueue,
+    /// The requests about tokens that were valid before.
+    renewals: RequestQueue,
     /// The cached responses about valid tokens, keyed by the SHA-256 of the token.
     cache: Mutex<Cache<Verified>>,
     /// The same about invalid tokens, with the reason. Tokens of attackers cannot displace valid ones.
     invalid: Mutex<Cache<Rejected>>,
+}
+
+/// A limit on the requests to the issuer: some are in flight, some wait, and all others fail.
+#[derive(Debug)]
+struct RequestQueue {
+    /// Limits the concurrent requests.
+    request_permits: Semaphore,
+    /// Limits the requests that wait or are in flight.
+    queue_permits: Semaphore,
 }
 
 /// Responses with the time at which they expire.
@@ -87,8 +102,8 @@ impl Introspector {
             configured,
             discovered: OnceCell::new(),
             web,
-            request_permits: Semaphore::new(MAX_CONCURRENT_REQUESTS),
-            queue_permits: Semaphore::new(MAX_CONCURRENT_REQUESTS + MAX_WAITING_REQUESTS),
+            requests: RequestQueue::new(MAX_CONCURRENT_REQUESTS, MAX_WAITING_REQUESTS),
+            renewals: RequestQueue::new(MAX_CONCURRENT_RENEWALS, MAX_WAITING_RENEWALS),
             cache: Mutex::default(),
             invalid: Mutex::default(),
         }
@@ -105,10 +120,17 @@ impl Introspector {
         if let Some(rejected) = lock(&self.invalid).get(&digest) {
             return Err(rejected);
         }
-        let checked = self.ask(token, resource).await;
+        let was_valid = lock(&self.cache).contains(&digest);
+        let queue = if was_valid {
+            &self.renewals
+        } else {
+            &self.requests
+        };
+        let checked = self.ask(token, resource, queue).await;
         match &checked {
             Ok((verified, ttl)) => lock(&self.cache).store(digest, verified.clone(), *ttl),
             Err(rejected @ Rejected::Invalid(_)) => {
+                lock(&self.cache).remove(&digest);
                 lock(&self.invalid).store(digest, rejected.clone(), CACHE_TTL);
             }
             Err(Rejected::Unknown(_)) => {}
@@ -117,8 +139,13 @@ impl Introspector {
     }
 
     /// Asks the issuer about a token. Returns also how long the answer may be cached.
-    async fn ask(&self, token: &str, resource: &str) -> Result<(Verified, Duration), Rejected> {
-        let claims = self.introspect(token).await?;
+    async fn ask(
+        &self,
+        token: &str,
+        resource: &str,
+        queue: &RequestQueue,
+    ) -> Result<(Verified, Duration), Rejected> {
+        let claims = self.introspect(token, queue).await?;
         let now = now();
         let verified = self.check_claims(&claims, resource, now)?;
         let left = claims.exp.map_or(u64::MAX, |exp| exp.saturating_sub(now));
@@ -155,16 +182,16 @@ impl Introspector {
     }
 
     /// Sends an introspection request, and returns the claims of an active token.
-    async fn introspect(&self, token: &str) -> Result<Claims, Rejected> {
+    async fn introspect(&self, token: &str, queue: &RequestQueue) -> Result<Claims, Rejected> {
         let unknown = |why: String| {
             let issuer = &self.issuer;
             tracing::warn!(issuer, error = why, "token introspection failed");
             Rejected::Unknown(format!("token introspection at {issuer} failed"))
         };
-        let _place = self.queue_permits.try_acquire().map_err(|_full| {
+        let _place = queue.queue_permits.try_acquire().map_err(|_full| {
             unknown("too many tokens wait for an answer of the issuer".to_owned())
         })?;
-        let permit = self.request_permits.acquire().await;
+        let permit = queue.request_permits.acquire().await;
         let _permit =
             permit.map_err(|_closed| Rejected::Unknown("plexus is shutting down".to_owned()))?;
         let (endpoint, web) = self.endpoint().await.map_err(unknown)?;
@@ -221,10 +248,28 @@ impl Introspector {
     }
 }
 
+impl RequestQueue {
+    fn new(concurrent: usize, waiting: usize) -> Self {
+        Self {
+            request_permits: Semaphore::new(concurrent),
+            queue_permits: Semaphore::new(concurrent + waiting),
+        }
+    }
+}
+
 impl<T: Clone> Cache<T> {
     fn get(&self, digest: &Digest) -> Option<T> {
         let (response, expires_at) = self.responses.get(digest)?;
         (*expires_at > Instant::now()).then(|| response.clone())
+    }
+
+    /// Whether there is a response, which may have expired.
+    fn contains(&self, digest: &Digest) -> bool {
+        self.responses.contains_key(digest)
+    }
+
+    fn remove(&mut self, digest: &Digest) {
+        self.responses.remove(digest);
     }
 
     /// Caches a response. If the cache is still full after expired responses are removed, the response

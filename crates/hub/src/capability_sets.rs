@@ -23,6 +23,8 @@ use crate::routes::Owner;
 const MAX_CAPABILITY_SETS: usize = 64;
 /// The most pages of one list.
 const MAX_PAGES: usize = 1000;
+/// The most bytes of all pages of one list.
+const MAX_LISTED_BYTES: usize = 64 * 1024 * 1024;
 
 /// A set of capabilities that some client has; not that with all of them.
 #[derive(Debug, Clone)]
@@ -158,11 +160,18 @@ async fn offered(member: &Member, set: &CapabilitySet) -> Result<HashSet<String>
     let peer = Arc::new(peer);
     let mut names = HashSet::new();
     let mut params = Object::new();
+    let mut bytes: usize = 0;
     for _ in 0..MAX_PAGES {
         let (events, _queue) = EventSender::channel(Arc::clone(&peer), false, None);
         let cancel = CancellationToken::new();
         let call = Call::new(method::TOOLS_LIST, params.clone(), events, cancel);
         let page = service.call(call).await?;
+        bytes = bytes.saturating_add(page.len());
+        if bytes > MAX_LISTED_BYTES {
+            return Err(Fault::Internal(format!(
+                "its list is larger than {MAX_LISTED_BYTES} bytes"
+            )));
+        }
         let invalid = || Fault::Internal("its list of tools is invalid".to_owned());
         let page = Object::parse(&page).map_err(|_error| invalid())?;
         let tools = page

@@ -133,3 +133,37 @@ async fn a_server_with_a_session_for_each_principal_is_asked_in_one() {
     assert_eq!(shown, ["one__work"]);
     assert_eq!(listed(&hub, &plain).await, ["one__work"]);
 }
+
+/// A list for a set of capabilities that never ends is given up, and all tools are shown.
+#[tokio::test]
+async fn an_endless_list_for_a_set_of_capabilities_is_bounded_in_bytes() {
+    let whole = Offer::tools(Revision::NEWEST_STATELESS, [tool("work"), tool("ask")]);
+    let server = StdioServer::new(Script::from(&whole).on("tools/list", [])).await;
+    let connecting = hub_with(&server, Affinity::Shared);
+    let answering = async {
+        let process = server.process().await;
+        let request = process.received("tools/list").await;
+        let list = whole.answer("tools/list").unwrap();
+        process.reply(&request, list).await;
+        process
+    };
+    let (hub, process) = tokio::join!(connecting, answering);
+    let mut page = whole.answer("tools/list").unwrap();
+    page["tools"] = json!([tool("work")]);
+    page["nextCursor"] = json!("x".repeat(10_000_000));
+    let mut pages = 0;
+    let answering = async {
+        loop {
+            let request = process.received("tools/list").await;
+            pages += 1;
+            process.reply(&request, page.clone()).await;
+        }
+    };
+    let plain = peer(&json!({}));
+    let shown = tokio::select! {
+        shown = listed(&hub, &plain) => shown,
+        () = answering => Vec::new(),
+    };
+    assert_eq!(shown, ["one__work", "one__ask"]);
+    assert_eq!(pages, 7, "of 10 MB each");
+}

@@ -67,6 +67,8 @@ pub struct Behaviour {
     pub vouched_by: Option<(String, Jwk)>,
     /// The supported scopes.
     pub scopes: Vec<String>,
+    /// Whether an introspection request about an invalid token is never answered.
+    pub ignores_invalid_tokens: bool,
 }
 
 impl Default for Behaviour {
@@ -83,6 +85,7 @@ impl Default for Behaviour {
             exchanges: None,
             vouched_by: None,
             scopes: Vec::new(),
+            ignores_invalid_tokens: false,
         }
     }
 }
@@ -141,6 +144,13 @@ impl AuthorizationServer {
     /// The counts so far.
     pub fn counts(&self) -> Counts {
         *self.shared.counts.borrow()
+    }
+
+    /// Waits until the counts are as wanted.
+    pub async fn wait_for(&self, wanted: impl FnMut(&Counts) -> bool) {
+        let mut counts = self.shared.counts.subscribe();
+        let counted = counts.wait_for(wanted).await;
+        assert!(counted.is_ok(), "the server has ended");
     }
 
     /// Invalidates every access token, as if it had expired. Refresh tokens stay valid.

@@ -1,11 +1,20 @@
 //! Tokens that are verified by introspection (RFC 7662).
 
+use std::time::Duration;
+
 use plexus_mcp_access::{Check, Introspection, Issuer, Options};
 use plexus_mcp_oauth::Secret;
+use plexus_testkit::authorization_server::Behaviour;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
-use crate::world::{World, later, principal_service};
+use crate::world::{World, initialize_request, later, principal_service};
 
 async fn with_introspection(client_secret: &str) -> World {
+    with_issuer(Behaviour::default(), client_secret).await
+}
+
+async fn with_issuer(behaviour: Behaviour, client_secret: &str) -> World {
     let client_secret = Secret::new(client_secret);
     let change = |options: &mut Options| {
         let issuer = options.issuers[0].issuer.clone();
@@ -16,7 +25,7 @@ async fn with_introspection(client_secret: &str) -> World {
         });
         options.issuers = vec![Issuer::new(issuer).checked_by(check)];
     };
-    World::with(principal_service(), change).await
+    World::with_issuer(behaviour, principal_service(), change).await
 }
 
 /// A revoked token is refused; responses are cached, so not every request asks the issuer.
@@ -45,6 +54,28 @@ async fn an_invalid_token_is_remembered_for_some_time() {
     later(16).await;
     world.refuses("made-up").await;
     assert_eq!(world.issuer.counts().questions, 2);
+}
+
+/// Invalid tokens that the issuer is slow to answer about do not lock out a caller that was admitted
+/// before.
+#[tokio::test]
+async fn a_flood_of_invalid_tokens_does_not_lock_out_known_callers() {
+    let behaviour = Behaviour {
+        ignores_invalid_tokens: true,
+        ..Behaviour::default()
+    };
+    let world = with_issuer(behaviour, "hush").await;
+    let token = world.token("alice");
+    world.accepts(&token).await;
+    later(16).await;
+    let mut flood = JoinSet::new();
+    for n in 0..20 {
+        let request = initialize_request(&world.client_with(&format!("made-up-{n}")));
+        flood.spawn(request.send());
+    }
+    world.issuer.wait_for(|counts| counts.questions >= 13).await;
+    let accepted = timeout(Duration::from_secs(20), world.accepts(&token));
+    accepted.await.expect("the token is verified in time");
 }
 
 /// AUTH06-07, SEC-05: an active token for another audience is refused.

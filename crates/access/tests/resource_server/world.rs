@@ -35,10 +35,17 @@ impl World {
 
     /// A server of `service`. The default options accept signed tokens of the issuer.
     pub(crate) async fn with(service: Arc<dyn Service>, change: impl FnOnce(&mut Options)) -> Self {
-        let behaviour = Behaviour {
-            clients: vec![("gateway".to_owned(), Some("hush".to_owned()))],
-            ..Behaviour::default()
-        };
+        Self::with_issuer(Behaviour::default(), service, change).await
+    }
+
+    /// The same with another authorization server, which also has the client of the server.
+    pub(crate) async fn with_issuer(
+        mut behaviour: Behaviour,
+        service: Arc<dyn Service>,
+        change: impl FnOnce(&mut Options),
+    ) -> Self {
+        let client = ("gateway".to_owned(), Some("hush".to_owned()));
+        behaviour.clients.push(client);
         let issuer = AuthorizationServer::start(behaviour).await;
         let mut world = Self {
             issuer,

@@ -13,18 +13,18 @@ use crate::home::Home;
 use crate::http::{post, serve};
 use crate::process::{Plexus, TEST_TIMEOUT, plexus_with_open_files};
 
-const SETTINGS: &str = ".config/plexus/plexus.toml";
+pub(crate) const SETTINGS: &str = ".config/plexus/plexus.toml";
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
 
 /// A connection that is kept alive.
-struct Connection {
+pub(crate) struct Connection {
     stream: TcpStream,
     address: String,
-    received: String,
+    pub(crate) received: String,
 }
 
 impl Connection {
-    fn to(address: &str) -> Self {
+    pub(crate) fn to(address: &str) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         let address = address.to_owned();
@@ -36,15 +36,22 @@ impl Connection {
     }
 
     /// Sends a request, with further headers, each ended by a line break.
-    fn send(&mut self, method: &str, headers: &str, body: &str) {
+    pub(crate) fn send(&mut self, method: &str, headers: &str, body: &str) {
         let request = request(&self.address, method, headers, body);
         self.stream.write_all(request.as_bytes()).unwrap();
     }
 
     /// Reads until the received text contains `end`, and returns all of it.
-    fn read_until(&mut self, end: &str) -> &str {
+    pub(crate) fn read_until(&mut self, end: &str) -> &str {
         let mut piece = vec![0; 64 * 1024];
+        let start = Instant::now();
         while !self.received.contains(end) {
+            // Comments that keep a stream alive are no progress.
+            assert!(
+                start.elapsed() < TEST_TIMEOUT,
+                "no {end:?}: {}",
+                self.received
+            );
             let count = self.stream.read(&mut piece).unwrap();
             assert_ne!(count, 0, "closed before {end:?}: {}", self.received);
             self.received
@@ -54,7 +61,7 @@ impl Connection {
     }
 
     /// Reads until the connection is closed, and returns all that was received.
-    fn read_to_end(mut self) -> String {
+    pub(crate) fn read_to_end(mut self) -> String {
         let mut rest = Vec::new();
         self.stream.read_to_end(&mut rest).unwrap();
         self.received + &String::from_utf8_lossy(&rest)
@@ -69,11 +76,11 @@ fn request(address: &str, method: &str, headers: &str, body: &str) -> String {
     )
 }
 
-const ACCEPT_ALL: &str = "Accept: application/json, text/event-stream\r\n";
-const ACCEPT_JSON: &str = "Accept: application/json\r\n";
+pub(crate) const ACCEPT_ALL: &str = "Accept: application/json, text/event-stream\r\n";
+pub(crate) const ACCEPT_JSON: &str = "Accept: application/json\r\n";
 
 /// Opens a session, and returns the headers of its requests.
-fn session(address: &str, headers: &str) -> String {
+pub(crate) fn session(address: &str, headers: &str) -> String {
     let begun = post(address, "/mcp", address, headers, INITIALIZE);
     let id = begun
         .lines()
@@ -83,20 +90,20 @@ fn session(address: &str, headers: &str) -> String {
 }
 
 /// A call whose answer, of about this many bytes, is streamed.
-fn streamed_call(id: usize, bytes: usize) -> String {
+pub(crate) fn streamed_call(id: usize, bytes: usize) -> String {
     let command = format!("printf begin; head -c {bytes} /dev/zero | tr '\\0' x; printf end");
     let params = json!({"name": "bash_execute", "arguments": {"command": command},
         "_meta": {"progressToken": id}});
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
 }
 
-fn listening(plexus: &Plexus) -> String {
+pub(crate) fn listening(plexus: &Plexus) -> String {
     let url = plexus.wait_for_stderr("listening on http://");
     url.split('/').next().unwrap().to_owned()
 }
 
 /// The status and the body of a request that resumes a stream.
-fn resume(address: &str, session: &str, event: &str) -> (u16, String) {
+pub(crate) fn resume(address: &str, session: &str, event: &str) -> (u16, String) {
     let mut connection = Connection::to(address);
     let headers = format!("{session}{ACCEPT_ALL}Last-Event-ID: {event}\r\nConnection: close\r\n");
     connection.send("GET", &headers, "");

@@ -35,6 +35,9 @@ mod doctor;
 mod edge;
 #[cfg(unix)]
 #[cfg(test)]
+mod edge_limits;
+#[cfg(unix)]
+#[cfg(test)]
 mod extensions;
 #[cfg(unix)]
 #[cfg(test)]

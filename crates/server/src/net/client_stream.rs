@@ -81,7 +81,12 @@ impl<I: AsyncRead + Unpin> AsyncRead for ClientStream<I> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, buffer)
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.io).poll_read(cx, buffer);
+        if buffer.filled().len() > before {
+            self.connection.arrived();
+        }
+        read
     }
 }
 

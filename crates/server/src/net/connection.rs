@@ -48,10 +48,17 @@ pub(super) async fn run<I, H, F>(
     let peer = info.peer;
     let open = Arc::clone(io.connection());
     let service = service_fn(|request| {
-        open.begin_request();
+        let is_pipelined = open.begin_request();
         let open = Arc::clone(&open);
-        let track = |response: Response<Body>| response.map(|body| TrackedBody::new(body, open));
-        handler(request, info).map(|response| Ok::<_, Infallible>(track(response)))
+        let handler = Arc::clone(&handler);
+        async move {
+            if is_pipelined {
+                // Many requests in one connection must not delay those of other connections.
+                tokio::task::yield_now().await;
+            }
+            let response = handler(request, info).await;
+            Ok::<_, Infallible>(response.map(|body| TrackedBody::new(body, open)))
+        }
     });
     let mut connection = pin!(http.serve_connection(TokioIo::new(io), service));
     let served = async {

@@ -18,6 +18,9 @@ use crate::lock::lock;
 /// them must be served within a second.
 const EVICTION_GRACE: Duration = Duration::from_millis(50);
 
+/// How long a new connection waits for a free slot before it looks again for connections to evict.
+const EVICTION_RETRY_INTERVAL: Duration = Duration::from_millis(10);
+
 /// A full table evicts this part of its connections at a time, so that the search is done rarely.
 const EVICTED_PART: usize = 32;
 
@@ -55,6 +58,11 @@ pub(super) struct OpenConnection {
     evicted: CancellationToken,
     /// Whether a request is being answered.
     busy: AtomicBool,
+    /// Whether bytes arrived since the last request began.
+    has_arrivals: AtomicBool,
+    /// Whether the last request had arrived together with the one before, so that its client cannot have
+    /// read the response to that.
+    is_pipelined: AtomicBool,
     /// Bytes of responses that the operating system has not taken yet.
     unread_bytes: AtomicUsize,
     /// The last time at which the client sent or received something, in milliseconds since the table
@@ -93,7 +101,10 @@ impl ConnectionTable {
                 break slot;
             }
             self.evict();
-            let freed = timeout(EVICTION_GRACE, Arc::clone(&self.slots).acquire_owned());
+            let freed = timeout(
+                EVICTION_RETRY_INTERVAL,
+                Arc::clone(&self.slots).acquire_owned(),
+            );
             if let Ok(Ok(slot)) = freed.await {
                 break slot;
             }
@@ -103,6 +114,8 @@ impl ConnectionTable {
             number: self.last_number.fetch_add(1, Ordering::Relaxed),
             evicted: CancellationToken::new(),
             busy: AtomicBool::new(false),
+            has_arrivals: AtomicBool::new(false),
+            is_pipelined: AtomicBool::new(false),
             unread_bytes: AtomicUsize::new(0),
             progress_at: AtomicU64::new(self.now()),
             receipts: Mutex::default(),
@@ -114,13 +127,15 @@ impl ConnectionTable {
         }
     }
 
-    /// Evicts connections for new ones: those first that have been without progress for the longest time.
+    /// Evicts connections for new ones: those whose clients pipeline requests, and those that are without
+    /// progress; those first that have been so for the longest time.
     fn evict(&self) {
         let before = self.now().saturating_sub(milliseconds(EVICTION_GRACE));
         let is_stale = |connection: &OpenConnection| {
             let waits = connection.unread_bytes.load(Ordering::Relaxed) > 0;
             let is_busy = connection.busy.load(Ordering::Relaxed);
-            (waits || !is_busy) && connection.progress_at() <= before
+            connection.is_pipelined.load(Ordering::Relaxed)
+                || ((waits || !is_busy) && connection.progress_at() <= before)
         };
         let stale = self.longest_without_progress(is_stale);
         for connection in stale.iter().take((self.capacity / EVICTED_PART).max(1)) {
@@ -171,12 +186,22 @@ impl ConnectionTable {
 }
 
 impl OpenConnection {
-    /// A request arrived. Its client has read the responses before, unless it does not wait for them
-    /// (pipelining), which no client of MCP does.
-    pub(super) fn begin_request(&self) {
+    /// A request arrived. Returns whether its client did not wait for the response before (pipelining),
+    /// which no client of MCP does. Such a request is not a sign that the client reads.
+    pub(super) fn begin_request(&self) -> bool {
+        let is_pipelined = !self.has_arrivals.swap(false, Ordering::Relaxed);
+        self.is_pipelined.store(is_pipelined, Ordering::Relaxed);
         self.progressed();
         self.busy.store(true, Ordering::Relaxed);
-        self.received(Delivery::Certain);
+        if !is_pipelined {
+            self.received(Delivery::Certain);
+        }
+        is_pipelined
+    }
+
+    /// Bytes arrived from the client.
+    pub(super) fn arrived(&self) {
+        self.has_arrivals.store(true, Ordering::Relaxed);
     }
 
     /// The response was handed over as a whole, or will never be. `receipt` is kept until the client has
@@ -220,8 +245,12 @@ impl OpenConnection {
         self.table.unread_bytes.fetch_sub(unread, Ordering::Relaxed);
     }
 
-    /// The client sent or received something.
+    /// The client sent or received something. Without effect while pipelined requests are answered: the
+    /// system takes the responses, but the client may read none of them.
     pub(super) fn progressed(&self) {
+        if self.is_pipelined.load(Ordering::Relaxed) {
+            return;
+        }
         self.progress_at.store(self.table.now(), Ordering::Relaxed);
     }
 

@@ -13,7 +13,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::TokioTimer;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -96,6 +96,10 @@ impl Limits {
 
 impl Listener {
     /// Listens on every address given, or on none of them.
+    #[expect(
+        clippy::unused_async,
+        reason = "it needs a runtime, and callers need not know that it does not wait"
+    )]
     pub async fn bind(addresses: &[SocketAddr]) -> Result<Self, BindError> {
         let mut listener = Self {
             sockets: Vec::with_capacity(addresses.len()),
@@ -103,7 +107,7 @@ impl Listener {
         };
         for &address in addresses {
             let failed = |source| BindError { address, source };
-            let socket = TcpListener::bind(address).await.map_err(failed)?;
+            let socket = listen(address).map_err(failed)?;
             listener
                 .addresses
                 .push(socket.local_addr().map_err(failed)?);
@@ -116,6 +120,23 @@ impl Listener {
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
+}
+
+/// How many connections may wait to be accepted, if the system allows so many. With the default of the
+/// standard library, 128, the system drops connections of a burst, and their clients try again after
+/// a second.
+const LISTEN_BACKLOG: u32 = 4096;
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // On Windows, this would let another program take the address.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(LISTEN_BACKLOG)
 }
 
 impl Accept for Listener {

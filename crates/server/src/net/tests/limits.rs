@@ -154,6 +154,36 @@ async fn connections_beyond_the_cap_wait_their_turn() {
     assert!(read_answer(&mut second).await.ends_with("{}"));
 }
 
+/// A client that sends many requests without reading a response makes room for a new one.
+#[tokio::test]
+async fn pipelined_requests_make_room() {
+    let limits = Limits {
+        connections: 1,
+        ..Limits::default()
+    };
+    let (server, address) = Server::tcp(limits).await;
+    let mut pipelining = TcpStream::connect(address).await.unwrap();
+    let requests = post("/echo", "{}") + &post("/wait", "");
+    send(&mut pipelining, &requests).await;
+    soon(server.stage.waiting.notified()).await;
+    let mut client = TcpStream::connect(address).await.unwrap();
+    echo(&mut client).await;
+}
+
+/// A burst of connections waits to be accepted; the system does not drop a part of it.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_burst_of_connections_is_not_dropped() {
+    let listener = Listener::bind(&["127.0.0.1:0".parse().unwrap()])
+        .await
+        .unwrap();
+    let mut waiting = Vec::new();
+    for _ in 0..300 {
+        let connecting = TcpStream::connect(listener.addresses()[0]);
+        waiting.push(soon(connecting).await.unwrap());
+    }
+}
+
 /// After a failure to accept, for example without free descriptors, the server pauses and goes on.
 #[tokio::test(start_paused = true)]
 async fn failures_to_accept_are_waited_out() {
