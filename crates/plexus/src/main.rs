@@ -62,6 +62,11 @@ use clap_complete::Shell;
 
 use cli::{Cli, Command};
 
+/// Returns freed memory to the system, which the allocator of glibc keeps after a load.
+#[cfg(not(windows))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// The version of this program.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
