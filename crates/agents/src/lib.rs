@@ -25,7 +25,7 @@ pub mod model;
 mod profile;
 mod service;
 
-pub use bash::bash;
+pub use bash::{CommandSettings, bash, bash_with};
 pub use builtin::{Builtin, BuiltinSelection, UnknownBuiltin};
 pub use data::AgentData;
 pub use profile::{Profile, profile};

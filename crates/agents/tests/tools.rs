@@ -1,8 +1,8 @@
 //! Tools of language models: what each API is sent, and how its calls are read.
 
 use plexus_mcp_agents::model::{
-    AnswerPart, ChatMessage, Image, MessagePart, Models, Provider, Question, Speaker, ToolCall,
-    ToolDefinition, ToolOutcome,
+    AnswerPart, ChatMessage, Image, MessagePart, ModelError, Models, Provider, Question, Speaker,
+    ToolCall, ToolDefinition, ToolOutcome,
 };
 use plexus_mcp_wire::Raw;
 use plexus_testkit::model::{Dialect, MODELS, ScriptedCall, ScriptedModel, Turn};
@@ -44,13 +44,13 @@ fn question(dialect: Dialect, messages: Vec<ChatMessage>) -> Question {
     }
 }
 
-async fn parts(models: &Models, question: &Question) -> Vec<AnswerPart> {
-    let mut answer = models.ask(question).await.unwrap();
+async fn parts(models: &Models, question: &Question) -> Result<Vec<AnswerPart>, ModelError> {
+    let mut answer = models.ask(question).await?;
     let mut parts = Vec::new();
-    while let Some(part) = answer.next().await.unwrap() {
+    while let Some(part) = answer.next().await? {
         parts.push(part);
     }
-    parts
+    Ok(parts)
 }
 
 fn call(id: &str, input: &str) -> ToolCall {
@@ -75,7 +75,9 @@ async fn calls_of_tools_are_read_from_the_stream() {
         let turn = Turn::Calls("I look.".to_owned(), scripted.collect());
         let model = ScriptedModel::start([turn]).await;
         let hello = vec![ChatMessage::text(Speaker::User, "Hello")];
-        let parts = parts(&models(&model), &question(dialect, hello)).await;
+        let parts = parts(&models(&model), &question(dialect, hello))
+            .await
+            .unwrap();
         let expected = [
             AnswerPart::Text("I look.".to_owned()),
             AnswerPart::Call(call("one", inputs[0])),
@@ -117,7 +119,9 @@ async fn tools_and_results_are_sent() {
                 parts: vec![outcome("one", false), outcome("two", true)],
             },
         ];
-        parts(&models(&model), &question(dialect, messages)).await;
+        parts(&models(&model), &question(dialect, messages))
+            .await
+            .unwrap();
         let sent = &model.questions()[0];
         assert!(sent.text.contains(SCHEMA), "{}", sent.text);
         let body = &sent.body;

@@ -11,7 +11,7 @@ const SHOWN_IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/
 
 /// A result for the model: text blocks are joined with line breaks, other blocks become short
 /// placeholders. Pictures are given in addition.
-pub(crate) fn output(result: CallToolResult) -> ToolOutput {
+pub(crate) fn output(result: &CallToolResult) -> ToolOutput {
     let raw = result.to_raw();
     let mut lines: Vec<String> = result.content.iter().map(line).collect();
     // A server may return structured content alone.
@@ -91,7 +91,7 @@ mod tests {
             ContentBlock::resource(ResourceContents::blob("file:///c", [0; 3])),
             ContentBlock::text("two"),
         ]);
-        let output = output(result.clone());
+        let output = output(&result);
         let expected = "one\n[image image/png, 12 KB]\n[audio audio/wav, 100 B]\n[resource file:///a]\n\
                         [resource file:///b]\nthe text\n[resource file:///c]\ntwo";
         assert_eq!(output.text, expected);
@@ -103,7 +103,7 @@ mod tests {
     /// C31: the server's own text, marked as an error.
     #[test]
     fn errors_keep_their_text() {
-        let output = output(CallToolResult::error("No such branch: x"));
+        let output = output(&CallToolResult::error("No such branch: x"));
         assert_eq!(
             (output.text.as_str(), output.is_error),
             ("No such branch: x", true)
@@ -114,13 +114,13 @@ mod tests {
     fn structured_content_alone_is_shown() {
         let mut result = CallToolResult::new([]);
         result.structured_content = Some(Raw::from_static(r#"{"a":1}"#));
-        assert_eq!(output(result).text, r#"{"a":1}"#);
+        assert_eq!(output(&result).text, r#"{"a":1}"#);
     }
 
     /// A picture that no model takes is not sent.
     #[test]
     fn only_known_pictures_are_given() {
         let result = CallToolResult::new([ContentBlock::image([0], "image/svg+xml")]);
-        assert!(output(result).images.is_empty());
+        assert!(output(&result).images.is_empty());
     }
 }

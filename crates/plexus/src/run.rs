@@ -81,11 +81,21 @@ pub(crate) struct RunArgs {
     model: Option<String>,
 
     /// Tools that may be called without asking, by globs over their names, separated by commas.
-    #[arg(long, value_name = "TOOLS", value_delimiter = ',', visible_alias = "allowedTools")]
+    #[arg(
+        long,
+        value_name = "TOOLS",
+        value_delimiter = ',',
+        visible_alias = "allowedTools"
+    )]
     allowed_tools: Vec<String>,
 
     /// Tools that must not be called, by globs over their names, separated by commas.
-    #[arg(long, value_name = "TOOLS", value_delimiter = ',', visible_alias = "disallowedTools")]
+    #[arg(
+        long,
+        value_name = "TOOLS",
+        value_delimiter = ',',
+        visible_alias = "disallowedTools"
+    )]
     disallowed_tools: Vec<String>,
 
     /// What happens to calls that no rule matches.
@@ -181,12 +191,18 @@ impl RunArgs {
         policy
     }
 
-    async fn transcript(&self, transcripts: &Transcripts, project: &str) -> anyhow::Result<Transcript> {
+    async fn transcript(
+        &self,
+        transcripts: &Transcripts,
+        project: &str,
+    ) -> anyhow::Result<Transcript> {
         match self.resume.as_deref() {
             None => Ok(transcripts.begin(project).await?),
             Some("") => {
                 let last = transcripts.list(Some(project)).await?;
-                let last = last.first().context("there is no conversation in this directory yet")?;
+                let last = last
+                    .first()
+                    .context("there is no conversation in this directory yet")?;
                 Ok(transcripts.find(&last.id).await?)
             }
             Some(id) => Ok(transcripts.find(id).await?),
@@ -244,9 +260,8 @@ async fn agent(
         current.register_tools();
         shown.definitions()
     });
-    let choose = Arc::new(move |name: &str| {
-        choose(Some(name), &models).map_err(|error| error.to_string())
-    });
+    let choose =
+        Arc::new(move |name: &str| choose(Some(name), &models).map_err(|error| error.to_string()));
     let mut for_children = parts.clone();
     for_children.max_turns = None;
     registry.register(Arc::new(AgentTool::new(&for_children, 1, choose)?));
@@ -274,7 +289,10 @@ fn warn_of_servers(session: &Session, servers: &Servers) {
     let skipped = skipped.filter(|member| member.state() == ServerState::Pending);
     for member in skipped {
         if let Some(reason) = member.reason() {
-            say(format!("Warning: the server {} is skipped: {reason}", member.name));
+            say(format!(
+                "Warning: the server {} is skipped: {reason}",
+                member.name
+            ));
         }
     }
 }

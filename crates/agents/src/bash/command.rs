@@ -10,8 +10,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use super::{CommandSettings, MAX_OUTPUT_BYTES};
 use super::text::Decoder;
+use super::{CommandSettings, MAX_OUTPUT_BYTES};
 
 /// Size of the read buffer.
 const READ_BUFFER_BYTES: usize = 16 * 1024;

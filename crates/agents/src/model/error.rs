@@ -148,7 +148,11 @@ impl ModelError {
             "exceed context limit",
         ];
         match self {
-            Self::Refused { status, said, .. } if matches!(status, 400 | 413) => {
+            Self::Refused {
+                status: 400 | 413,
+                said,
+                ..
+            } => {
                 let said = said.to_lowercase();
                 PHRASES.iter().any(|phrase| said.contains(phrase))
             }

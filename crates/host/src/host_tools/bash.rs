@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use plexus_mcp_agents::bash::{CommandSettings, bash_with};
+use plexus_mcp_agents::{CommandSettings, bash_with};
 use plexus_mcp_builtins::Names;
 use plexus_mcp_core::{Client, Event, LocalService};
 use schemars::JsonSchema;
@@ -29,7 +29,10 @@ pub(super) struct BashArguments {
     command: String,
     /// What it does, in a few words.
     #[serde(default)]
-    #[expect(dead_code, reason = "it is shown to the user with the rest of the input")]
+    #[expect(
+        dead_code,
+        reason = "it is shown to the user with the rest of the input"
+    )]
     description: Option<String>,
     /// How long it may run, in milliseconds; 120000 if left out.
     #[serde(default)]
@@ -66,7 +69,7 @@ pub(super) fn tool(
                     }
                 }
                 match call.result().await {
-                    Ok(result) => result_text::output(result),
+                    Ok(result) => result_text::output(&result),
                     Err(fault) => ToolOutput::error(fault.to_string()),
                 }
             })

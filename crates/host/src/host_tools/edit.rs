@@ -34,7 +34,10 @@ pub(super) fn tool(workspace: &Workspace) -> Result<LocalTool<EditArguments>, Se
             let text = files::text_of(&path, &arguments.file_path)?;
             let (edited, count) = edited(&text, &arguments)?;
             files::replace(&path, &arguments.file_path, &edited)?;
-            Ok(format!("replaced {count} times in {}", workspace.shown(&path)))
+            Ok(format!(
+                "replaced {count} times in {}",
+                workspace.shown(&path)
+            ))
         },
     )
 }
@@ -54,7 +57,9 @@ fn edited(text: &str, arguments: &EditArguments) -> Result<(String, usize), Stri
         return Err("old_string and new_string are the same".to_owned());
     }
     match text.matches(old_string.as_str()).count() {
-        0 => Err(format!("old_string is not in {file_path}; read the file again")),
+        0 => Err(format!(
+            "old_string is not in {file_path}; read the file again"
+        )),
         1 => Ok((text.replacen(old_string, new_string, 1), 1)),
         count if *replace_all => Ok((text.replace(old_string, new_string), count)),
         count => Err(format!(
@@ -80,8 +85,14 @@ mod tests {
 
     #[test]
     fn an_edit_must_be_unambiguous() {
-        assert_eq!(edit("ant", "wasp", false), Ok(("bee and bee and wasp".to_owned(), 1)));
-        assert_eq!(edit("bee", "fly", true), Ok(("fly and fly and ant".to_owned(), 2)));
+        assert_eq!(
+            edit("ant", "wasp", false),
+            Ok(("bee and bee and wasp".to_owned(), 1))
+        );
+        assert_eq!(
+            edit("bee", "fly", true),
+            Ok(("fly and fly and ant".to_owned(), 2))
+        );
         for (old, new, reason) in [
             ("bee", "fly", "2 times"),
             ("cow", "fly", "not in a.txt"),

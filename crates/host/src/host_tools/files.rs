@@ -21,7 +21,7 @@ pub(super) fn text_of(path: &Path, shown: &str) -> Result<String, String> {
         ));
     }
     let bytes = fs::read(path).map_err(failed)?;
-    String::from_utf8(bytes).map_err(|_| format!("{shown} is no UTF-8 text"))
+    String::from_utf8(bytes).map_err(|_invalid| format!("{shown} is no UTF-8 text"))
 }
 
 /// Replaces a file in one step, so that a crash leaves the old or the new text. Its permissions stay;
@@ -45,8 +45,7 @@ pub(super) fn replace(path: &Path, shown: &str, text: &str) -> Result<(), String
             .set_permissions(permissions)
             .map_err(failed)?;
     }
-    file.persist(&target)
-        .map_err(|error| failed(error.error))?;
+    file.persist(&target).map_err(|error| failed(error.error))?;
     Ok(())
 }
 
@@ -84,7 +83,11 @@ mod tests {
         let file = folder.path().join("a");
         fs::write(&file, [0xff, 0xfe]).unwrap();
         assert!(text_of(&file, "a").unwrap_err().contains("UTF-8"));
-        assert!(text_of(folder.path(), "x").unwrap_err().contains("directory"));
+        assert!(
+            text_of(folder.path(), "x")
+                .unwrap_err()
+                .contains("directory")
+        );
         assert!(text_of(&folder.path().join("none"), "none").is_err());
     }
 }

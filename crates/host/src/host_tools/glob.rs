@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::SystemTime;
 
+use crate::schema::SetupError;
 use globset::GlobBuilder;
 use ignore::WalkBuilder;
-use crate::schema::SetupError;
 use schemars::JsonSchema;
 use serde::Deserialize;
 

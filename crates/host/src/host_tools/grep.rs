@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use crate::schema::SetupError;
 use globset::{Glob, GlobMatcher};
 use ignore::WalkBuilder;
-use crate::schema::SetupError;
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -155,7 +155,7 @@ fn file(
 mod tests {
     use super::*;
 
-    fn arguments(json: serde_json::Value) -> GrepArguments {
+    fn arguments(json: &serde_json::Value) -> GrepArguments {
         serde_json::from_str(&json.to_string()).unwrap()
     }
 
@@ -167,10 +167,15 @@ mod tests {
         fs::write(root.join("b.md"), "two\n").unwrap();
         fs::write(root.join("binary"), [b't', b'w', b'o', 0xff]).unwrap();
         let workspace = Workspace { root };
-        let search = |json| search(&workspace, &arguments(json)).unwrap();
-        assert_eq!(search(serde_json::json!({"pattern": "two"})), ["a.txt", "b.md"]);
+        let search = |json| search(&workspace, &arguments(&json)).unwrap();
         assert_eq!(
-            search(serde_json::json!({"pattern": "^two", "output_mode": "content", "glob": "*.txt", "-i": true})),
+            search(serde_json::json!({"pattern": "two"})),
+            ["a.txt", "b.md"]
+        );
+        assert_eq!(
+            search(
+                serde_json::json!({"pattern": "^two", "output_mode": "content", "glob": "*.txt", "-i": true})
+            ),
             ["a.txt:2:Two bees", "a.txt:4:two ants"]
         );
         assert_eq!(
@@ -193,7 +198,7 @@ mod tests {
             serde_json::json!({"pattern": "a", "glob": "["}),
             serde_json::json!({"pattern": "a", "path": "no/such/directory"}),
         ] {
-            assert!(search(&workspace, &arguments(wrong)).is_err());
+            assert!(search(&workspace, &arguments(&wrong)).is_err());
         }
     }
 }

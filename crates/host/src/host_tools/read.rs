@@ -38,7 +38,11 @@ pub(super) fn tool(workspace: &Workspace) -> Result<LocalTool<ReadArguments>, Se
             let path = workspace.path(&arguments.file_path);
             let text = files::text_of(&path, &arguments.file_path)?;
             let first = arguments.offset.unwrap_or(1).max(1);
-            Ok(numbered(&text, first, arguments.limit.unwrap_or(DEFAULT_LINES)))
+            Ok(numbered(
+                &text,
+                first,
+                arguments.limit.unwrap_or(DEFAULT_LINES),
+            ))
         },
     )
 }
@@ -66,7 +70,8 @@ fn numbered(text: &str, first: usize, limit: usize) -> String {
     }
     if last < count {
         let more = count - last;
-        shown.push_str(&format!("[{more} lines more, from offset {}]\n", last + 1));
+        let written = writeln!(shown, "[{more} lines more, from offset {}]", last + 1);
+        debug_assert!(written.is_ok(), "writing to a string does not fail");
     }
     shown
 }
@@ -78,8 +83,14 @@ mod tests {
     #[test]
     fn lines_have_numbers() {
         let text = "one\ntwo\nthree\n";
-        assert_eq!(numbered(text, 1, 10), "     1\tone\n     2\ttwo\n     3\tthree\n");
-        assert_eq!(numbered(text, 2, 1), "     2\ttwo\n[1 lines more, from offset 3]\n");
+        assert_eq!(
+            numbered(text, 1, 10),
+            "     1\tone\n     2\ttwo\n     3\tthree\n"
+        );
+        assert_eq!(
+            numbered(text, 2, 1),
+            "     2\ttwo\n[1 lines more, from offset 3]\n"
+        );
         assert_eq!(numbered(text, 4, 1), "[the file has 3 lines only]");
         assert_eq!(numbered("", 1, 1), "[the file is empty]");
         let long = "x".repeat(MAX_LINE_CHARS + 1);

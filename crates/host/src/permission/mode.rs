@@ -116,9 +116,9 @@ mod tests {
     /// C26, S004-07: each cell of the table.
     #[test]
     fn each_mode_decides_by_risk() {
+        use Verdict::{Allow, Ask, Deny};
         let cells =
             |mode: Mode| [Risk::Low, Risk::Medium, Risk::High].map(|risk| mode.verdict(risk));
-        use Verdict::{Allow, Ask, Deny};
         assert_eq!(cells(Mode::Default), [Allow, Ask, Ask]);
         assert_eq!(cells(Mode::AcceptEdits), [Allow, Allow, Ask]);
         assert_eq!(cells(Mode::Plan), [Allow, Deny, Deny]);

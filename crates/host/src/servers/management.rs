@@ -126,7 +126,7 @@ impl Tool for ManagementTool {
         let call = self.client.call_tool(&self.tool.name, input);
         Box::pin(async move {
             match call.await {
-                Ok(result) => result_text::output(result),
+                Ok(result) => result_text::output(&result),
                 Err(fault) => ToolOutput::error(fault.to_string()),
             }
         })

@@ -83,7 +83,7 @@ impl Tool for ServerTool {
                 }
             }
             match call.result().await {
-                Ok(result) => result_text::output(result),
+                Ok(result) => result_text::output(&result),
                 Err(fault) => ToolOutput::error(fault.to_string()),
             }
         })

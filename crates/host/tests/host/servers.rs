@@ -18,6 +18,7 @@ use plexus_mcp_server::{Edge, Options};
 use plexus_mcp_wire::Raw;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::support::{Answers, permissive, registry};
 
@@ -50,7 +51,7 @@ async fn server() -> Definition {
         .await
         .unwrap();
     let url = format!("http://{}{}", server.addresses()[0], server.path());
-    tokio::spawn(server.run());
+    TaskTracker::new().spawn(server.run());
     HttpTarget::new(url.parse().unwrap()).into()
 }
 

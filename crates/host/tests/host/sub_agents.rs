@@ -75,9 +75,9 @@ async fn sub_agents_run_at_the_same_time_and_end_with_their_parent() {
     let turns = std::iter::once(Turn::calls(&tasks)).chain(waits);
     let model = ScriptedModel::start(turns).await;
     let registry = permissive();
-    let (began, mut count) = tokio::sync::mpsc::unbounded_channel();
+    let (began, mut count) = tokio::sync::mpsc::channel(8);
     let wait = TestTool::answering("wait", move |_| {
-        began.send(()).unwrap();
+        began.try_send(()).unwrap();
         Box::pin(std::future::pending())
     });
     registry.register(wait as Arc<dyn Tool>);

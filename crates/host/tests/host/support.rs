@@ -149,7 +149,7 @@ impl Tool for TestTool {
         &self.name
     }
 
-    fn description(&self) -> &str {
+    fn description(&self) -> &'static str {
         "A tool of the test"
     }
 

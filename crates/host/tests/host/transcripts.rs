@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use plexus_mcp_agents::model::ChatMessage;
 use plexus_mcp_host::Tool;
 use plexus_mcp_host::agent::Agent;
 use plexus_mcp_host::transcript::{MIGRATIONS, TranscriptError, Transcripts};
@@ -16,6 +17,10 @@ use crate::support::{TestTool, parts, permissive};
 fn store(folder: &TempDir) -> Transcripts {
     let path = folder.path().join("plexus.db");
     Transcripts::new(Store::open(&path, &[MIGRATIONS]).unwrap())
+}
+
+fn beginning(id: &str, length: usize) -> &str {
+    id.split_at(length).0
 }
 
 /// Everything up to the crash is there, and the conversation goes on with it.
@@ -55,7 +60,7 @@ async fn a_conversation_goes_on_after_a_crash() {
         (listed.len(), listed[0].title.as_str()),
         (1, "What is there?")
     );
-    let transcript = transcripts.find(&id[..30]).await.unwrap();
+    let transcript = transcripts.find(beginning(&id, 30)).await.unwrap();
     let parts = parts(&model, Dialect::Anthropic, &registry, &Arc::default());
     let mut agent = Agent::new(parts, transcript).await.unwrap();
     agent.prompt("Go on", &never).await.unwrap();
@@ -85,7 +90,7 @@ async fn a_conversation_can_be_rewound() {
     let texts: Vec<_> = agent
         .messages()
         .iter()
-        .map(|message| message.joined_text())
+        .map(ChatMessage::joined_text)
         .collect();
     assert_eq!(texts, ["First", "One."]);
     agent.prompt("Other", &never).await.unwrap();
@@ -102,7 +107,7 @@ async fn transcripts_are_found_by_the_beginning_of_their_id() {
     transcripts.begin("/b").await.unwrap();
     assert_eq!(transcripts.find(one.id()).await.unwrap().id(), one.id());
     // Ids begin with the time.
-    let several = transcripts.find(&one.id()[..2]).await.unwrap_err();
+    let several = transcripts.find(beginning(one.id(), 2)).await.unwrap_err();
     assert!(
         matches!(several, TranscriptError::Ambiguous(_)),
         "{several}"

@@ -15,26 +15,29 @@ const CONTEXT_WINDOW_TOKENS: u64 = 200_000;
 /// The maximum number of tokens of an answer.
 const MAX_ANSWER_TOKENS: u32 = 16_384;
 
+/// The default model of the first provider that can be used.
+fn default_model(models: &Models) -> anyhow::Result<(Provider, String)> {
+    let mut defaults = DEFAULT_MODELS.into_iter();
+    let usable = defaults.find(|(provider, _)| models.can_ask(*provider, None));
+    let Some((provider, name)) = usable else {
+        bail!(
+            "no model can be used: there is no key\n\n  tip: set {} or {}, or name a server that needs \
+             no key with OPENAI_BASE_URL and --model openai/NAME",
+            Provider::Anthropic.key_variable(),
+            Provider::OpenAi.key_variable(),
+        );
+    };
+    Ok((provider, name.to_owned()))
+}
+
 /// The model of this name, or the default one of a provider that can be used.
 pub(super) fn choose(name: Option<&str>, models: &Models) -> anyhow::Result<ModelChoice> {
-    let (provider, name) = match name {
-        Some(name) => match ModelId::parse(name)? {
+    let (provider, name) = match name.map(ModelId::parse) {
+        Some(parsed) => match parsed? {
             ModelId::Provided { provider, name } => (provider, name),
-            ModelId::Sampled(_) => bail!("{name:?}: an agent has no client whose model it could use"),
+            ModelId::Sampled(_) => bail!("an agent has no client whose model it could use"),
         },
-        None => {
-            let mut defaults = DEFAULT_MODELS.into_iter();
-            match defaults.find(|(provider, _)| models.can_ask(*provider, None)) {
-                Some((provider, name)) => (provider, name.to_owned()),
-                None => bail!(
-                    "no model can be used: there is no key\n\n  tip: set {} or {}, or name a server \
-                     that needs no key with {}",
-                    Provider::Anthropic.key_variable(),
-                    Provider::OpenAi.key_variable(),
-                    "OPENAI_BASE_URL and --model openai/NAME",
-                ),
-            }
-        }
+        None => default_model(models)?,
     };
     if !models.can_ask(provider, None) {
         bail!(

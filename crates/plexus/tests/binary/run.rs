@@ -45,21 +45,40 @@ async fn the_answer_is_printed() {
     let ended = run(
         &home,
         &model,
-        &["-p", "Ask the server", "--allowed-tools", "mcp__all__*", "--model", "anthropic/x"],
+        &[
+            "-p",
+            "Ask the server",
+            "--allowed-tools",
+            "mcp__all__*",
+            "--model",
+            "anthropic/x",
+        ],
     );
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(ended.stdout, ["The server answered."]);
     assert!(ended.stderr.is_empty(), "{ended:?}");
     let questions = model.questions();
     let names = tool_names(&questions[0].body);
-    assert_eq!(names[..6], ["Read", "Write", "Edit", "Glob", "Grep", "Bash"]);
+    assert_eq!(
+        names[..6],
+        ["Read", "Write", "Edit", "Glob", "Grep", "Bash"]
+    );
     assert!(names[6].starts_with("mcp__all__"), "{names:?}");
     let end = ["UnsubscribePolling", "Agent"];
     assert_eq!(names[names.len() - 2..], end);
-    assert_eq!(tool_names(&questions[1].body), names, "the same tools in every request");
+    assert_eq!(
+        tool_names(&questions[1].body),
+        names,
+        "the same tools in every request"
+    );
     let system = questions[0].body["system"].as_str().unwrap();
-    assert!(system.contains("These MCP servers are configured: all (connected)."), "{system}");
-    let result = first_result(&questions[1].body)["content"][0]["text"].as_str().unwrap();
+    assert!(
+        system.contains("These MCP servers are configured: all (connected)."),
+        "{system}"
+    );
+    let result = first_result(&questions[1].body)["content"][0]["text"]
+        .as_str()
+        .unwrap();
     assert!(result.contains("simple text"), "{result}");
 }
 
@@ -74,7 +93,10 @@ async fn calls_that_need_the_user_are_refused() {
     .await;
     let home = Home::with(&[]);
     let ended = run(&home, &model, &["-p", "Make a file", "--model", "openai/x"]);
-    assert_eq!((ended.code, ended.stdout.as_slice()), (Some(0), &["I may not.".to_owned()][..]));
+    assert_eq!(
+        (ended.code, ended.stdout.as_slice()),
+        (Some(0), &["I may not.".to_owned()][..])
+    );
     let said = ended.stderr.join("\n");
     assert!(said.contains("--allowed-tools Bash"), "{said}");
     assert!(!home.path("project/made").exists());
@@ -97,25 +119,53 @@ async fn permissions_can_be_skipped() {
     ])
     .await;
     let home = Home::with(&[]);
-    let skip = ["-p", "Go", "--dangerously-skip-permissions", "--disallowed-tools", "Grep"];
+    let skip = [
+        "-p",
+        "Go",
+        "--dangerously-skip-permissions",
+        "--disallowed-tools",
+        "Grep",
+    ];
     let ended = run(&home, &model, &skip);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_eq!(fs::read_to_string(home.path("project/a.txt")).unwrap(), "a wasp\n");
-    let last = model.questions()[1].body["messages"].as_array().unwrap().last().unwrap().clone();
-    let text = |index: usize| last["content"][index]["content"][0]["text"].as_str().unwrap();
-    assert!(text(2).contains("a wasp") && text(2).contains("to stderr"), "{last}");
+    assert_eq!(
+        fs::read_to_string(home.path("project/a.txt")).unwrap(),
+        "a wasp\n"
+    );
+    let last = model.questions()[1].body["messages"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap()
+        .clone();
+    let text = |index: usize| {
+        last["content"][index]["content"][0]["text"]
+            .as_str()
+            .unwrap()
+    };
+    assert!(
+        text(2).contains("a wasp") && text(2).contains("to stderr"),
+        "{last}"
+    );
     assert!(text(3).contains("denied by"), "{last}");
 }
 
 /// A conversation goes on with `--resume`, by its id or as the last one of the directory.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversation_is_resumed() {
-    let model = ScriptedModel::start(["One.", "Two.", "Three."].map(|text| Turn::says(&[text]))).await;
+    let model =
+        ScriptedModel::start(["One.", "Two.", "Three."].map(|text| Turn::says(&[text]))).await;
     let home = Home::with(&[]);
     let first = run(&home, &model, &["-p", "First", "--output-format", "json"]);
     let first: Value = serde_json::from_str(&first.stdout.join("\n")).unwrap();
-    assert_eq!((&first["result"], &first["is_error"]), (&json!("One."), &json!(false)));
-    assert_eq!(first["usage"], json!({"input_tokens": 7, "output_tokens": 3}));
+    assert_eq!(
+        (&first["result"], &first["is_error"]),
+        (&json!("One."), &json!(false))
+    );
+    assert_eq!(
+        first["usage"],
+        json!({"input_tokens": 7, "output_tokens": 3})
+    );
     let id = first["session_id"].as_str().unwrap();
     run(&home, &model, &["-p", "Second", "--resume", id]);
     let third = run(&home, &model, &["-p", "Third", "--resume"]);
@@ -126,7 +176,12 @@ async fn a_conversation_is_resumed() {
     }
     let none = run(&home, &model, &["-p", "x", "--resume", "nonesuch"]);
     assert_eq!(none.code, Some(1), "{none:?}");
-    assert!(none.stderr.join(" ").contains("there is no conversation \"nonesuch\""), "{none:?}");
+    assert!(
+        none.stderr
+            .join(" ")
+            .contains("there is no conversation \"nonesuch\""),
+        "{none:?}"
+    );
 }
 
 /// Each event is a line, also those of sub-agents.
@@ -141,18 +196,35 @@ async fn events_are_printed_as_lines() {
     ])
     .await;
     let home = Home::with(&[]);
-    let ended = run(&home, &model, &["-p", "Look", "--output-format", "stream-json"]);
+    let ended = run(
+        &home,
+        &model,
+        &["-p", "Look", "--output-format", "stream-json"],
+    );
     let lines: Vec<Value> = ended
         .stdout
         .iter()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    let kinds: Vec<_> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
+    let kinds: Vec<_> = lines
+        .iter()
+        .map(|line| line["type"].as_str().unwrap())
+        .collect();
     let expected = [
-        "init", "tool_call", "tool_call", "tool_result", "text", "tool_result", "text", "result",
+        "init",
+        "tool_call",
+        "tool_call",
+        "tool_result",
+        "text",
+        "tool_result",
+        "text",
+        "result",
     ];
     assert_eq!(kinds, expected);
-    assert_eq!((&lines[2]["agent"], &lines[2]["name"]), (&json!("Look"), &json!("Glob")));
+    assert_eq!(
+        (&lines[2]["agent"], &lines[2]["name"]),
+        (&json!("Look"), &json!("Glob"))
+    );
     assert_eq!(lines[7]["result"], "There is nothing.");
 }
 
@@ -166,16 +238,28 @@ async fn broken_servers_are_warnings() {
     }));
     home.write("project/.claude.json.bak", "not read");
     let ended = run(&home, &model, &["-p", "Hello"]);
-    assert_eq!((ended.code, ended.stdout.as_slice()), (Some(0), &["Fine.".to_owned()][..]));
+    assert_eq!(
+        (ended.code, ended.stdout.as_slice()),
+        (Some(0), &["Fine.".to_owned()][..])
+    );
     let said = ended.stderr.join("\n");
-    assert!(said.contains("Warning: MCP startup error: gone: "), "{said}");
-    assert!(said.contains("Warning: MCP startup error: exits: "), "{said}");
+    assert!(
+        said.contains("Warning: MCP startup error: gone: "),
+        "{said}"
+    );
+    assert!(
+        said.contains("Warning: MCP startup error: exits: "),
+        "{said}"
+    );
 
     let model = ScriptedModel::start([Turn::says(&["Fine."])]).await;
     let home = Home::with(&[(".mcp.json", "{\"mcpServers\": ")]);
     let ended = run(&home, &model, &["-p", "Hello"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stderr[0].starts_with("Warning: MCP config error: "), "{ended:?}");
+    assert!(
+        ended.stderr[0].starts_with("Warning: MCP config error: "),
+        "{ended:?}"
+    );
 }
 
 /// Every mistake has a message that says what to do.
@@ -184,7 +268,10 @@ async fn mistakes_are_explained() {
     let home = Home::with(&[]);
     let no_key = home.run(&["run", "-p", "Hello"]);
     assert_eq!(no_key.code, Some(1), "{no_key:?}");
-    assert!(no_key.stderr.join(" ").contains("ANTHROPIC_API_KEY"), "{no_key:?}");
+    assert!(
+        no_key.stderr.join(" ").contains("ANTHROPIC_API_KEY"),
+        "{no_key:?}"
+    );
     let no_prompt = home.run(&["run"]);
     assert_eq!(no_prompt.code, Some(2), "{no_prompt:?}");
 
