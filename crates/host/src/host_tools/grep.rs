@@ -184,7 +184,7 @@ mod tests {
         );
         assert_eq!(
             search(serde_json::json!({"pattern": "t", "output_mode": "count", "path": "a.txt"})),
-            ["a.txt:3"]
+            ["a.txt:2"]
         );
     }
 
