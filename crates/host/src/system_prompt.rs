@@ -74,6 +74,7 @@ mod tests {
         }
     }
 
+    /// S004-08.
     #[test]
     fn there_is_no_section_without_servers() {
         assert_eq!(section(&[]), "");

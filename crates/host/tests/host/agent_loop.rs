@@ -41,7 +41,7 @@ fn the_loop_knows_no_servers() {
     }
 }
 
-/// S001-04, S001-07, S001-10: every request carries all tools, in registration order; their calls are
+/// S001-04, S001-05, S001-07, S001-10: every request carries all tools, in registration order; their calls are
 /// carried out, and the model gets the results.
 #[tokio::test]
 async fn calls_are_carried_out_and_answered() {

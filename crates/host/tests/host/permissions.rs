@@ -50,7 +50,7 @@ async fn rules_for_servers_do_not_match_host_tools() {
     assert_eq!(bash.inputs().len(), 1);
 }
 
-/// C26, S001-35: a tool is not called without the user's consent, and the model reads why.
+/// C26, S001-08, S001-09, S001-35: a tool is not called without the user's consent, and the model reads why.
 #[tokio::test]
 async fn the_user_may_decline() {
     let answer = PermissionAnswer::No(Some("use git instead".to_owned()));

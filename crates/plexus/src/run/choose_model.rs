@@ -4,10 +4,11 @@ use anyhow::bail;
 use plexus_mcp_agents::model::{ModelId, Models, Provider};
 use plexus_mcp_host::agent::ModelChoice;
 
-/// The model of each provider that is used if none is named.
+/// The model of each provider that is used if none is named: those that Claude Code 2.1.325 and
+/// Codex 0.166.0 prefer.
 const DEFAULT_MODELS: [(Provider, &str); 2] = [
-    (Provider::Anthropic, "claude-sonnet-4-5"),
-    (Provider::OpenAi, "gpt-5"),
+    (Provider::Anthropic, "claude-sonnet-5-5"),
+    (Provider::OpenAi, "gpt-6.1-sol"),
 ];
 /// The context window that is assumed, in tokens. If it is smaller, the provider says so, and the
 /// conversation is summarised then.
