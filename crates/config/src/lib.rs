@@ -38,9 +38,9 @@ pub use self::problem::{ConfigProblem, Position};
 pub use self::secret::{FetchedSecrets, MASK, Secret, SecretSource, Value};
 pub use self::server::{KeyDefault, KeyServers, KeyValue, SERVER_KEYS, ServerKey};
 pub use self::settings::{
-    Access, Action, BuiltinWords, ClientSettings, EffectiveKey, Hub, IntrospectionClient, Limits,
-    Mode, Policy, Rule, SecretReference, Serve, Settings, Start, TokenIssuer, effective_settings,
-    listen_address,
+    Access, Action, AgentToolRule, BuiltinWords, ClientSettings, EffectiveKey, Hub,
+    IntrospectionClient, Limits, Mode, Policy, Rule, SecretReference, Serve, Settings, Start,
+    TokenIssuer, effective_settings, listen_address,
 };
 pub use self::sign_in::{Grant, Identity, PrivateKey, SignIn};
 pub use self::text::Text;

@@ -81,8 +81,30 @@ pub struct Policy {
     /// Any matching deny wins, else the first match decides, else the mode (C29). A rule of a
     /// first-match list decides only if it is the first match, also if it denies.
     pub rules: Vec<Rule>,
+    /// The rules of Claude Code's lists about tools of the agent itself, which the gateway does not
+    /// have.
+    pub agent_tools: Vec<AgentToolRule>,
     /// The decision about calls that no rule matches.
     pub mode: Mode,
+}
+
+/// A rule about a tool of an agent, such as `Bash(git log:*)` or `Read(./.env)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "callers construct it with a struct literal"
+)]
+pub struct AgentToolRule {
+    /// The tool; `*` stands for any characters.
+    pub tool: String,
+    /// What is in the brackets: a command or a path. `None` for all calls.
+    pub specifier: Option<String>,
+    /// The decision.
+    pub action: Action,
+    /// The file that contains the rule.
+    pub file: PathBuf,
+    /// Whether the file is one of the project.
+    pub is_of_project: bool,
 }
 
 /// A rule of the policy.

@@ -98,6 +98,8 @@ pub struct Agent {
     parts: AgentParts,
     transcript: Transcript,
     messages: Vec<ChatMessage>,
+    /// The last prompt of the user.
+    prompt: String,
     usage: Usage,
     /// The tokens of the conversation, as of the last answer.
     context_tokens: u64,
@@ -110,6 +112,8 @@ pub struct Agent {
 pub enum End {
     /// The model gave its final answer.
     Answered,
+    /// The last answer reached its limit of tokens, and is cut off.
+    CutOff,
     /// The limit of turns was reached.
     MaxTurns,
     /// The user interrupted it.
@@ -162,6 +166,7 @@ impl Agent {
             parts,
             transcript,
             messages: calls::completed(messages),
+            prompt: String::new(),
             usage: Usage::default(),
             context_tokens: 0,
             calls: 0,
@@ -199,6 +204,7 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<PromptOutcome, AgentError> {
         (self.usage, self.calls) = (Usage::default(), 0);
+        prompt.clone_into(&mut self.prompt);
         self.say(ChatMessage::text(Speaker::User, prompt)).await?;
         let mut turns = 0;
         let mut text = String::new();
@@ -221,10 +227,14 @@ impl Agent {
             };
             text.clone_from(&answered.text);
             let calls = answered.calls.clone();
+            let end = match answered.finish.stop_reason.as_deref() {
+                Some("max_tokens" | "length") => End::CutOff,
+                _ => End::Answered,
+            };
             self.count(&answered.finish);
             self.say(message_of(answered)).await?;
             if calls.is_empty() {
-                return Ok(self.outcome(End::Answered, text, turns));
+                return Ok(self.outcome(end, text, turns));
             }
             self.calls += u64::try_from(calls.len()).unwrap_or(u64::MAX);
             self.run_calls(calls, cancel).await?;
@@ -262,7 +272,7 @@ impl Agent {
         let (read, wrote) = (finish.usage.input_tokens, finish.usage.output_tokens);
         self.usage.input_tokens = sum(self.usage.input_tokens, read);
         self.usage.output_tokens = sum(self.usage.output_tokens, wrote);
-        self.context_tokens = read.unwrap_or_default() + wrote.unwrap_or_default();
+        self.context_tokens = sum(read, wrote).unwrap_or_default();
         self.event(&AgentEvent::Answered(finish.usage));
     }
 
@@ -363,7 +373,10 @@ fn message_of(answered: Answered) -> ChatMessage {
 fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     match (one, other) {
         (None, None) => None,
-        (one, other) => Some(one.unwrap_or_default() + other.unwrap_or_default()),
+        (one, other) => Some(
+            one.unwrap_or_default()
+                .saturating_add(other.unwrap_or_default()),
+        ),
     }
 }
 

@@ -193,6 +193,7 @@ impl Tool for AgentTool {
 fn report(id: &str, began: Instant, outcome: &PromptOutcome) -> ToolOutput {
     let status = match outcome.end {
         End::Answered => "completed",
+        End::CutOff => "cut_off",
         End::MaxTurns => "max_turns",
         End::Interrupted => "interrupted",
     };

@@ -141,6 +141,18 @@ pub(crate) async fn configured_quietly(options: GatewayOptions) -> anyhow::Resul
     Ok(gateway)
 }
 
+/// The same, unless a settings file cannot be used: it may deny anything.
+///
+/// # Errors
+/// There is no data directory, or a settings file cannot be used.
+pub(crate) async fn configured_for_agent(options: GatewayOptions) -> anyhow::Result<Gateway> {
+    let (gateway, loaded) = Gateway::open(options)?;
+    usable_settings(&loaded.problems)?;
+    gateway.current().problems.clone_from(&loaded.problems);
+    gateway.apply(loaded).await;
+    Ok(gateway)
+}
+
 impl Gateway {
     /// The gateway, and the loaded configuration.
     fn open(options: GatewayOptions) -> anyhow::Result<(Self, Loaded)> {
@@ -231,6 +243,11 @@ impl Gateway {
     /// This gateway would start itself in a loop.
     pub(crate) fn check_chain(&self) -> anyhow::Result<()> {
         self.chain.check(&self.locations)
+    }
+
+    /// The home directory of the user.
+    pub(crate) fn home(&self) -> Option<&Path> {
+        self.locations.home.as_deref()
     }
 
     /// The project directory.

@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use plexus_mcp_client::ServerState;
-use plexus_mcp_config::{self as config, Action, Rule};
+use plexus_mcp_config::{self as config, Action, AgentToolRule, Rule};
 use plexus_mcp_core::Implementation;
 use plexus_mcp_host::agent::{Agent, AgentParts, End, PromptOutcome};
 use plexus_mcp_host::permission::{Mode, Permissions};
@@ -39,7 +39,7 @@ Examples:
   plexus run -p 'And now the next one' --resume 0198 --output-format json
 
 The agent has the tools of all configured servers, named mcp__SERVER__TOOL, and Read, Write, Edit, Glob,
-Grep, Bash and Agent. Nobody can be asked during the run: a call that needs the user's permission is
+Grep, Bash and Agent. The user is not asked during the run: a call that needs the user's permission is
 refused, and standard error says which option or rule allows it.
 
 Standard output has the answer and nothing else.
@@ -53,6 +53,8 @@ const MAX_TURNS_EXIT_CODE: u8 = 4;
 const MAX_INPUT_BYTES: u64 = 16 * 1024 * 1024;
 /// How long standard input may be silent if there is a prompt, in seconds.
 const INPUT_TIMEOUT_SECONDS: i64 = 3;
+/// The place of rules that are options.
+const COMMAND_LINE: &str = "the command line";
 /// The beginning of the system prompt.
 const SYSTEM: &str = "\
 You are an agent that works in a directory of the user's machine with the tools that you are given. Use \
@@ -75,12 +77,12 @@ pub(crate) struct RunArgs {
 
     /// The model: anthropic/NAME or openai/NAME.
     ///
-    /// Without it, the key `model` of the settings.json files of Claude Code counts; without that
-    /// either, the default model of the provider whose key is in the environment.
+    /// Without it, a default model of the provider whose key is in the environment.
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
 
-    /// Tools that may be called without asking, by globs over their names, separated by commas.
+    /// Tools that may be called without asking, separated by commas: globs over their names, or such
+    /// as 'Bash(git log:*)'.
     #[arg(
         long,
         value_name = "TOOLS",
@@ -89,7 +91,8 @@ pub(crate) struct RunArgs {
     )]
     allowed_tools: Vec<String>,
 
-    /// Tools that must not be called, by globs over their names, separated by commas.
+    /// Tools that must not be called, separated by commas: globs over their names, or such as
+    /// 'Read(./.env)'.
     #[arg(
         long,
         value_name = "TOOLS",
@@ -146,6 +149,10 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
 fn exit_code(outcome: &PromptOutcome) -> ExitCode {
     match outcome.end {
         End::Answered => ExitCode::SUCCESS,
+        End::CutOff => {
+            say("the answer is cut off, because it reached its limit of tokens");
+            ExitCode::FAILURE
+        }
         End::MaxTurns => {
             say("the limit of --max-turns was reached before the model was done");
             ExitCode::from(MAX_TURNS_EXIT_CODE)
@@ -161,9 +168,13 @@ impl RunArgs {
             let mut read = String::new();
             let input = io::stdin().lock();
             input
-                .take(MAX_INPUT_BYTES)
+                .take(MAX_INPUT_BYTES + 1)
                 .read_to_string(&mut read)
                 .context("cannot read the prompt from standard input")?;
+            if u64::try_from(read.len()).unwrap_or(u64::MAX) > MAX_INPUT_BYTES {
+                let limit = MAX_INPUT_BYTES / 1024 / 1024;
+                bail!(Misuse(format!("the prompt is longer than {limit} MiB")));
+            }
             parts.extend(Some(read).filter(|text| !text.trim().is_empty()));
         }
         if parts.iter().all(|part| part.trim().is_empty()) {
@@ -180,15 +191,35 @@ impl RunArgs {
         Ok(self.permission_mode.parse()?)
     }
 
+    /// The tools of the command line, each with whether it is allowed or denied.
+    fn named_tools(&self) -> impl Iterator<Item = (&str, Action)> {
+        let denied = self.disallowed_tools.iter();
+        let denied = denied.map(|tool| (tool.trim(), Action::Deny));
+        let allowed = self.allowed_tools.iter();
+        denied.chain(allowed.map(|tool| (tool.trim(), Action::Allow)))
+    }
+
     /// The rules of the command line come first.
     fn rules(&self, mut policy: config::Policy) -> config::Policy {
-        let rule = |tool: &String, action| Rule::new(tool.trim(), action, "the command line");
-        let denied = self.disallowed_tools.iter();
-        let denied = denied.map(|tool| rule(tool, Action::Deny));
-        let allowed = self.allowed_tools.iter();
-        let allowed = allowed.map(|tool| rule(tool, Action::Allow));
-        policy.rules.splice(0..0, denied.chain(allowed));
+        let named = self.named_tools().filter(|(tool, _)| !tool.contains('('));
+        let named = named.map(|(tool, action)| Rule::new(tool, action, COMMAND_LINE));
+        policy.rules.splice(0..0, named);
         policy
+    }
+
+    /// The same for rules such as `Bash(git log:*)`.
+    fn agent_rules(&self, policy: &config::Policy) -> Vec<AgentToolRule> {
+        let named = self.named_tools().filter_map(|(tool, action)| {
+            let (tool, rest) = tool.split_once('(')?;
+            Some(AgentToolRule {
+                tool: tool.to_owned(),
+                specifier: Some(rest.strip_suffix(')').unwrap_or(rest).to_owned()),
+                action,
+                file: COMMAND_LINE.into(),
+                is_of_project: false,
+            })
+        });
+        named.chain(policy.agent_tools.iter().cloned()).collect()
     }
 
     async fn transcript(
@@ -229,6 +260,9 @@ async fn agent(
 
     let policy = session.gateway.policy();
     let permissions = Permissions::new(&arguments.rules(policy.clone()), mode, None);
+    let home = session.gateway.home();
+    permissions.set_agent_rules(&arguments.agent_rules(&policy), &project, home);
+    warn_of_ignored_rules(&policy);
     let registry = Arc::new(Registry::new(Arc::new(permissions)));
     host_tools::register(&registry, &project, BTreeMap::new())?;
     leave_questions_to_the_host(session, policy);
@@ -266,6 +300,22 @@ async fn agent(
     for_children.max_turns = None;
     registry.register(Arc::new(AgentTool::new(&for_children, 1, choose)?));
     Ok(Agent::new(parts, transcript).await?)
+}
+
+/// What a project's file allows the agent's own tools does not count: its author could have written
+/// it.
+fn warn_of_ignored_rules(policy: &config::Policy) {
+    let rules = policy.agent_tools.iter();
+    let ignored = rules.filter(|rule| rule.is_of_project && rule.action == Action::Allow);
+    let mut files: Vec<_> = ignored.map(|rule| rule.file.as_path()).collect();
+    files.dedup();
+    for file in files {
+        say(format!(
+            "Warning: what {} allows the tools of the agent does not count, because it is a file of \
+             the project; allow them with --allowed-tools, or in ~/.claude/settings.json",
+            file.display()
+        ));
+    }
 }
 
 /// The host asks before it calls, so the hub must not ask again. Rules that deny still hold there,

@@ -105,7 +105,7 @@ pub(crate) fn run_host(
     let mut options = arguments.options();
     options.choice = options.choice.or_else(|| Some(BuiltinSelection::none()));
     let opened = async {
-        let gateway = gateway::configured_quietly(options).await?;
+        let gateway = gateway::configured_for_agent(options).await?;
         for problem in gateway.problems() {
             say(format!("Warning: MCP config error: {problem}"));
         }

@@ -15,7 +15,7 @@ use crate::entry::{Digest, Scope, Source};
 use crate::problem::ConfigProblem;
 use crate::{disk, json};
 
-use super::{Action, Mode, Policy, Rule};
+use super::{Action, AgentToolRule, Mode, Policy, Rule};
 
 /// The key of the permissions.
 const KEY: &str = "permissions";
@@ -39,6 +39,8 @@ pub(super) struct Permissions {
     listed: Vec<Rule>,
     /// The `allow` lists.
     allowed: Vec<Rule>,
+    /// The rules about tools of the agent itself.
+    agent_tools: Vec<AgentToolRule>,
     /// Whether a rule that may deny calls cannot be read.
     is_uncertain: bool,
 }
@@ -54,8 +56,9 @@ struct WrittenRule {
 
 /// The meaning of a rule in one of Claude Code's lists.
 enum Meaning {
-    /// It is about tools of the client itself, such as `Bash(git log:*)`.
-    OwnTool,
+    /// It is about a tool of the agent itself, such as `Bash(git log:*)`: the tool, and what is in
+    /// the brackets.
+    AgentTool(String, Option<String>),
     /// The tools that this glob matches.
     Tools(String),
     /// It cannot be understood, for this reason. At most the tools that the glob matches are meant.
@@ -92,6 +95,7 @@ impl Permissions {
 
     /// Adds the rules behind those of `policy`, and returns those that come after all others.
     pub(super) fn add_behind(self, policy: &mut Policy) -> Vec<Rule> {
+        policy.agent_tools.extend(self.agent_tools);
         policy.rules.extend(self.strict);
         policy.rules.extend(self.listed);
         restrict(policy, self.is_uncertain);
@@ -100,6 +104,7 @@ impl Permissions {
 
     /// Adds the rules in front of those of `policy`, and returns those that come after all others.
     pub(super) fn add_in_front(self, policy: &mut Policy) -> Vec<Rule> {
+        policy.agent_tools.extend(self.agent_tools);
         let rules = self.strict.into_iter().chain(self.listed);
         policy.rules.splice(0..0, rules);
         restrict(policy, self.is_uncertain);
@@ -206,7 +211,16 @@ impl Permissions {
             return Err("a text is expected".to_owned());
         };
         let (glob, wrong) = match Meaning::of(&text, action) {
-            Meaning::OwnTool => return Ok(()),
+            Meaning::AgentTool(tool, specifier) => {
+                self.agent_tools.push(AgentToolRule {
+                    tool,
+                    specifier,
+                    action,
+                    file: source.file.clone(),
+                    is_of_project: source.scope != Scope::User,
+                });
+                return Ok(());
+            }
             Meaning::Tools(glob) => (glob, None),
             Meaning::Unclear(_, wrong) if action == Action::Allow => return Err(wrong.to_owned()),
             Meaning::Unclear(glob, wrong) => (glob, Some(wrong)),
@@ -252,7 +266,8 @@ impl Meaning {
         };
         let is_own = |letter: char| letter.is_ascii_alphanumeric() || letter == '*';
         if tool.starts_with(|first: char| first.is_ascii_uppercase()) && tool.chars().all(is_own) {
-            return Self::OwnTool;
+            let specifier = input.map(|rest| rest.strip_suffix(')').unwrap_or(rest).to_owned());
+            return Self::AgentTool(tool.to_owned(), specifier);
         }
         let glob = glob(tool);
         let Some(named) = tool.strip_prefix(MCP) else {

@@ -11,7 +11,8 @@ use super::{Agent, AgentError, AgentParts};
 use crate::observer::AgentEvent;
 use crate::tool::{ToolContext, ToolOutput};
 
-/// The longest result that is shown to the model, in characters. The transcript has all of it.
+/// The longest result that is shown to the model, in characters. Of a server's result, the transcript
+/// has all.
 const MAX_RESULT_CHARS: usize = 100_000;
 
 impl Agent {

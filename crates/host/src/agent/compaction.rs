@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use plexus_mcp_agents::model::{ChatMessage, MessagePart, Question, Speaker};
+use plexus_mcp_agents::model::{
+    AnswerPart, ChatMessage, MessagePart, ModelError, Question, Speaker,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{Agent, AgentError};
@@ -58,23 +60,29 @@ impl Agent {
             messages: vec![ChatMessage::text(Speaker::User, text)],
             max_tokens: model.max_tokens,
         };
+        let summarising = async {
+            let mut answer = self.parts.client.ask(question).await?;
+            let mut text = String::new();
+            while let Some(part) = answer.next().await? {
+                if let AnswerPart::Text(piece) = part {
+                    text.push_str(&piece);
+                }
+            }
+            // Without a summary the conversation would be lost.
+            let is_empty = text.trim().is_empty();
+            if is_empty {
+                return Err(ModelError::Unfinished(model.provider));
+            }
+            Ok(text)
+        };
         let summary = tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(()),
-            answered = self.parts.client.ask(question) => {
-                let mut answer = answered?;
-                let mut text = String::new();
-                while let Some(part) = answer.next().await? {
-                    if let plexus_mcp_agents::model::AnswerPart::Text(piece) = part {
-                        text.push_str(&piece);
-                    }
-                }
-                text
-            }
+            summary = summarising => summary?,
         };
         let mut text = format!("Summary of the conversation so far:\n{summary}");
-        if let Some(prompt) = last_prompt(&self.messages) {
-            let written = write!(text, "\n\nThe user's last message was:\n{prompt}");
+        if !self.prompt.is_empty() {
+            let written = write!(text, "\n\nThe user's last prompt was:\n{}", self.prompt);
             debug_assert!(written.is_ok(), "writing to a string does not fail");
         }
         text.push_str("\n\nGo on from there.");
@@ -85,15 +93,6 @@ impl Agent {
         self.event(&AgentEvent::Compacted);
         Ok(())
     }
-}
-
-/// The user's last message with a text of its own.
-fn last_prompt(messages: &[ChatMessage]) -> Option<String> {
-    let of_user = messages.iter().rev();
-    let mut of_user = of_user.filter(|message| message.speaker == Speaker::User);
-    of_user
-        .find(|message| !message.joined_text().is_empty())
-        .map(ChatMessage::joined_text)
 }
 
 /// The conversation as text. If it is too long, the beginning is left out.
@@ -148,6 +147,5 @@ mod tests {
         let some = rendered(&messages, 50);
         assert!(some.starts_with("[the beginning is left out]"), "{some}");
         assert!(some.ends_with("user: message 9"), "{some}");
-        assert_eq!(last_prompt(&messages).unwrap(), "message 9");
     }
 }

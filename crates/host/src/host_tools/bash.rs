@@ -56,6 +56,7 @@ pub(super) fn tool(
         "Runs a shell command in the workspace. There is nothing for it to read, and what it leaves in \
          the background is ended with it.",
         Risk::High,
+        workspace,
         move |context, arguments: BashArguments| {
             let timeout = arguments.timeout.unwrap_or(DEFAULT_TIMEOUT_MS);
             let input = json!({"command": arguments.command, "timeout_ms": timeout});

@@ -24,11 +24,12 @@ pub(super) struct EditArguments {
 }
 
 pub(super) fn tool(workspace: &Workspace) -> Result<LocalTool<EditArguments>, SetupError> {
-    let workspace = workspace.clone();
+    let (workspace, of_workspace) = (workspace.clone(), workspace.clone());
     LocalTool::blocking(
         "Edit",
         "Replaces a text in a file by another.",
         Risk::Medium,
+        &of_workspace,
         move |arguments: EditArguments| {
             let path = workspace.path(&arguments.file_path);
             let text = files::text_of(&path, &arguments.file_path)?;

@@ -1,7 +1,7 @@
 //! Reading and writing text files.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 
 /// The largest file that is read, in bytes.
@@ -14,13 +14,20 @@ pub(super) fn text_of(path: &Path, shown: &str) -> Result<String, String> {
     if metadata.is_dir() {
         return Err(format!("{shown} is a directory; list it with Glob"));
     }
-    if metadata.len() > MAX_FILE_BYTES {
-        let size = metadata.len();
+    // A device or a pipe may never end.
+    if !metadata.is_file() {
+        return Err(format!("{shown} is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).map_err(failed)?;
+    file.take(MAX_FILE_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_FILE_BYTES {
         return Err(format!(
-            "{shown} has {size} bytes, and at most {MAX_FILE_BYTES} are read; search it with Grep"
+            "{shown} is longer than the {MAX_FILE_BYTES} bytes that are read; search it with Grep"
         ));
     }
-    let bytes = fs::read(path).map_err(failed)?;
     String::from_utf8(bytes).map_err(|_invalid| format!("{shown} is no UTF-8 text"))
 }
 
@@ -89,5 +96,7 @@ mod tests {
                 .contains("directory")
         );
         assert!(text_of(&folder.path().join("none"), "none").is_err());
+        let device = text_of(Path::new("/dev/zero"), "zero");
+        assert!(device.unwrap_err().contains("no regular file"));
     }
 }

@@ -27,15 +27,17 @@ pub(super) struct GlobArguments {
 }
 
 pub(super) fn tool(workspace: &Workspace) -> Result<LocalTool<GlobArguments>, SetupError> {
-    let workspace = workspace.clone();
+    let (workspace, of_workspace) = (workspace.clone(), workspace.clone());
     LocalTool::blocking(
         "Glob",
         "Finds files by their paths, the one that was changed last first. Files that git ignores are \
          left out.",
         Risk::Low,
+        &of_workspace,
         move |arguments: GlobArguments| {
             let root = workspace.path(arguments.path.as_deref().unwrap_or("."));
-            let found = matching(&root, &arguments.pattern)?;
+            let mut found = matching(&root, &arguments.pattern)?;
+            found.retain(|path| !workspace.hides(path));
             let count = found.len();
             let shown = found.iter().take(MAX_FILES);
             let mut lines: Vec<_> = shown.map(|path| workspace.shown(path)).collect();

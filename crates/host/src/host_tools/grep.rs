@@ -16,6 +16,8 @@ use crate::permission::Risk;
 
 /// The most lines of one call, if it sets no limit.
 const DEFAULT_LINES: usize = 250;
+/// The most lines around a match.
+const MAX_CONTEXT_LINES: usize = 100;
 /// The longest line that is shown whole, in characters.
 const MAX_LINE_CHARS: usize = 500;
 
@@ -54,12 +56,13 @@ enum OutputMode {
 }
 
 pub(super) fn tool(workspace: &Workspace) -> Result<LocalTool<GrepArguments>, SetupError> {
-    let workspace = workspace.clone();
+    let (workspace, of_workspace) = (workspace.clone(), workspace.clone());
     LocalTool::blocking(
         "Grep",
         "Searches the contents of files by a regular expression. Files that git ignores and files that \
          are no text are left out.",
         Risk::Low,
+        &of_workspace,
         move |arguments: GrepArguments| {
             let mut lines = search(&workspace, &arguments)?;
             let most = arguments.head_limit.unwrap_or(DEFAULT_LINES);
@@ -97,7 +100,8 @@ fn search(workspace: &Workspace, arguments: &GrepArguments) -> Result<Vec<String
         .build();
     for entry in walk.filter_map(Result::ok) {
         let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-        if is_file && is_wanted(entry.path(), names.as_ref()) {
+        let is_wanted = is_file && is_wanted(entry.path(), names.as_ref());
+        if is_wanted && !workspace.hides(entry.path()) {
             file(&pattern, entry.path(), workspace, arguments, &mut lines);
         }
     }
@@ -121,29 +125,34 @@ fn file(
         return;
     };
     let lines: Vec<&str> = text.lines().collect();
-    let matching: Vec<usize> = lines
-        .iter()
-        .enumerate()
-        .filter(|(_, line)| pattern.is_match(line))
-        .map(|(index, _)| index)
-        .collect();
-    if matching.is_empty() {
+    let matching: Vec<bool> = lines.iter().map(|line| pattern.is_match(line)).collect();
+    let count = matching.iter().filter(|is_match| **is_match).count();
+    if count == 0 {
         return;
     }
     let shown = workspace.shown(path);
     match arguments.output_mode {
         OutputMode::FilesWithMatches => found.push(shown),
-        OutputMode::Count => found.push(format!("{shown}:{}", matching.len())),
+        OutputMode::Count => found.push(format!("{shown}:{count}")),
         OutputMode::Content => {
-            let around = |index: usize| {
-                let first = index.saturating_sub(arguments.context);
-                first..=index.saturating_add(arguments.context)
-            };
+            // The lines that are left to show after a match.
+            let mut after = 0;
             for (index, line) in lines.iter().enumerate() {
-                if !matching.iter().any(|&at| around(at).contains(&index)) {
+                let is_match = matching.get(index).copied().unwrap_or_default();
+                let last = index
+                    .saturating_add(arguments.context.min(MAX_CONTEXT_LINES))
+                    .min(lines.len() - 1);
+                let is_before = matching
+                    .get(index..=last)
+                    .is_some_and(|next| next.contains(&true));
+                if is_match {
+                    after = arguments.context.min(MAX_CONTEXT_LINES) + 1;
+                }
+                if !is_before && after == 0 {
                     continue;
                 }
-                let mark = if matching.contains(&index) { ':' } else { '-' };
+                after = after.saturating_sub(1);
+                let mark = if is_match { ':' } else { '-' };
                 let line: String = line.chars().take(MAX_LINE_CHARS).collect();
                 found.push(format!("{shown}{mark}{}{mark}{line}", index + 1));
             }
@@ -154,9 +163,17 @@ fn file(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::permission::{Mode, Permissions};
 
     fn arguments(json: &serde_json::Value) -> GrepArguments {
         serde_json::from_str(&json.to_string()).unwrap()
+    }
+
+    fn workspace(root: std::path::PathBuf) -> Workspace {
+        let policy = plexus_mcp_config::Policy::default();
+        let permissions = Permissions::new(&policy, Mode::Default, None);
+        let permissions = std::sync::Arc::new(permissions);
+        Workspace { root, permissions }
     }
 
     #[test]
@@ -166,7 +183,7 @@ mod tests {
         fs::write(root.join("a.txt"), "one\nTwo bees\nthree\ntwo ants\n").unwrap();
         fs::write(root.join("b.md"), "two\n").unwrap();
         fs::write(root.join("binary"), [b't', b'w', b'o', 0xff]).unwrap();
-        let workspace = Workspace { root };
+        let workspace = workspace(root);
         let search = |json| search(&workspace, &arguments(&json)).unwrap();
         assert_eq!(
             search(serde_json::json!({"pattern": "two"})),
@@ -190,9 +207,7 @@ mod tests {
 
     #[test]
     fn wrong_searches_are_refused() {
-        let workspace = Workspace {
-            root: std::env::temp_dir(),
-        };
+        let workspace = workspace(std::env::temp_dir());
         for wrong in [
             serde_json::json!({"pattern": "("}),
             serde_json::json!({"pattern": "a", "glob": "["}),

@@ -7,6 +7,7 @@ use plexus_mcp_wire::Raw;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
+use super::Workspace;
 use crate::permission::{Risk, Subject};
 use crate::schema::SetupError;
 use crate::tool::{Tool, ToolContext, ToolOutput};
@@ -19,6 +20,7 @@ pub(super) struct LocalTool<T> {
     description: &'static str,
     schema: Raw,
     risk: Risk,
+    workspace: Workspace,
     run: Run<T>,
     arguments: PhantomData<fn() -> T>,
 }
@@ -29,6 +31,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LocalTool<T> {
         name: &'static str,
         description: &'static str,
         risk: Risk,
+        workspace: &Workspace,
         run: impl Fn(ToolContext, T) -> Boxed<ToolOutput> + Send + Sync + 'static,
     ) -> Result<Self, SetupError> {
         Ok(Self {
@@ -36,6 +39,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LocalTool<T> {
             description,
             schema: crate::schema::of::<T>()?,
             risk,
+            workspace: workspace.clone(),
             run: Box::new(run),
             arguments: PhantomData,
         })
@@ -47,9 +51,10 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LocalTool<T> {
         name: &'static str,
         description: &'static str,
         risk: Risk,
+        workspace: &Workspace,
         work: impl Fn(T) -> Result<String, String> + Clone + Send + Sync + 'static,
     ) -> Result<Self, SetupError> {
-        Self::new(name, description, risk, move |_, arguments| {
+        Self::new(name, description, risk, workspace, move |_, arguments| {
             let work = work.clone();
             Box::pin(async move {
                 let worked = tokio::task::spawn_blocking(move || work(arguments)).await;
@@ -80,8 +85,9 @@ impl<T: DeserializeOwned + Send + 'static> Tool for LocalTool<T> {
         true
     }
 
-    fn subject(&self, _input: &Raw) -> Subject {
-        Subject::of_host(&self.definition(), self.risk)
+    fn subject(&self, input: &Raw) -> Subject {
+        let risk = self.workspace.risk(self.risk, input);
+        Subject::of_host(&self.definition(), risk)
     }
 
     fn runs_in_parallel(&self) -> bool {

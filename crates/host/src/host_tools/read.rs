@@ -29,11 +29,12 @@ pub(super) struct ReadArguments {
 }
 
 pub(super) fn tool(workspace: &Workspace) -> Result<LocalTool<ReadArguments>, SetupError> {
-    let workspace = workspace.clone();
+    let (workspace, of_workspace) = (workspace.clone(), workspace.clone());
     LocalTool::blocking(
         "Read",
         "Reads a text file. Each line has its number in front.",
         Risk::Low,
+        &of_workspace,
         move |arguments: ReadArguments| {
             let path = workspace.path(&arguments.file_path);
             let text = files::text_of(&path, &arguments.file_path)?;

@@ -18,11 +18,12 @@ pub(super) struct WriteArguments {
 }
 
 pub(super) fn tool(workspace: &Workspace) -> Result<LocalTool<WriteArguments>, SetupError> {
-    let workspace = workspace.clone();
+    let (workspace, of_workspace) = (workspace.clone(), workspace.clone());
     LocalTool::blocking(
         "Write",
         "Writes a text file. An existing file is replaced.",
         Risk::Medium,
+        &of_workspace,
         move |arguments: WriteArguments| {
             let path = workspace.path(&arguments.file_path);
             let was_there = path.exists();

@@ -1,13 +1,14 @@
 //! [`Permissions`]: decides about each call.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use plexus_mcp_config as config;
-use plexus_mcp_hub::policy::{Consent, ConsentRecord, Consents, Decision, Policy};
+use plexus_mcp_config::{self as config, Action, AgentToolRule};
+use plexus_mcp_hub::policy::{Consent, ConsentRecord, Consents, Decision, Policy, ToolFacts};
 use plexus_mcp_wire::Raw;
 use sha2::{Digest, Sha256};
 
+use super::agent_rules::{AgentRules, RuleDecision};
 use super::answer::{PermissionAnswer, PermissionQuestion, Prompter};
 use super::mode::{Mode, Verdict};
 use super::subject::Subject;
@@ -30,7 +31,11 @@ pub struct PermissionRequest {
 /// The rules and the mode in force, and the answers of the user.
 pub struct Permissions {
     policy: RwLock<Arc<Policy>>,
+    agent_rules: RwLock<Arc<AgentRules>>,
     mode: Mutex<Mode>,
+    /// Whether the settings have the mode `dont-ask`, which is also in force while rules cannot be
+    /// read. It has precedence over every other mode.
+    never_asks: bool,
     prompter: Option<Arc<dyn Prompter>>,
     /// The user answers one question at a time.
     asking: tokio::sync::Mutex<()>,
@@ -43,7 +48,9 @@ impl Permissions {
     pub fn new(rules: &config::Policy, mode: Mode, prompter: Option<Arc<dyn Prompter>>) -> Self {
         Self {
             policy: RwLock::new(Arc::new(Policy::new(rules))),
+            agent_rules: RwLock::default(),
             mode: Mutex::new(mode),
+            never_asks: rules.mode == config::Mode::DontAsk,
             prompter,
             asking: tokio::sync::Mutex::default(),
             always: Consents::default(),
@@ -55,14 +62,31 @@ impl Permissions {
         self.always.keep_in(directory.into());
     }
 
-    /// Replaces the rules.
-    pub fn set_rules(&self, rules: &config::Policy) {
-        let policy = Arc::new(Policy::new(rules));
-        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
+    /// Adds the rules about tools of the host, for an agent that works in `root` and whose user has
+    /// this home directory.
+    pub fn set_agent_rules(&self, rules: &[AgentToolRule], root: &Path, home: Option<&Path>) {
+        let rules = Arc::new(AgentRules::new(rules, root, home));
+        *self
+            .agent_rules
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = rules;
+    }
+
+    /// Whether a rule denies reading this file, so that searches pass over it.
+    pub fn hides(&self, path: &Path) -> bool {
+        self.agent_rules().hides(path)
+    }
+
+    fn agent_rules(&self) -> Arc<AgentRules> {
+        let rules = self.agent_rules.read();
+        Arc::clone(&rules.unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The mode in force.
     pub fn mode(&self) -> Mode {
+        if self.never_asks {
+            return Mode::DontAsk;
+        }
         *self.mode.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -120,11 +144,23 @@ impl Permissions {
         let subject = &request.subject;
         let policy = Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner));
         let mode = self.mode();
+        if let Some(through) = &subject.through
+            && let Some(Decision::Deny(reason)) =
+                policy.decide_by_rules(&ToolFacts::of_program(through), &request.input)
+        {
+            return Err(denied(through, &reason.to_string()));
+        }
+        let of_agent = subject.owner.is_none().then(|| self.agent_rules());
+        let of_agent = of_agent.and_then(|rules| rules.decide(&subject.tool, &request.input));
+        if let Some(RuleDecision {
+            action: Action::Deny,
+            rule,
+        }) = &of_agent
+        {
+            return Err(denied(&subject.tool, rule));
+        }
         match policy.decide_by_rules(&subject.facts(), &request.input) {
-            Some(Decision::Deny(reason)) => Err(format!(
-                "{} was not called: denied by {reason}; the user can change or remove that rule",
-                subject.tool
-            )),
+            Some(Decision::Deny(reason)) => Err(denied(&subject.tool, &reason.to_string())),
             _ if !request.is_required || mode == Mode::BypassPermissions => Ok(None),
             Some(Decision::Allow) => Ok(None),
             Some(Decision::Ask(reason)) if mode == Mode::DontAsk => Err(format!(
@@ -133,6 +169,11 @@ impl Permissions {
                 subject.tool
             )),
             Some(Decision::Ask(reason)) => Ok(Some(reason.to_string())),
+            None if let Some(decision) = of_agent => match decision.action {
+                Action::Allow => Ok(None),
+                _ if mode == Mode::DontAsk => Err(refused_by_mode(subject, mode)),
+                _ => Ok(Some(decision.rule)),
+            },
             None => match mode.verdict(subject.risk) {
                 Verdict::Allow => Ok(None),
                 Verdict::Ask => Ok(Some(format!("the permission mode {mode}"))),
@@ -192,6 +233,10 @@ fn hash(parts: &[&[u8]]) -> Consent {
         hasher.update(part);
     }
     hasher.finalize().into()
+}
+
+fn denied(tool: &str, rule: &str) -> String {
+    format!("{tool} was not called: denied by {rule}; the user can change or remove that rule")
 }
 
 fn declined(subject: &Subject, because: Option<&str>) -> String {

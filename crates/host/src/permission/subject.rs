@@ -13,6 +13,8 @@ use super::mode::Risk;
 pub struct Subject {
     /// The tool's name, as the model and the user see it.
     pub tool: String,
+    /// The tool that calls it, such as `SubscribePolling`. Rules that deny that one hold as well.
+    pub through: Option<String>,
     /// The server that has the tool; `None` for a tool of the host.
     pub owner: Option<Owner>,
     /// The risk of the call.
@@ -38,6 +40,7 @@ impl Subject {
     pub fn of_host(definition: &ToolDefinition, risk: Risk) -> Self {
         Self {
             tool: definition.name.clone(),
+            through: None,
             owner: None,
             risk,
             digest: digest(definition),
@@ -63,10 +66,19 @@ impl Subject {
         }
     }
 
+    /// The same, called by another tool.
+    #[must_use]
+    pub fn called_through(mut self, tool: &str) -> Self {
+        self.through = Some(tool.to_owned());
+        self
+    }
+
     /// The facts for the rules. Rules for `mcp__*` match tools of servers only.
     pub(super) fn facts(&self) -> ToolFacts<'_> {
         match &self.owner {
-            Some(owner) => ToolFacts::new(&owner.shown, &owner.server, &owner.tool),
+            Some(owner) => {
+                ToolFacts::new(&owner.shown, &owner.server, &owner.tool).also_named(&self.tool)
+            }
             None => ToolFacts::of_program(&self.tool),
         }
     }

@@ -34,10 +34,14 @@ pub(super) struct ManagementTool {
 }
 
 /// The arguments of `SubscribePolling` that permission depends on.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PolledTool {
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct PollArguments {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(alias = "server_name", alias = "serverName")]
     server: String,
+    #[serde(alias = "tool_name")]
     tool_name: String,
 }
 
@@ -69,12 +73,17 @@ impl ManagementTool {
         }
     }
 
-    /// The tool that a call would poll.
+    /// Whether a call may poll a tool. What cannot be understood may.
+    fn may_poll_a_tool(&self, input: &Raw) -> bool {
+        let kind = || input.decode::<PollArguments>().map(|poll| poll.kind);
+        self.tool.name == SUBSCRIBE_POLLING && !kind().is_ok_and(|kind| kind == "resource")
+    }
+
+    /// The tool that a call would poll, if it is one of the registered tools.
     fn polled(&self, input: &Raw) -> Option<Arc<dyn Tool>> {
-        if self.tool.name != SUBSCRIBE_POLLING {
-            return None;
-        }
-        let PolledTool { server, tool_name } = input.decode().ok()?;
+        let PollArguments {
+            server, tool_name, ..
+        } = input.decode().ok()?;
         let servers = self.servers.upgrade()?;
         let registered = servers.registered.lock();
         let registered = registered.unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -105,13 +114,16 @@ impl Tool for ManagementTool {
 
     /// Only polling a tool needs permission: that of the tool (C27).
     fn requires_permission(&self, input: &Raw) -> bool {
-        self.polled(input).is_some()
+        self.may_poll_a_tool(input)
     }
 
     fn subject(&self, input: &Raw) -> Subject {
+        if !self.may_poll_a_tool(input) {
+            return Subject::of_host(&self.definition(), Risk::Low);
+        }
         match self.polled(input) {
-            Some(polled) => polled.subject(input),
-            None => Subject::of_host(&self.definition(), Risk::Low),
+            Some(polled) => polled.subject(input).called_through(&self.tool.name),
+            None => Subject::of_host(&self.definition(), Risk::High),
         }
     }
 

@@ -189,6 +189,51 @@ async fn polling_a_tool_needs_its_permission() {
     assert_eq!(question.subject.tool, "mcp__files__read_file");
 }
 
+/// However a call names the tool to poll, it needs permission; a rule that denies polling holds.
+#[tokio::test]
+async fn polling_cannot_get_around_permissions() {
+    let polls = [
+        json!({"type": "tool", "server_name": "files", "toolName": "fail", "intervalMs": 1000}),
+        json!({"type": "tool", "server": "files", "tool_name": "fail", "intervalMs": 1000}),
+        json!({"type": "tool", "server": "files", "toolName": "unknown", "intervalMs": 1000}),
+        json!({"server": "files", "toolName": "fail", "intervalMs": 1000}),
+        json!({"type": 1, "server": "files", "toolName": "fail"}),
+    ];
+    for mode in [Mode::Plan, Mode::DontAsk, Mode::Default] {
+        let registry = registry(&config::Policy::default(), mode, None);
+        let _servers = connected(&registry, vec![("files", server().await)]).await;
+        for poll in &polls {
+            let output = call(&registry, "SubscribePolling", poll).await;
+            assert!(output.is_refused, "{mode}: {poll}: {output:?}");
+        }
+    }
+    let mut policy = config::Policy::default();
+    policy.rules = vec![Rule::new("SubscribePolling", Action::Deny, "settings.json")];
+    let registry = registry(&policy, Mode::BypassPermissions, None);
+    let _servers = connected(&registry, vec![("files", server().await)]).await;
+    let output = call(&registry, "SubscribePolling", &polls[1]).await;
+    assert!(
+        output.is_refused && output.text.contains("denied by"),
+        "{output:?}"
+    );
+}
+
+/// A rule matches the name that the model sees, also where it was shortened.
+#[tokio::test]
+async fn rules_match_shortened_names() {
+    let long = "a_server_with_a_name_that_is_as_long_as_a_name_may_be_here";
+    let registry = permissive();
+    let _servers = connected(&registry, vec![(long, server().await)]).await;
+    let shown = names(&registry).remove(0);
+    assert!(shown.len() <= 64 && !shown.contains("read_file"), "{shown}");
+    let mut policy = config::Policy::default();
+    policy.rules = vec![Rule::new(shown.as_str(), Action::Deny, "settings.json")];
+    let registry = crate::support::registry(&policy, Mode::BypassPermissions, None);
+    let _servers = connected(&registry, vec![(long, server().await)]).await;
+    let output = call(&registry, &shown, &json!({})).await;
+    assert!(output.is_refused, "{output:?}");
+}
+
 /// Rules name tools of servers as the model sees them, or by the other names that the gateway knows.
 #[tokio::test]
 async fn rules_match_tools_of_servers() {

@@ -57,6 +57,13 @@ impl<'a> ToolFacts<'a> {
         }
     }
 
+    /// Adds a name by which rules may match it.
+    #[must_use]
+    pub fn also_named(mut self, name: &str) -> Self {
+        self.names.push(name.to_owned());
+        self
+    }
+
     /// Adds the annotations that the server gives the tool, and whether they are trusted.
     #[must_use]
     pub fn annotated(mut self, annotations: ToolAnnotations, trusted: bool) -> Self {

@@ -119,6 +119,7 @@ impl Reporter {
     pub(super) fn ends(&self, session_id: &str, outcome: &PromptOutcome) -> anyhow::Result<()> {
         let end = match outcome.end {
             End::Answered => "answered",
+            End::CutOff => "cut_off",
             End::MaxTurns => "max_turns",
             End::Interrupted => "interrupted",
         };
@@ -134,7 +135,7 @@ impl Reporter {
         };
         match self.format {
             Format::Text => print_data(&format!("{}\n", outcome.text.trim_end()))?,
-            Format::Json => print(as_json(&result)? + "\n")?,
+            Format::Json => print(as_json(&result)?)?,
             Format::StreamJson => self.line(&Line::Result(result)),
         }
         self.check()
@@ -154,7 +155,7 @@ impl Reporter {
         };
         match self.format {
             Format::Text => {}
-            Format::Json => print(as_json(&result)? + "\n")?,
+            Format::Json => print(as_json(&result)?)?,
             Format::StreamJson => self.line(&Line::Result(result)),
         }
         self.check()

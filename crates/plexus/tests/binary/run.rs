@@ -150,6 +150,95 @@ async fn permissions_can_be_skipped() {
     assert!(text(3).contains("denied by"), "{last}");
 }
 
+/// Rules for the agent's tools in Claude Code's lists hold. What a project's file allows does not count,
+/// and a path outside of the project is not read without asking.
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_for_the_agents_tools_hold() {
+    let model = ScriptedModel::start([
+        Turn::calls(&[
+            ("Read", json!({"file_path": ".env"})),
+            (
+                "Grep",
+                json!({"pattern": "s3cret", "output_mode": "content"}),
+            ),
+            ("Bash", json!({"command": "git --version && rm x"})),
+            ("Bash", json!({"command": "git --version"})),
+            ("Bash", json!({"command": "ls"})),
+            ("Read", json!({"file_path": "../outside"})),
+        ]),
+        Turn::says(&["Done."]),
+    ])
+    .await;
+    let users = json!({"permissions": {
+        "deny": ["Read(./.env)", "Bash(rm:*)"], "allow": ["Bash(git:*)"],
+    }});
+    let projects = json!({"permissions": {"allow": ["Bash(ls)"]}});
+    let home = Home::with(&[
+        (".claude/settings.json", &users.to_string()),
+        ("project/.claude/settings.json", &projects.to_string()),
+        ("project/.env", "s3cret"),
+        ("outside", "s3cret"),
+    ]);
+    let ended = run(&home, &model, &["-p", "Go"]);
+    let said = ended.stderr.join("\n");
+    assert!(
+        said.contains("does not count, because it is a file of the project"),
+        "{said}"
+    );
+    let last = model.questions()[1].body["messages"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap()
+        .clone();
+    assert!(!last.to_string().contains("\ns3cret"), "{last}");
+    let text = |index: usize| {
+        let result = &last["content"][index];
+        let text = result["content"][0]["text"].as_str().unwrap().to_owned();
+        (text, result["is_error"] == true)
+    };
+    assert!(
+        text(0).0.contains("denied by the rule Read(./.env)"),
+        "{last}"
+    );
+    assert_eq!(text(1), ("[nothing matches]".to_owned(), false));
+    assert!(
+        text(2).0.contains("denied by the rule Bash(rm:*)"),
+        "{last}"
+    );
+    assert!(text(3).0.contains("git version") && !text(3).1, "{last}");
+    assert!(text(4).1 && text(4).0.contains("--allowed-tools"), "{last}");
+    assert!(text(5).1 && text(5).0.contains("--allowed-tools"), "{last}");
+}
+
+/// An agent does not start without the rules of a file that cannot be read, and the mode `dont-ask` of
+/// the settings has precedence.
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_are_respected() {
+    const SETTINGS: &str = ".config/plexus/plexus.toml";
+    let model = ScriptedModel::start([
+        Turn::calls(&[("Read", json!({"file_path": "a.txt"}))]),
+        Turn::says(&["Done."]),
+    ])
+    .await;
+    let broken = Home::with(&[(SETTINGS, "[policy")]);
+    let ended = run(
+        &broken,
+        &model,
+        &["-p", "Go", "--dangerously-skip-permissions"],
+    );
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(model.questions().is_empty());
+    let strict = Home::with(&[(SETTINGS, "[policy]\nmode = \"dont-ask\"\n")]);
+    run(
+        &strict,
+        &model,
+        &["-p", "Go", "--dangerously-skip-permissions"],
+    );
+    let told = model.questions()[1].text.clone();
+    assert!(told.contains("dontAsk"), "{told}");
+}
+
 /// A conversation goes on with `--resume`, by its id or as the last one of the directory.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversation_is_resumed() {
