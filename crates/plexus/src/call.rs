@@ -173,6 +173,13 @@ pub(crate) fn unknown(session: &Session, wrong: &str) -> String {
             "the tool {wrong:?} is unknown: the server {server:?} is connected, but {problem}"
         );
     }
+    let mut named = members.iter().filter(|member| selects(&member.name));
+    if let Some(server) = named.find(|member| session::failure(member).is_some()) {
+        return format!(
+            "the tool {wrong:?} is unknown, because the server {:?} is not connected",
+            &*server.name
+        );
+    }
     let mut tools = entries(session, Section::Tools);
     tools.retain(|(_, origin)| session.selects(&origin.member));
     let names = tools.iter().map(|(entry, _)| &*entry.key);

@@ -132,7 +132,10 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         let reporter = Arc::new(Reporter::new(arguments.output_format));
         let mut agent = agent(session, arguments, mode, &reporter).await?;
         reporter.begins(&agent, session)?;
+        let id = agent.transcript().id().to_owned();
+        let interrupted = ResumeHint(Some(id));
         let ended = agent.prompt(&prompt, &CancellationToken::new()).await;
+        interrupted.dismiss();
         match ended {
             Ok(outcome) => {
                 reporter.ends(agent.transcript().id(), &outcome)?;
@@ -144,6 +147,25 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
             }
         }
     })
+}
+
+/// Says how to go on, if it is dropped because a signal ended the run.
+struct ResumeHint(Option<String>);
+
+impl ResumeHint {
+    fn dismiss(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for ResumeHint {
+    fn drop(&mut self) {
+        if let Some(id) = self.0.take() {
+            say(format!(
+                "interrupted; to go on: plexus run --resume {id} -p TEXT"
+            ));
+        }
+    }
 }
 
 fn exit_code(outcome: &PromptOutcome) -> ExitCode {
@@ -338,11 +360,17 @@ fn warn_of_servers(session: &Session, servers: &Servers) {
     let skipped = session.hub.status().into_iter();
     let skipped = skipped.filter(|member| member.state() == ServerState::Pending);
     for member in skipped {
-        if let Some(reason) = member.reason() {
-            say(format!(
+        match member.reason() {
+            Some(reason) => say(format!(
                 "Warning: the server {} is skipped: {reason}",
                 member.name
-            ));
+            )),
+            None if member.tools.entries().is_empty() => say(format!(
+                "Warning: MCP startup error: {}: it has not answered yet; its tools are offered when it \
+                 has",
+                member.name
+            )),
+            None => {}
         }
     }
 }

@@ -35,12 +35,12 @@ pub enum ModelError {
     #[error("cannot create the HTTP client: {0}")]
     NoHttp(String),
     /// The provider cannot be reached, or the connection broke.
-    #[error("{provider} did not answer: {}", error_text(.source))]
+    #[error("{provider} did not answer: {}", error_text(.cause))]
     Unreachable {
         /// The provider.
         provider: Provider,
         /// The error of the HTTP client.
-        source: HttpError,
+        cause: HttpError,
     },
     /// The provider refused the key.
     #[error(

@@ -230,7 +230,7 @@ impl Models {
         let answered =
             tokio::time::timeout(self.response_timeout, self.http()?.send(request)).await;
         let response = match answered {
-            Ok(answered) => answered.map_err(|source| unreachable(provider, source))?,
+            Ok(answered) => answered.map_err(|cause| unreachable(provider, cause))?,
             Err(_elapsed) => {
                 let after = self.response_timeout;
                 return Err(ModelError::Silent { provider, after });
@@ -275,7 +275,7 @@ impl Models {
 
     async fn whole(&self, provider: Provider, response: HttpResponse) -> Result<Bytes, ModelError> {
         match tokio::time::timeout(self.response_timeout, response.bytes()).await {
-            Ok(body) => body.map_err(|source| unreachable(provider, source)),
+            Ok(body) => body.map_err(|cause| unreachable(provider, cause)),
             Err(_elapsed) => {
                 let after = self.response_timeout;
                 Err(ModelError::Silent { provider, after })
@@ -284,8 +284,8 @@ impl Models {
     }
 }
 
-fn unreachable(provider: Provider, source: HttpError) -> ModelError {
-    ModelError::Unreachable { provider, source }
+fn unreachable(provider: Provider, cause: HttpError) -> ModelError {
+    ModelError::Unreachable { provider, cause }
 }
 
 /// The message in the body of a refusal: that of its error object, or else the whole body.

@@ -36,7 +36,7 @@ pub(super) fn tool(workspace: &Workspace) -> Result<LocalTool<EditArguments>, Se
             let (edited, count) = edited(&text, &arguments)?;
             files::replace(&path, &arguments.file_path, &edited)?;
             Ok(format!(
-                "replaced {count} times in {}",
+                "edited {}; places: {count}",
                 workspace.shown(&path)
             ))
         },

@@ -25,7 +25,7 @@ pub(super) fn text_of(path: &Path, shown: &str) -> Result<String, String> {
         .map_err(failed)?;
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_FILE_BYTES {
         return Err(format!(
-            "{shown} is longer than the {MAX_FILE_BYTES} bytes that are read; search it with Grep"
+            "{shown} is longer than the {MAX_FILE_BYTES} bytes that are read; look into it with Bash"
         ));
     }
     String::from_utf8(bytes).map_err(|_invalid| format!("{shown} is no UTF-8 text"))

@@ -120,8 +120,16 @@ fn file(
     arguments: &GrepArguments,
     found: &mut Vec<String>,
 ) {
-    let is_small = fs::metadata(path).is_ok_and(|data| data.len() <= files::MAX_FILE_BYTES);
-    let Some(text) = is_small.then(|| fs::read_to_string(path).ok()).flatten() else {
+    let shown = workspace.shown(path);
+    // What was not searched must not be taken for something without a match.
+    if fs::metadata(path).is_ok_and(|data| data.len() > files::MAX_FILE_BYTES) {
+        let limit = files::MAX_FILE_BYTES;
+        found.push(format!(
+            "[{shown} was not searched: it is longer than {limit} bytes]"
+        ));
+        return;
+    }
+    let Ok(text) = fs::read_to_string(path) else {
         return;
     };
     let lines: Vec<&str> = text.lines().collect();
@@ -130,7 +138,6 @@ fn file(
     if count == 0 {
         return;
     }
-    let shown = workspace.shown(path);
     match arguments.output_mode {
         OutputMode::FilesWithMatches => found.push(shown),
         OutputMode::Count => found.push(format!("{shown}:{count}")),
@@ -203,6 +210,17 @@ mod tests {
             search(serde_json::json!({"pattern": "t", "output_mode": "count", "path": "a.txt"})),
             ["a.txt:2"]
         );
+    }
+
+    /// A file that is too long is named, so that the model does not take it for one without a match.
+    #[test]
+    fn long_files_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = fs::File::create(folder.path().join("long")).unwrap();
+        file.set_len(files::MAX_FILE_BYTES + 1).unwrap();
+        let workspace = workspace(folder.path().to_owned());
+        let found = search(&workspace, &arguments(&serde_json::json!({"pattern": "x"})));
+        assert!(found.unwrap()[0].starts_with("[long was not searched"));
     }
 
     #[test]

@@ -30,10 +30,7 @@ pub(super) fn tool(workspace: &Workspace) -> Result<LocalTool<WriteArguments>, S
             files::replace(&path, &arguments.file_path, &arguments.content)?;
             let lines = arguments.content.lines().count();
             let done = if was_there { "replaced" } else { "created" };
-            Ok(format!(
-                "{done} {} with {lines} lines",
-                workspace.shown(&path)
-            ))
+            Ok(format!("{done} {}; lines: {lines}", workspace.shown(&path)))
         },
     )
 }

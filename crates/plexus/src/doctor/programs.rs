@@ -70,6 +70,10 @@ fn check_file(file: &Path, shown: &str) -> Option<Finding> {
         let what = format!("there is no program {shown}");
         return Some(Finding::error("command", what).fix("correct \"command\", or install it"));
     }
+    if file.is_dir() {
+        let what = format!("{shown} is a directory");
+        return Some(Finding::error("command", what).fix("name a program in \"command\""));
+    }
     if !is_executable(file) {
         let what = format!("{shown} cannot be run");
         return Some(Finding::error("command", what).fix(format!("chmod +x {shown}")));

@@ -61,6 +61,19 @@ fn tools_show_their_arguments() {
     assert!(described("    count (whole number"), "{verbose:?}");
 }
 
+/// A tool of a server that cannot be started is not just unknown, and no other tool is suggested.
+#[test]
+fn a_tool_of_a_server_that_failed_is_said_to_be_unknown() {
+    let exits = json!({"command": "sh", "args": ["-c", "exit 3"]});
+    let home = home(&json!({"exits": exits, "new": fixture("modern")}));
+    let said = home.fails(&["call", "exits__test_simple_text"]);
+    assert!(
+        said.contains("the server \"exits\" is not connected"),
+        "{said}"
+    );
+    assert!(!said.contains("did you mean"), "{said}");
+}
+
 /// A disabled server says that it is disabled, and how to enable it, in every command.
 #[test]
 fn a_disabled_server_says_so() {

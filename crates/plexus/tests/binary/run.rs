@@ -379,6 +379,48 @@ async fn mistakes_are_explained() {
     assert!(wrong.stderr.join(" ").contains("acceptEdits"), "{wrong:?}");
 }
 
+/// After a signal, standard error says how to go on.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_run_can_be_resumed() {
+    let (held, _stream) = Turn::held();
+    let model = ScriptedModel::start([held]).await;
+    let home = Home::with(&[]);
+    let mut command = home.command(&["run", "-p", "Hello"]);
+    command
+        .env("ANTHROPIC_BASE_URL", model.base_url(Dialect::Anthropic))
+        .stdin(Stdio::null());
+    let mut plexus = crate::process::Plexus::spawn(&mut command);
+    model.asked().await;
+    plexus.signal(rustix::process::Signal::INT);
+    let ended = plexus.end();
+    assert_eq!(
+        (ended.code, ended.stdout.len()),
+        (Some(130), 0),
+        "{ended:?}"
+    );
+    let said = ended.stderr.join("\n");
+    assert!(said.contains("to go on: plexus run --resume "), "{said}");
+}
+
+/// A server that does not answer is named, and the run goes on without it; an error of a connection is
+/// told once.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_silent_or_away_is_named_once() {
+    let home = home(&json!({
+        "mute": {"command": "sleep", "args": ["600"], "startup_wait": 0.1},
+    }));
+    let variables = [("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")];
+    let mut command = home.command(&["run", "-p", "Hello"]);
+    command.envs(variables).stdin(Stdio::null());
+    let mut plexus = crate::process::Plexus::spawn(&mut command);
+    plexus.wait_for_stderr("Warning: MCP startup error: mute: it has not answered");
+    let first = plexus.wait_for_stderr("anthropic did not answer: ");
+    assert_eq!(first.matches("Connection refused").count(), 1, "{first}");
+    plexus.signal(rustix::process::Signal::TERM);
+    assert_eq!(plexus.end().code, Some(143));
+}
+
 /// What is on standard input follows the prompt.
 #[tokio::test(flavor = "multi_thread")]
 async fn standard_input_is_part_of_the_prompt() {
